@@ -1,0 +1,132 @@
+"""What can go wrong, as exceptions that carry their values.
+
+Every exception of the package derives from :class:`RoutecastError`. Its message says what was found, where, what is
+allowed and what to do. Exceptions cross process borders in sweeps, so every argument goes to ``super().__init__``
+and all of them pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+__all__ = [
+    "CriterionFailed",
+    "EnvironmentProblem",
+    "FileProblem",
+    "FitProblem",
+    "ModelProblem",
+    "Problem",
+    "QuantityProblem",
+    "RoutecastError",
+    "TransientProblem",
+]
+
+
+class RoutecastError(Exception):
+    """Base of every error that routecast raises on purpose.
+
+    Attributes
+    ----------
+    exit_code : int
+        What the command line returns for it: 1 a criterion failed, 2 usage or bad file, 3 environment.
+    """
+
+    exit_code: ClassVar[int] = 2
+
+
+class Problem(tuple[str, str]):
+    """One fault in a file or a model: ``(place, message)``, e.g. ``("task[2].service.per_byte", "…")``."""
+
+    __slots__ = ()
+
+    def __new__(cls, place: str, message: str) -> Problem:
+        return super().__new__(cls, (place, message))
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return (self[0], self[1])
+
+    @property
+    def place(self) -> str:
+        """Where the fault is, as a path into the file or the model."""
+        return self[0]
+
+    @property
+    def message(self) -> str:
+        """What was got, what is allowed, what to do."""
+        return self[1]
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+class _ProblemList(RoutecastError):
+    """An error made of one or more :class:`Problem`, all reported at once."""
+
+    def __init__(self, subject: str, problems: Sequence[Problem]) -> None:
+        super().__init__(subject, tuple(problems))
+        self.subject = subject
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems]
+        if len(lines) == 1:
+            return f"{self.subject}: {lines[0]}"
+        return "\n".join([f"{self.subject}: {len(lines)} problems", *(f"  {line}" for line in lines)])
+
+
+class FileProblem(_ProblemList):
+    """A file cannot be read or does not say what it must; ``subject`` is its name."""
+
+
+class ModelProblem(_ProblemList):
+    """A router model or an offered load contradicts itself; ``subject`` names it."""
+
+
+class QuantityProblem(RoutecastError):
+    """A text is not a quantity of the wanted kind (``"64 Mbit"`` for a frame size)."""
+
+    def __init__(self, text: str, message: str) -> None:
+        super().__init__(text, message)
+        self.text = text
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class FitProblem(RoutecastError):
+    """A calibration is not possible from the given points."""
+
+    def __init__(self, series: str, message: str) -> None:
+        super().__init__(series, message)
+        self.series = series
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"series {self.series!r}: {self.message}" if self.series else self.message
+
+
+class TransientProblem(RoutecastError):
+    """A simulated trial ended before its transient did; ``needed_s`` is a duration that should do."""
+
+    def __init__(self, duration_s: float, needed_s: float, message: str) -> None:
+        super().__init__(duration_s, needed_s, message)
+        self.duration_s = duration_s
+        self.needed_s = needed_s
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CriterionFailed(RoutecastError):
+    """A result was computed but misses a criterion that the user set (exit code 1)."""
+
+    exit_code = 1
+
+
+class EnvironmentProblem(RoutecastError):
+    """Something of the machine is missing: a library, a right, a device (exit code 3)."""
+
+    exit_code = 3

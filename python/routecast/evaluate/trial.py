@@ -1,0 +1,126 @@
+"""Trial: what an evaluator answers for one load during one duration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Bottleneck", "Delay", "Resource", "Trial"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource's part in a trial.
+
+    Parameters
+    ----------
+    name : str
+        Pool, or port with its direction (``"port 1 out"``).
+    kind : {"pool", "task", "link"}
+    utilisation_ratio : float
+        Busy time over (units x time), 0..1.
+    capacity_pps : float
+        Frames per second of this load that the resource could carry alone, were nothing else in the way; NaN where
+        the evaluator does not know it.
+    margin_ratio : float
+        ``capacity_pps / throughput of the whole − 1`` : 0 for the bottleneck; NaN where unknown.
+    """
+
+    name: str
+    kind: Literal["pool", "task", "link"]
+    utilisation_ratio: float
+    capacity_pps: float = float("nan")
+    margin_ratio: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bottleneck:
+    """The resource that limits, or would limit first, with the reason in words."""
+
+    name: str
+    kind: Literal["pool", "task", "link", "load"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delay:
+    """Distribution of a time: mean and percentiles in seconds; NaN where the evaluator does not know.
+
+    ``method`` says where the figures come from, e.g. ``"HDR histogram of 81,233 frames"`` or ``"M/D/1"``.
+    """
+
+    mean_s: float
+    p50_s: float = float("nan")
+    p90_s: float = float("nan")
+    p99_s: float = float("nan")
+    p999_s: float = float("nan")
+    max_s: float = float("nan")
+    method: str = ""
+    hdr_base64: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What happened, or would happen, at a load. Rates are frames per second over all ports.
+
+    Parameters
+    ----------
+    evaluator : str
+        ``"solve"``, ``"simulate"``, ``"measure"``.
+    duration_s : float
+        Length of the trial; ``measured_s`` of it was evaluated after the transient.
+    intended_pps, offered_pps, forwarded_pps : float
+        RFC 2285: intended by the tester, put on the wire, received back.
+    offered_frames, forwarded_frames, dropped_frames, in_flight_frames : int or None
+        Counts over the whole trial (S12: offered = forwarded + dropped + in flight); None for a closed form.
+    loss_ratio : float
+        ``1 − forwarded/offered`` (S2).
+    l1_bps, l2_bps : float
+        Forwarded bit rate with and without the 20 bytes of wire overhead per frame (S2).
+    drops_pps : mapping of str to float
+        Loss by place.
+    latency, waiting : Delay or None
+        S9 (last bit in to first bit out); time in queues alone.
+    resources : tuple of Resource
+    bottleneck : Bottleneck
+    energy_j : mapping of str to mapping of str to float
+        Joules by pool and state, where powers are given.
+    queue_frames : mapping of str to float
+        Mean number of waiting frames by task unit or port.
+    interval : mapping of str to (float, float)
+        95 % confidence intervals by field name (S10).
+    notes : tuple of str
+        What the reader must know: ranges of validity, corrections made.
+    """
+
+    evaluator: str
+    duration_s: float
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    loss_ratio: float
+    l1_bps: float
+    l2_bps: float
+    bottleneck: Bottleneck
+    resources: tuple[Resource, ...] = ()
+    measured_s: float = float("nan")
+    offered_frames: int | None = None
+    forwarded_frames: int | None = None
+    dropped_frames: int | None = None
+    in_flight_frames: int | None = None
+    drops_pps: Mapping[str, float] = field(default_factory=dict)
+    latency: Delay | None = None
+    waiting: Delay | None = None
+    energy_j: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    queue_frames: Mapping[str, float] = field(default_factory=dict)
+    interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data for ``--json``: NaN becomes null, field names stay."""
+        from routecast.evaluate.plain import plain  # noqa: PLC0415
+
+        result = plain(self)
+        assert isinstance(result, dict)
+        return result

@@ -1,0 +1,56 @@
+"""Offered load: what arrives at a router's ports (RFC 2285 "intended" and "offered" load).
+
+An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It knows nothing of
+the router: ports are numbers, in the order in which the model lists them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+
+__all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "line_rate_pps"]
+
+WIRE_OVERHEAD_BYTES = 20
+"""Preamble (7), start of frame delimiter (1) and inter-frame gap (12): paper 000, eq. 8; S1."""
+
+
+def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
+    """Frames per second that fill a link (S1; RFC 2544 sec. 20).
+
+    Examples
+    --------
+    >>> round(line_rate_pps(10e9, 64))
+    14880952
+    """
+    return link_bps / (8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedLoad:
+    """What is offered to a router.
+
+    Parameters
+    ----------
+    rate_pps : float
+        Intended load: frames per second over all ports together, split over the flows by their weights. A port
+        carries at most its line rate, so the offered load can be smaller.
+    frames : FrameMix
+        Frame sizes in bytes, FCS included.
+    flows : FlowSet
+        The flows, the ports that they enter and leave by, and their RSS hash values.
+    arrivals : Arrivals
+        The arrival process of each port's frames.
+    """
+
+    rate_pps: float
+    frames: FrameMix = field(default_factory=lambda: FrameMix.fixed(64))
+    flows: FlowSet = field(default_factory=lambda: FlowSet.crafted(1))
+    arrivals: Arrivals = field(default_factory=Arrivals.cbr)
+
+    def at(self, rate_pps: float) -> OfferedLoad:
+        """Return the same load at another intended rate."""
+        return replace(self, rate_pps=rate_pps)

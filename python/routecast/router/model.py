@@ -1,0 +1,307 @@
+"""The router as data: task units over pools of resources (the three planes of Meyer et al. 2014, sec. IV-C).
+
+A :class:`RouterModel` is the one description that every evaluator answers for. It is plain, frozen data: building one
+runs :func:`routecast.router.check.check_model`, evaluating one never changes it.
+
+::
+
+      ports in        processing plane (TaskUnit)            ports out
+     ┌───────┐     ┌────────────┐  route   ┌────────┐       ┌───────┐
+     │ Port 0│────►│distributor │──by rss─►│ core 0 │──────►│ Port 1│
+     └───────┘     └────────────┘          └───┬────┘       └───────┘
+                                               │ needs
+                     management plane:   ResourceManager (policy)
+                     resource plane:     ResourcePool "cpu" [unit 0, unit 1, …]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+__all__ = [
+    "Activation",
+    "Contention",
+    "Need",
+    "Policy",
+    "Port",
+    "PowerDraw",
+    "ResourcePool",
+    "Route",
+    "RouterModel",
+    "ServiceCost",
+    "TaskUnit",
+]
+
+PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair"]
+ActivationKind = Literal["dedicated", "polling", "interrupt"]
+RouteKind = Literal["single", "rss", "round_robin", "random", "egress"]
+Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """How much slower a unit works when other units of its pool work too (semantics S5).
+
+    The factor on the service time for ``k`` busy units is ``1 + σ(k−1) + κk(k−1)`` (Gunther's universal scalability
+    law), or ``table[k−1]`` where a table is given (measured or averaged over several laws); past the end of the table
+    the last step is continued.
+
+    Parameters
+    ----------
+    sigma : float
+        σ, contention, dimensionless, >= 0.
+    kappa : float
+        κ, coherence, dimensionless, >= 0.
+    table : tuple of float
+        Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
+    """
+
+    sigma: float = 0.0
+    kappa: float = 0.0
+    table: tuple[float, ...] = ()
+
+    @property
+    def is_none(self) -> bool:
+        """Whether the factor is 1 for every number of busy units."""
+        return self.sigma == 0.0 and self.kappa == 0.0 and all(entry == 1.0 for entry in self.table)
+
+    def factor(self, busy_units: float) -> float:
+        """Factor on the service time for a (possibly average, hence fractional) number of busy units >= 1."""
+        k = max(busy_units, 1.0)
+        if not self.table:
+            return 1.0 + self.sigma * (k - 1.0) + self.kappa * k * (k - 1.0)
+        last = len(self.table) - 1
+        if last == 0:
+            return self.table[0]
+        low = min(int(k) - 1, last - 1)
+        return self.table[low] + (k - 1.0 - low) * (self.table[low + 1] - self.table[low])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerDraw:
+    """Watts of one unit by state (S11). Its scope (package, server, wall) is said by :attr:`scope`."""
+
+    active_w: float
+    idle_w: float
+    scope: str = "package"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a resource manager grants units (S4).
+
+    ``fifo``: in order of request. ``priority``: highest :attr:`TaskUnit.priority` first, without revoking.
+    ``preemptive``: highest first, and a higher request revokes a unit from the lowest (preempt-resume).
+    ``round_robin``: in turn, each for at most ``quantum_s``. ``fair``: the task unit with the least service received
+    per :attr:`TaskUnit.weight` first, each for at most ``quantum_s`` (the slice).
+    """
+
+    kind: PolicyKind = "fifo"
+    quantum_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourcePool:
+    """Like resource units under one resource manager: cores, hardware threads, buses, memory channels.
+
+    Parameters
+    ----------
+    name : str
+    units : int
+        How many, >= 1.
+    frequency_hz : float or None
+        Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
+    unit_speed_ratio : tuple of float
+        Speed of each unit relative to ``frequency_hz``; empty means all 1.
+    policy : Policy
+    switch_cost_s : float
+        Work lost when a unit turns from one task unit to another.
+    migration_cost_s : float
+        Work lost when a task unit goes on at another unit than its last one.
+    contention : Contention
+    power : PowerDraw or None
+    """
+
+    name: str
+    units: int = 1
+    frequency_hz: float | None = None
+    unit_speed_ratio: tuple[float, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    switch_cost_s: float = 0.0
+    migration_cost_s: float = 0.0
+    contention: Contention = field(default_factory=Contention)
+    power: PowerDraw | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCost:
+    """Work for one frame of ``S`` bytes (S5), in cycles, in seconds, or both (they add up).
+
+    ``cycles = per_packet + per_byte·S + per_batch/batch`` and ``memory_accesses·memory_latency`` seconds on top;
+    seconds = cycles / frequency; all of it times the pool's contention factor. Paper 000, eq. 3 (``x = T_c + S·T_d``)
+    is ``per_packet_s=T_c, per_byte_s=T_d``.
+
+    ``variation`` multiplies each frame's time by a random factor of mean 1 whose squared coefficient of variation is
+    ``scv`` (fixed by the kind for ``deterministic`` (0) and ``exponential`` (1)).
+    """
+
+    per_packet_cycles: float = 0.0
+    per_byte_cycles: float = 0.0
+    per_batch_cycles: float = 0.0
+    per_packet_s: float = 0.0
+    per_byte_s: float = 0.0
+    per_batch_s: float = 0.0
+    memory_accesses: float = 0.0
+    memory_latency_s: float = 0.0
+    variation: Variation = "deterministic"
+    scv: float | None = None
+
+    def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
+        """Mean service time in seconds of a frame, without contention, in batches of ``batch_frames``."""
+        cycles = self.per_packet_cycles + self.per_byte_cycles * frame_bytes + self.per_batch_cycles / batch_frames
+        seconds = self.per_packet_s + self.per_byte_s * frame_bytes + self.per_batch_s / batch_frames
+        seconds += self.memory_accesses * self.memory_latency_s
+        return seconds + (cycles / frequency_hz if cycles and frequency_hz else 0.0)
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation of the service time of frames of one size."""
+        if self.variation == "deterministic":
+            return 0.0
+        return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """When a task unit works (S6).
+
+    ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an interrupt
+    costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll comes back short; two
+    interrupts are at least ``moderation_s`` apart.
+    """
+
+    kind: ActivationKind = "dedicated"
+    budget_frames: int = 64
+    interrupt_cost_s: float = 0.0
+    moderation_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """``units`` units of the pool named ``pool``, all granted at once with the task unit's other needs."""
+
+    pool: str
+    units: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where frames go next: names of task units or ports in ``to``; ``()`` means they leave the router there.
+
+    ``single``: always ``to[0]``. ``rss``: ``to[indirection[hash & 127] % len(to)]`` by the flow's hash (equal
+    indirection: ``hash % 128 % len(to)``). ``round_robin``: in turn. ``random``: by ``weights``. ``egress``: the
+    port that the flow leaves by (``to`` then lists the ports allowed, normally all).
+    """
+
+    kind: RouteKind = "single"
+    to: tuple[str, ...] = ()
+    weights: tuple[float, ...] = ()
+    indirection: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskUnit:
+    """A function with an incoming queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1).
+
+    Parameters
+    ----------
+    name : str
+    needs : tuple of Need
+        Empty: it works without a resource manager, on a processor of its own (paper 000: ⊗).
+    service : ServiceCost
+    queue_frames : int
+        Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
+    activation : Activation
+    batch_frames : int
+        Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame.
+    parallel : int
+        Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
+        units for a pool that serves one common queue (M/M/c).
+    priority : int
+        Larger is more urgent (policies ``priority``, ``preemptive``).
+    weight : float
+        Share under ``fair``.
+    pin : tuple of int
+        Units of its (first) pool that it may use; empty: all.
+    route : Route
+    """
+
+    name: str
+    needs: tuple[Need, ...] = ()
+    service: ServiceCost = field(default_factory=ServiceCost)
+    queue_frames: int = 512
+    activation: Activation = field(default_factory=Activation)
+    batch_frames: int = 1
+    parallel: int = 1
+    priority: int = 0
+    weight: float = 1.0
+    pin: tuple[int, ...] = ()
+    route: Route = field(default_factory=Route)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """An interface: frames come in at most at line rate, go out at line rate through a ring of finite length.
+
+    A frame occupies the link for ``(frame_bytes + 20)·8 / link_bps`` seconds (S1).
+    """
+
+    name: str
+    link_bps: float
+    tx_ring_frames: int = 512
+    entry: str = ""
+    """Name of the task unit that receives the port's frames."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterModel:
+    """A router: ports, task units and resource pools. See the module's picture.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        From :func:`routecast.router.check.check_model`, with every contradiction at once.
+    """
+
+    name: str
+    ports: tuple[Port, ...]
+    tasks: tuple[TaskUnit, ...]
+    pools: tuple[ResourcePool, ...] = ()
+
+    def __post_init__(self) -> None:
+        from routecast.router.check import check_model  # noqa: PLC0415 - the check knows the model, not vice versa
+
+        check_model(self)
+
+    def task(self, name: str) -> TaskUnit:
+        """Return the task unit of that name (KeyError if there is none)."""
+        return _named(self.tasks, name)
+
+    def pool(self, name: str) -> ResourcePool:
+        """Return the pool of that name (KeyError if there is none)."""
+        return _named(self.pools, name)
+
+    def port(self, name: str) -> Port:
+        """Return the port of that name (KeyError if there is none)."""
+        return _named(self.ports, name)
+
+
+_T = TypeVar("_T", TaskUnit, ResourcePool, Port)
+
+
+def _named(things: tuple[_T, ...], name: str) -> _T:
+    for thing in things:
+        if thing.name == name:
+            return thing
+    raise KeyError(name)
