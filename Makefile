@@ -1,0 +1,105 @@
+# make help lists what can be done. Each target sets up what it needs in .venv and under target/; nothing needs root.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DONE := $(VENV)/.done
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+OUT ?= meyer2014
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+rust_sources := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
+which_python := import sys; print(sys.implementation.cache_tag, sys.version.split()[0])
+
+# The virtual environment belongs to one Python: it is remade when $(PYTHON) is another one.
+ifneq ($(shell $(PYTHON) -c '$(which_python)'),$(shell $(BIN)/python -c '$(which_python)' 2>/dev/null))
+.PHONY: $(BIN)/python
+endif
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meyer2014/report.html
+	@$(BIN)/routecast study meyer2014 --out $(OUT)
+
+.PHONY: test
+test: test-rust test-python ## run every test: Rust, Python, doctests, the commands of README and docs
+
+.PHONY: test-rust
+test-rust: ## run the Rust tests and doctests
+	@echo '── cargo test'
+	@cargo test --quiet --workspace
+
+.PHONY: test-python
+test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands
+	@echo '── pytest'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+.PHONY: check
+check: check-rust check-python docs ## format, lints, types, stubs, documentation; warnings are errors
+
+.PHONY: check-rust
+check-rust: ## cargo fmt and clippy
+	@echo '── cargo fmt, clippy'
+	@cargo fmt --all --check
+	@cargo clippy --quiet --workspace --all-targets -- -D warnings
+
+.PHONY: check-python
+check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## ruff, mypy, the extension's stub
+	@echo '── ruff'
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/ruff check --quiet
+	@echo '── mypy'
+	@$(BIN)/mypy
+	@echo '── stub of routecast._core'
+	@$(BIN)/python -m mypy.stubtest routecast._core
+
+.PHONY: docs
+docs: $(DONE)/extension $(DONE)/group-docs ## build the documentation into build/docs
+	@echo '── sphinx'
+	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d build/doctrees docs build/docs
+
+.PHONY: bench
+bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on the same work and print the ratios
+	@$(BIN)/python benches/run.py
+
+.PHONY: format
+format: $(DONE)/group-check ## rewrite the sources in their format
+	@cargo fmt --all
+	@$(BIN)/ruff format --quiet
+	@$(BIN)/ruff check --quiet --fix
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so
+
+# --group needs pip 25.1, newer than what Debian's venv brings.
+$(BIN)/python:
+	@echo '── $(VENV) for $(shell $(PYTHON) --version)'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV)
+
+$(DONE)/pip: $(BIN)/python
+	@$(BIN)/python -m pip install --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
+	@mkdir -p $(DONE) && touch $@
+
+$(DONE)/group-%: pyproject.toml | $(DONE)/pip
+	@echo '── dependencies for $*'
+	@$(BIN)/python -m pip install --group $*
+	@touch $@
+
+# An editable install: Python sources are used where they are, only Rust changes make it stale.
+$(DONE)/extension: $(rust_sources) pyproject.toml | $(DONE)/pip
+	@echo '── routecast and its extension (cargo, release)'
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@touch $@

@@ -1,0 +1,94 @@
+"""The house of docs/architecture.md: a room knows only the rooms on lower floors."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import routecast
+
+PACKAGE = Path(routecast.__file__).parent
+
+FLOORS = (
+    ("errors", "_core"),
+    ("quantity",),
+    ("load",),
+    ("hardware",),
+    ("function",),
+    ("router",),
+    ("evaluate",),
+    ("testbed", "power"),
+    ("benchmark", "calibrate", "experiment"),
+    ("plan",),
+    ("report",),
+    ("study",),
+    ("cli",),
+)
+FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+
+HEAVY = ("scipy", "pint", "polars", "plotly", "pydantic", "typer", "rich", "jinja2", "numpy")
+
+
+def room_of(path: Path) -> str:
+    """Return the room that a file of the package belongs to; '' for the package's own __init__."""
+    first = path.relative_to(PACKAGE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def rooms_imported_by(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, room) for every import of the package, those inside functions included."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            names = [node.module or ""]
+            if node.module == "routecast":
+                names = [f"routecast.{alias.name}" for alias in node.names]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "routecast" and len(parts) > 1 and not parts[1].startswith("__"):
+                yield node.lineno, parts[1]
+
+
+def sources() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts[:1])
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {room_of(path) for path in sources()} - {"", "__main__"}
+    assert rooms <= set(FLOOR_OF), f"give {sorted(rooms - set(FLOOR_OF))} a floor in this test and in docs/architecture.md"
+
+
+def test_no_import_runs_up_the_stairs() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {used}"
+        for path in sources()
+        if room_of(path) in FLOOR_OF
+        for line, used in rooms_imported_by(path)
+        if used != room_of(path) and FLOOR_OF[used] >= FLOOR_OF[room_of(path)]
+    ]
+    assert wrong == []
+
+
+def test_importing_routecast_imports_nothing_heavy() -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, routecast; print(*sys.modules, sep='\\n')"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert set(loaded) & set(HEAVY) == set()
+
+
+def test_asking_for_the_version_imports_nothing_heavy() -> None:
+    code = "import sys; from routecast.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass\nprint(*sys.modules, sep='\\n')"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert loaded[:2] == ["routecast", routecast.__version__]
+    assert set(loaded) & set(HEAVY) == set()
