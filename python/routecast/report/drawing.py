@@ -1,0 +1,183 @@
+"""Figures as SVG text: for files beside a report, for documents, and for readers without scripts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack
+
+__all__ = ["draw"]
+
+LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 50
+LEGEND_ROW_PX = 20
+LETTER_PX = 6.6
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """One axis on paper: value to pixel, and the ticks."""
+
+    pixel: Callable[[float], float]
+    ticks: tuple[float, ...]
+
+
+def draw(figure: Figure, *, width_px: int = 760) -> str:
+    """Return the figure as one SVG document that follows the reader's light or dark setting."""
+    legend, legend_px = _legend([mark for mark in figure.marks if getattr(mark, "legend", True)], width_px)
+    height = figure.height_px + legend_px
+    top, bottom = TOP + legend_px, height - BOTTOM
+    piles = _piles(figure.marks)
+    x = _scale(figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False)
+    heights = [v for mark in figure.marks for v in _extent(mark)] + [v for pile in piles.values() for v in pile[1]]
+    y = _scale(figure.y, heights, bottom, top, from_zero=True)
+    body = [*_grid(figure, x, y, width_px, top, bottom), *legend]
+    for mark in figure.marks:
+        if isinstance(mark, Line):
+            body += _line(mark, x, y)
+        elif isinstance(mark, Stack):
+            body += _stack(mark, piles[mark.name], x, y)
+    for mark in figure.marks:
+        if isinstance(mark, Points):
+            body += _points(mark, x, y)
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {height}" role="img"'
+            f' aria-label="{escape(figure.title)}" font-family="system-ui, sans-serif" font-size="12">',
+            "<style>text{fill:#3a3f47}.g{stroke:#8883;stroke-width:1}.a{stroke:#8889;stroke-width:1}"
+            "@media(prefers-color-scheme:dark){text{fill:#c3c8d0}}</style>",
+            *body,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _extent(mark: Mark) -> Iterable[float]:
+    if isinstance(mark, Stack):
+        return ()
+    return (value for value in (*mark.y, *mark.low, *mark.high) if math.isfinite(value))
+
+
+def _piles(marks: Sequence[Mark]) -> dict[str, tuple[list[float], list[float]]]:
+    """Lower and upper edge of every stacked layer, by name."""
+    piles: dict[str, tuple[list[float], list[float]]] = {}
+    edge: list[float] = []
+    for mark in marks:
+        if isinstance(mark, Stack):
+            low = edge or [0.0] * len(mark.y)
+            edge = [a + b for a, b in zip(low, mark.y, strict=True)]
+            piles[mark.name] = (low, edge)
+    return piles
+
+
+def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, from_zero: bool) -> _Scale:
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low = axis.low if axis.low is not None else min(finite)
+    high = axis.high if axis.high is not None else max(finite)
+    if axis.scale == "log":
+        low, high = (low / 1.15, high * 1.15) if axis.low is None else (low, high)
+        span = math.log(high / low) or 1.0
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = axis.ticks or tuple(10.0**n for n in decades)
+        return _Scale(lambda v: start + (end - start) * math.log(v / low) / span, ticks)
+    if from_zero and axis.low is None:
+        low = min(low, 0.0)
+    step = _nice_step((high - low) or 1.0)
+    if axis.high is None:
+        high = math.ceil(high / step * 1.02) * step
+    if axis.low is None:
+        low = math.floor(low / step) * step
+    span = (high - low) or 1.0
+    ticks = axis.ticks or tuple(low + i * step for i in range(round((high - low) / step) + 1))
+    return _Scale(lambda v: start + (end - start) * (v - low) / span, ticks)
+
+
+def _nice_step(span: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that divides the span in at least five parts."""
+    power = 10.0 ** math.floor(math.log10(span / 5.0))
+    return max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= span / 5.0 * 1.0001)
+
+
+def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, bottom: float) -> list[str]:
+    parts = []
+    for tick in y.ticks:
+        at = y.pixel(tick)
+        if top - 1 <= at <= bottom + 1:
+            parts.append(f'<path class="g" d="M{LEFT} {at:.1f}H{width_px - RIGHT}"/>')
+            parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
+    for tick in x.ticks:
+        at = x.pixel(tick)
+        if LEFT - 1 <= at <= width_px - RIGHT + 1:
+            parts.append(f'<path class="a" d="M{at:.1f} {bottom}v5"/>')
+            parts.append(f'<text x="{at:.1f}" y="{bottom + 19}" text-anchor="middle">{tick:g}</text>')
+    middle = (top + bottom) / 2
+    return [
+        *parts,
+        f'<path class="a" d="M{LEFT} {bottom}H{width_px - RIGHT}"/>',
+        f'<text x="{(LEFT + width_px - RIGHT) / 2}" y="{bottom + 40}" text-anchor="middle">{escape(figure.x.title)}</text>',
+        f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(figure.y.title)}</text>',
+    ]
+
+
+def _legend(marks: Sequence[Mark], width_px: int) -> tuple[list[str], int]:
+    parts: list[str] = []
+    left, row = float(LEFT), 0
+    for mark in marks:
+        needs = 34 + LETTER_PX * len(mark.name)
+        if left + needs > width_px and left > LEFT:
+            left, row = float(LEFT), row + 1
+        middle = 14 + row * LEGEND_ROW_PX
+        if isinstance(mark, Points):
+            parts.append(_symbol(mark, left + 8, middle))
+        else:
+            dash = ' stroke-dasharray="5 4"' if isinstance(mark, Line) and mark.dashed else ""
+            parts.append(f'<path d="M{left:.0f} {middle}h16" stroke="{mark.colour}" stroke-width="3"{dash}/>')
+        parts.append(f'<text x="{left + 22:.0f}" y="{middle + 4}">{escape(mark.name)}</text>')
+        left += needs
+    return parts, (row + 1) * LEGEND_ROW_PX if marks else 0
+
+
+def _path(xs: Iterable[float], ys: Iterable[float], x: _Scale, y: _Scale) -> str:
+    pairs = [(x.pixel(a), y.pixel(b)) for a, b in zip(xs, ys, strict=True) if math.isfinite(b)]
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in pairs) if pairs else ""
+
+
+def _area(xs: Sequence[float], low: Sequence[float], high: Sequence[float], x: _Scale, y: _Scale) -> str:
+    return _path([*xs, *reversed(xs)], [*high, *reversed(low)], x, y) + "Z"
+
+
+def _line(line: Line, x: _Scale, y: _Scale) -> list[str]:
+    parts = []
+    if line.low:
+        area = _area(line.x, line.low, line.high, x, y)
+        parts.append(f'<path d="{area}" fill="{line.colour}" fill-opacity=".18"/>')
+    dash = ' stroke-dasharray="6 4"' if line.dashed else ""
+    path = _path(line.x, line.y, x, y)
+    return [*parts, f'<path d="{path}" fill="none" stroke="{line.colour}" stroke-width="2"{dash}/>']
+
+
+def _stack(stack: Stack, pile: tuple[list[float], list[float]], x: _Scale, y: _Scale) -> list[str]:
+    return [f'<path d="{_area(stack.x, *pile, x, y)}" fill="{stack.colour}" fill-opacity=".55"/>']
+
+
+def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
+    parts = [
+        f'<path d="M{x.pixel(a):.1f} {y.pixel(low):.1f}V{y.pixel(high):.1f}" stroke="{points.colour}"/>'
+        for a, low, high in zip(points.x, points.low, points.high, strict=False)
+    ]
+    shown = zip(points.x, points.y, strict=True)
+    return parts + [_symbol(points, x.pixel(a), y.pixel(b)) for a, b in shown if math.isfinite(b)]
+
+
+def _symbol(points: Points, x: float, y: float) -> str:
+    paint = f'fill="{points.colour if points.filled else "none"}" stroke="{points.colour}" stroke-width="1.5"'
+    if points.symbol == "circle":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {paint}/>'
+    if points.symbol == "square":
+        return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" {paint}/>'
+    if points.symbol == "diamond":
+        return f'<path d="M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5Z" {paint}/>'
+    return f'<path d="M{x - 4:.1f} {y - 4:.1f}l8 8m0 -8l-8 8" {paint}/>'

@@ -1,0 +1,109 @@
+"""What a figure shows, without a word on how it is drawn.
+
+A :class:`Figure` is two axes and a tuple of marks: lines with their bands, points with their error bars, stacks. Colour is the
+place of a thing in a :func:`palette`, so one thing keeps its colour through a whole report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Axis", "Figure", "Line", "Mark", "Points", "Stack", "palette"]
+
+ORDERED = ("#3f6fb5", "#2b95a6", "#4aa36a", "#b39a2f", "#d6812f", "#c8524a", "#9b4f8e")
+CATEGORIES = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#7a7f87", "#2b95a6", "#b39a2f")
+
+
+def palette(count: int, *, ordered: bool = True) -> tuple[str, ...]:
+    """Return ``count`` colours that stand out on light and on dark paper.
+
+    ``ordered`` colours run from cold to warm, for things with an order (numbers of flows, loads); the others differ
+    as much as they can, for things without.
+
+    Examples
+    --------
+    >>> palette(2)
+    ('#3f6fb5', '#9b4f8e')
+    """
+    source = ORDERED if ordered else CATEGORIES
+    if not ordered or count <= 1:
+        return tuple(source[i % len(source)] for i in range(count))
+    last = len(source) - 1
+    return tuple(_between(source, i * last / (count - 1)) for i in range(count))
+
+
+def _between(colours: Sequence[str], position: float) -> str:
+    low = min(int(position), len(colours) - 2)
+    share = position - low
+    ends = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (colours[low], colours[low + 1])]
+    mixed = [round(a + share * (b - a)) for a, b in zip(*ends, strict=True)]
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis: its title with the unit, its scale, and the ticks to label (empty: chosen by the renderer)."""
+
+    title: str
+    scale: Literal["linear", "log"] = "linear"
+    ticks: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line, with a band between ``low`` and ``high`` where an interval is known (both empty otherwise)."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    colour: str = ORDERED[0]
+    dashed: bool = False
+    legend: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    colour: str = ORDERED[0]
+    filled: bool = True
+    symbol: Literal["circle", "square", "diamond", "cross"] = "circle"
+    labels: tuple[str, ...] = ()
+    legend: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """One layer of a stack (joules by state, drops by place); layers pile up in the order of the marks."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    colour: str = ORDERED[0]
+
+
+Mark = Line | Points | Stack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A figure: ``name`` is its file's stem, ``caption`` states what it shows the reader."""
+
+    name: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    marks: tuple[Mark, ...]
+    height_px: int = 420

@@ -1,0 +1,125 @@
+"""One self-contained HTML page: prose, tiles of key numbers, tables, figures.
+
+The page needs no network: style, script and Plotly are inside it, Plotly once. It follows the reader's light or dark
+setting and prints in black on white.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from routecast.report.drawing import draw
+from routecast.report.figures import Figure
+from routecast.report.interactive import interactive
+from routecast.report.tables import Table, table_html
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+__all__ = ["Block", "Drawing", "Page", "Prose", "Section", "Tile", "Tiles", "render_page"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """Paragraphs; ``**strong**`` and ```code``` are the only markup."""
+
+    paragraphs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One key number with what it means and what to compare it with."""
+
+    value: str
+    meaning: str
+    beside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """A row of key numbers."""
+
+    tiles: tuple[Tile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A picture given as SVG text, with its caption."""
+
+    svg: str
+    caption: str
+
+
+Block = Prose | Tiles | Table | Figure | Drawing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A titled part of the page; ``lead`` is its finding in one sentence."""
+
+    anchor: str
+    title: str
+    lead: str = ""
+    blocks: tuple[Block, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The page: what it answers, its parts, and ``made``: how it was made, as pairs of name and value."""
+
+    title: str
+    question: str
+    answer: str
+    sections: tuple[Section, ...]
+    made: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+
+
+def render_page(page: Page) -> str:
+    """Return the page as one HTML document."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only who reports pays for it
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415
+
+    environment = Environment(
+        loader=PackageLoader("routecast.report", "look"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["inline"] = _inline
+    room = files("routecast.report") / "look"
+    figures = [block for section in page.sections for block in section.blocks if isinstance(block, Figure)]
+    return environment.get_template("page.html.j2").render(
+        page=page,
+        kind=lambda block: type(block).__name__,
+        table_html=lambda table: _trusted(table_html(table)),
+        drawn=lambda figure: _trusted(draw(figure)),
+        trusted=_trusted,
+        style=_trusted((room / "page.css").read_text(encoding="utf-8")),
+        script=_trusted((room / "page.js").read_text(encoding="utf-8")),
+        plotly=_trusted(get_plotlyjs()) if figures else "",
+        figures=_trusted(_script_json({figure.name: interactive(figure) for figure in figures})),
+    )
+
+
+def _trusted(html: str) -> Markup:
+    from markupsafe import Markup  # noqa: PLC0415
+
+    return Markup(html)  # every caller passes text that this package made and escaped
+
+
+def _script_json(data: object) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
+
+
+def _inline(text: str) -> Markup:
+    html = escape(text, quote=False)
+    html = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", html)
+    return _trusted(re.sub(r"`(.+?)`", r"<code>\1</code>", html))

@@ -1,0 +1,90 @@
+"""Tables as values: columns that know their unit and format, rows of plain values.
+
+The same table is shown on a terminal (:mod:`routecast.cli`) and in a page (:func:`table_html`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+__all__ = ["Cell", "Column", "Table", "shown", "table_html"]
+
+Cell = str | float | int | bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: title, unit below it, and how a number is written (a format spec, or a function)."""
+
+    title: str
+    unit: str = ""
+    form: str | Callable[[float], str] = ".4g"
+    align: Literal["left", "right"] = "right"
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table; ``strong`` holds the numbers of rows to stand out, ``caption`` states what the table shows."""
+
+    name: str
+    title: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    strong: frozenset[int] = frozenset()
+
+
+def shown(cell: Cell, column: Column) -> str:
+    """Write one value as its column wants it; unknown values are a dash.
+
+    Examples
+    --------
+    >>> shown(-0.0312, Column(title="Error", form="+.1%"))
+    '−3.1%'
+    """
+    if cell is None or (isinstance(cell, float) and not math.isfinite(cell)):
+        return "–"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, str):
+        return cell
+    text = column.form(cell) if callable(column.form) else format(cell, column.form)
+    return text.replace("-", "−") if text[:1] == "-" else text
+
+
+def table_html(table: Table) -> str:
+    """Return the table as HTML, with a row of group titles where columns have one."""
+    lines = ["<table>", "<thead>"]
+    if any(column.group for column in table.columns):
+        lines.append("<tr class='groups'>" + "".join(_group_cells(table.columns)) + "</tr>")
+    head = "".join(
+        f"<th class='{column.align}' scope='col'>{escape(column.title)}"
+        + (f"<span class='unit'>{escape(column.unit)}</span>" if column.unit else "")
+        + "</th>"
+        for column in table.columns
+    )
+    lines += [f"<tr>{head}</tr>", "</thead>", "<tbody>"]
+    for number, row in enumerate(table.rows):
+        cells = "".join(
+            f"<td class='{column.align}'>{escape(shown(cell, column))}</td>"
+            for cell, column in zip(row, table.columns, strict=True)
+        )
+        lines.append(f"<tr class='strong'>{cells}</tr>" if number in table.strong else f"<tr>{cells}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"])
+
+
+def _group_cells(columns: tuple[Column, ...]) -> list[str]:
+    spans: list[tuple[str, int]] = []
+    for column in columns:
+        if spans and spans[-1][0] == column.group:
+            spans[-1] = (column.group, spans[-1][1] + 1)
+        else:
+            spans.append((column.group, 1))
+    return [
+        f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>" for group, span in spans
+    ]
