@@ -1,1 +1,24 @@
-"""TODO."""
+"""Offered load: what arrives at a router's ports. It knows nothing of the router."""
+
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import Flow, FlowSet, rss_index
+from routecast.load.frames import GENOME_BYTES, RFC2544_FRAME_BYTES, FrameMix
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
+from routecast.load.toeplitz import MICROSOFT_KEY, SYMMETRIC_KEY, rss_hash, toeplitz
+
+__all__ = [
+    "GENOME_BYTES",
+    "MICROSOFT_KEY",
+    "RFC2544_FRAME_BYTES",
+    "SYMMETRIC_KEY",
+    "WIRE_OVERHEAD_BYTES",
+    "Arrivals",
+    "Flow",
+    "FlowSet",
+    "FrameMix",
+    "OfferedLoad",
+    "line_rate_pps",
+    "rss_hash",
+    "rss_index",
+    "toeplitz",
+]

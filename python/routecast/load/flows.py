@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from random import Random
 
-__all__ = ["Flow", "FlowSet"]
+from routecast.errors import ModelProblem, Problem
+from routecast.load.toeplitz import MICROSOFT_KEY, rss_hash
+
+__all__ = ["Flow", "FlowSet", "rss_index"]
+
+_INDIRECTION_ENTRIES = 128
+
+
+def rss_index(hash_value: int, queues: int, indirection: tuple[int, ...] = ()) -> int:
+    """Return the queue that receive-side scaling chooses for a hash value.
+
+    The low seven bits of the hash select an entry of the indirection table; without a table the entries go
+    round the queues, ``hash % 128 % queues``.
+    """
+    entry = hash_value % _INDIRECTION_ENTRIES
+    return (indirection[entry % len(indirection)] if indirection else entry) % queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,19 +36,114 @@ class Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSet:
-    """The flows of a load. ``name`` is how people call it: ``"4 crafted flows"``, ``"100 random flows"``."""
+    """The flows of a load. ``name`` is how people call it: ``"4 crafted flows"``, ``"100 random flows"``.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        There is no flow, a weight is not > 0, a port number is negative.
+    """
 
     name: str
     flows: tuple[Flow, ...]
+
+    def __post_init__(self) -> None:
+        problems = [] if self.flows else [Problem("flows", "there is no flow: give at least one")]
+        for index, flow in enumerate(self.flows):
+            if not (math.isfinite(flow.weight) and flow.weight > 0.0):
+                problems.append(
+                    Problem(f"flows[{index}].weight", f"got {flow.weight}: a share is a number > 0")
+                )
+            if flow.rss_hash < 0:
+                problems.append(Problem(f"flows[{index}].rss_hash", f"got {flow.rss_hash}: a hash is >= 0"))
+            for side, port in (("ingress", flow.ingress), ("egress", flow.egress)):
+                if port < 0:
+                    problems.append(
+                        Problem(f"flows[{index}].{side}", f"got {port}: ports are numbered 0, 1, …")
+                    )
+        if problems:
+            raise ModelProblem(f"flow set {self.name!r}", problems)
 
     @classmethod
     def crafted(cls, count: int, *, ports: int = 2) -> FlowSet:
         """Flows crafted so that RSS spreads them evenly over the cores (paper 000, sec. VI-A.1).
 
-        Flow ``i`` has hash ``i``, enters by port ``i mod ports`` and leaves by the next one: with two ports the odd
-        flows go one way, the even ones the other.
+        Flow ``i`` has hash ``i``, enters by port ``i mod ports`` and leaves by the next one: with two ports
+        the odd flows go one way, the even ones the other.
         """
+        _check_count(count, ports)
         flows = tuple(
-            Flow(rss_hash=i % 128, ingress=i % ports, egress=(i + 1) % ports) for i in range(count)
+            Flow(rss_hash=i % _INDIRECTION_ENTRIES, ingress=i % ports, egress=(i + 1) % ports)
+            for i in range(count)
         )
         return cls(name=f"{count} crafted flow{'s' if count != 1 else ''}", flows=flows)
+
+    @classmethod
+    def random(cls, count: int, *, seed: int = 1, ports: int = 2, key: bytes = MICROSOFT_KEY) -> FlowSet:
+        """Flows with random addresses and ports that RSS spreads by its real hash.
+
+        Addresses come from the benchmarking range 198.18.0.0/15 (RFC 2544 appendix C.2.2: one half on each
+        side), UDP ports are drawn as RFC 4814 sec. 4.5 asks: source 1024..65535, destination 1..49151. Flow
+        ``i`` enters by port ``i mod ports`` and leaves by the next one. The hash is Toeplitz over the four
+        values.
+
+        Parameters
+        ----------
+        count : int
+        seed : int
+            The same seed gives the same flows; more flows keep the first ones.
+        ports : int
+        key : bytes
+            The NIC's secret key, 40 bytes.
+
+        Examples
+        --------
+        >>> [round(share, 2) for share in FlowSet.random(100, seed=1).share_per_core(4)]
+        [0.25, 0.22, 0.29, 0.24]
+        """
+        _check_count(count, ports)
+        stream = Random(f"flows/{seed}")
+        flows = []
+        for i in range(count):
+            source = f"198.{18 + i % 2}.{stream.randrange(256)}.{stream.randrange(1, 255)}"
+            destination = f"198.{19 - i % 2}.{stream.randrange(256)}.{stream.randrange(1, 255)}"
+            value = rss_hash(
+                source, destination, stream.randrange(1024, 65536), stream.randrange(1, 49152), key
+            )
+            flows.append(Flow(rss_hash=value, ingress=i % ports, egress=(i + 1) % ports))
+        return cls(name=f"{count} random flow{'s' if count != 1 else ''}", flows=tuple(flows))
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the flows' weights."""
+        return math.fsum(flow.weight for flow in self.flows)
+
+    def share_per_port(self, ports: int) -> tuple[float, ...]:
+        """Return the share of the load that each port takes in."""
+        shares = [0.0] * ports
+        for flow in self.flows:
+            shares[flow.ingress] += flow.weight
+        return tuple(share / self.total_weight for share in shares)
+
+    def share_per_core(self, cores: int, indirection: tuple[int, ...] = ()) -> tuple[float, ...]:
+        """Return the share of the load that RSS gives to each of ``cores`` queues.
+
+        Examples
+        --------
+        >>> FlowSet.crafted(3).share_per_core(2)
+        (0.6666666666666666, 0.3333333333333333)
+        """
+        shares = [0.0] * cores
+        for flow in self.flows:
+            shares[rss_index(flow.rss_hash, cores, indirection)] += flow.weight
+        return tuple(share / self.total_weight for share in shares)
+
+
+def _check_count(count: int, ports: int) -> None:
+    problems = []
+    if count < 1:
+        problems.append(Problem("count", f"got {count}: at least one flow is needed"))
+    if ports < 1:
+        problems.append(Problem("ports", f"got {ports}: at least one port is needed"))
+    if problems:
+        raise ModelProblem("flow set", problems)

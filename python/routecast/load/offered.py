@@ -1,13 +1,15 @@
 """Offered load: what arrives at a router's ports (RFC 2285 "intended" and "offered" load).
 
-An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It knows nothing of
-the router: ports are numbers, in the order in which the model lists them.
+An :class:`OfferedLoad` is a rate, a mix of frame sizes, a set of flows and an arrival process. It knows
+nothing of the router: ports are numbers, in the order in which the model lists them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
+from routecast.errors import ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
@@ -36,20 +38,39 @@ class OfferedLoad:
     Parameters
     ----------
     rate_pps : float
-        Intended load: frames per second over all ports together, split over the flows by their weights. A port
-        carries at most its line rate, so the offered load can be smaller.
+        Intended load: frames per second over all ports together, split over the flows by their weights. A
+        port carries at most its line rate, so the offered load can be smaller.
     frames : FrameMix
         Frame sizes in bytes, FCS included.
     flows : FlowSet
         The flows, the ports that they enter and leave by, and their RSS hash values.
     arrivals : Arrivals
-        The arrival process of each port's frames.
+        The arrival process of each port's frames. A trace brings its own instants, sizes and flows;
+        ``rate_pps`` and ``frames`` then describe it on average.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The rate is not a finite number > 0, or a trace names a flow that there is not.
     """
 
     rate_pps: float
     frames: FrameMix = field(default_factory=lambda: FrameMix.fixed(64))
     flows: FlowSet = field(default_factory=lambda: FlowSet.crafted(1))
     arrivals: Arrivals = field(default_factory=Arrivals.cbr)
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not (math.isfinite(self.rate_pps) and self.rate_pps > 0.0):
+            problems.append(
+                Problem("rate_pps", f"got {self.rate_pps}: an intended load is a finite number > 0")
+            )
+        last = max(self.arrivals.trace_flow, default=0)
+        if last >= len(self.flows.flows):
+            there = f"there are {len(self.flows.flows)} flows, numbered from 0"
+            problems.append(Problem("arrivals.trace_flow", f"names flow {last}: {there}"))
+        if problems:
+            raise ModelProblem("offered load", problems)
 
     def at(self, rate_pps: float) -> OfferedLoad:
         """Return the same load at another intended rate."""

@@ -1,1 +1,39 @@
-"""TODO."""
+"""The router as data, and its builders."""
+
+from routecast.router.check import check_model
+from routecast.router.check_load import check_load
+from routecast.router.model import (
+    Activation,
+    Contention,
+    Need,
+    Policy,
+    Port,
+    PowerDraw,
+    ResourcePool,
+    Route,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+)
+from routecast.router.multicore import Distribution, multicore
+from routecast.router.station import station, tandem
+
+__all__ = [
+    "Activation",
+    "Contention",
+    "Distribution",
+    "Need",
+    "Policy",
+    "Port",
+    "PowerDraw",
+    "ResourcePool",
+    "Route",
+    "RouterModel",
+    "ServiceCost",
+    "TaskUnit",
+    "check_load",
+    "check_model",
+    "multicore",
+    "station",
+    "tandem",
+]

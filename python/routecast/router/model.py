@@ -1,7 +1,7 @@
 """The router as data: task units over pools of resources (the three planes of Meyer et al. 2014, sec. IV-C).
 
-A :class:`RouterModel` is the one description that every evaluator answers for. It is plain, frozen data: building one
-runs :func:`routecast.router.check.check_model`, evaluating one never changes it.
+A :class:`RouterModel` is the one description that every evaluator answers for. It is plain, frozen data:
+building one runs :func:`routecast.router.check.check_model`, evaluating one never changes it.
 
 ::
 
@@ -35,7 +35,7 @@ __all__ = [
 
 PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair"]
 ActivationKind = Literal["dedicated", "polling", "interrupt"]
-RouteKind = Literal["single", "rss", "round_robin", "random", "egress"]
+RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress"]
 Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
 
 
@@ -43,9 +43,9 @@ Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential",
 class Contention:
     """How much slower a unit works when other units of its pool work too (semantics S5).
 
-    The factor on the service time for ``k`` busy units is ``1 + σ(k−1) + κk(k−1)`` (Gunther's universal scalability
-    law), or ``table[k−1]`` where a table is given (measured or averaged over several laws); past the end of the table
-    the last step is continued.
+    The factor on the service time for ``k`` busy units is ``1 + σ(k−1) + κk(k−1)`` (Gunther's universal
+    scalability law), or ``table[k−1]`` where a table is given (measured or averaged over several laws); past
+    the end of the table the last step is continued.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class Policy:
 
     ``fifo``: in order of request. ``priority``: highest :attr:`TaskUnit.priority` first, without revoking.
     ``preemptive``: highest first, and a higher request revokes a unit from the lowest (preempt-resume).
-    ``round_robin``: in turn, each for at most ``quantum_s``. ``fair``: the task unit with the least service received
-    per :attr:`TaskUnit.weight` first, each for at most ``quantum_s`` (the slice).
+    ``round_robin``: in turn, each for at most ``quantum_s``. ``fair``: the task unit with the least service
+    received per :attr:`TaskUnit.weight` first, each for at most ``quantum_s`` (the slice).
     """
 
     kind: PolicyKind = "fifo"
@@ -138,12 +138,12 @@ class ResourcePool:
 class ServiceCost:
     """Work for one frame of ``S`` bytes (S5), in cycles, in seconds, or both (they add up).
 
-    ``cycles = per_packet + per_byte·S + per_batch/batch`` and ``memory_accesses·memory_latency`` seconds on top;
-    seconds = cycles / frequency; all of it times the pool's contention factor. Paper 000, eq. 3 (``x = T_c + S·T_d``)
-    is ``per_packet_s=T_c, per_byte_s=T_d``.
+    ``cycles = per_packet + per_byte·S + per_batch/batch`` and ``memory_accesses·memory_latency`` seconds on
+    top; seconds = cycles / frequency; all of it times the pool's contention factor. Paper 000, eq. 3 (``x =
+    T_c + S·T_d``) is ``per_packet_s=T_c, per_byte_s=T_d``.
 
-    ``variation`` multiplies each frame's time by a random factor of mean 1 whose squared coefficient of variation is
-    ``scv`` (fixed by the kind for ``deterministic`` (0) and ``exponential`` (1)).
+    ``variation`` multiplies each frame's time by a random factor of mean 1 whose squared coefficient of
+    variation is ``scv`` (fixed by the kind for ``deterministic`` (0) and ``exponential`` (1)).
     """
 
     per_packet_cycles: float = 0.0
@@ -157,9 +157,13 @@ class ServiceCost:
     variation: Variation = "deterministic"
     scv: float | None = None
 
-    def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
+    def mean_s(
+        self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0
+    ) -> float:
         """Mean service time in seconds of a frame, without contention, in batches of ``batch_frames``."""
-        cycles = self.per_packet_cycles + self.per_byte_cycles * frame_bytes + self.per_batch_cycles / batch_frames
+        cycles = (
+            self.per_packet_cycles + self.per_byte_cycles * frame_bytes + self.per_batch_cycles / batch_frames
+        )
         seconds = self.per_packet_s + self.per_byte_s * frame_bytes + self.per_batch_s / batch_frames
         seconds += self.memory_accesses * self.memory_latency_s
         return seconds + (cycles / frequency_hz if cycles and frequency_hz else 0.0)
@@ -176,9 +180,9 @@ class ServiceCost:
 class Activation:
     """When a task unit works (S6).
 
-    ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an interrupt
-    costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll comes back short; two
-    interrupts are at least ``moderation_s`` apart.
+    ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an
+    interrupt costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll
+    comes back short; two interrupts are at least ``moderation_s`` apart.
     """
 
     kind: ActivationKind = "dedicated"
@@ -200,8 +204,9 @@ class Route:
     """Where frames go next: names of task units or ports in ``to``; ``()`` means they leave the router there.
 
     ``single``: always ``to[0]``. ``rss``: ``to[indirection[hash & 127] % len(to)]`` by the flow's hash (equal
-    indirection: ``hash % 128 % len(to)``). ``round_robin``: in turn. ``random``: by ``weights``. ``egress``: the
-    port that the flow leaves by (``to`` then lists the ports allowed, normally all).
+    indirection: ``hash % 128 % len(to)``). ``per_flow``: flow number ``i`` of the load to ``to[i %
+    len(to)]``. ``round_robin``: in turn. ``random``: by ``weights``. ``egress``: the port that the flow
+    leaves by (``to`` then lists the ports allowed, normally all).
     """
 
     kind: RouteKind = "single"
@@ -212,7 +217,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskUnit:
-    """A function with an incoming queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1).
+    """A function with a queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1).
 
     Parameters
     ----------
@@ -226,8 +231,8 @@ class TaskUnit:
     batch_frames : int
         Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame.
     parallel : int
-        Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
-        units for a pool that serves one common queue (M/M/c).
+        Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the
+        number of units for a pool that serves one common queue (M/M/c).
     priority : int
         Larger is more urgent (policies ``priority``, ``preemptive``).
     weight : float

@@ -1,0 +1,514 @@
+"""Text <-> numbers with units, at the edge only: ``"10 Gbit/s"``, ``"64 B"``, ``"1.2 Mpps"``, ``"100 ms"``.
+
+Inside the package every number is in base units and its name says which (``_pps``, ``_s``, ``_bytes``). Files
+and command lines carry texts; this module turns them into numbers and numbers into texts for screens. Nothing
+is guessed: a number without a unit, a unit of another kind (``"64 Mbit"`` for a frame), NaN and infinities
+are refused.
+
+Bits and bytes are kinds of their own here: a link rate given in bytes is converted, a frame size given in
+bits is a mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from routecast.errors import QuantityProblem
+
+if TYPE_CHECKING:
+    import pint
+
+__all__ = [
+    "MAX_FRAME_BYTES",
+    "MIN_FRAME_BYTES",
+    "format_bps",
+    "format_bytes",
+    "format_duration",
+    "format_frequency",
+    "format_power",
+    "format_pps",
+    "format_ratio",
+    "parse_bit_rate_bps",
+    "parse_byte_rate_bytes_per_s",
+    "parse_cost",
+    "parse_cost_per_byte",
+    "parse_cycles",
+    "parse_duration_s",
+    "parse_frame_bytes",
+    "parse_frames",
+    "parse_frequency_hz",
+    "parse_power_w",
+    "parse_rate_pps",
+]
+
+MIN_FRAME_BYTES: Final = 64
+"""Smallest Ethernet frame, FCS included (IEEE 802.3 sec. 4.4.2)."""
+
+MAX_FRAME_BYTES: Final = 65_535
+"""Largest frame that is taken for one: above it, a typing error is likelier than a frame."""
+
+_PREFIXES = (
+    "pico- = 1e-12 = p-",
+    "nano- = 1e-9 = n-",
+    "micro- = 1e-6 = µ- = μ- = u-",
+    "milli- = 1e-3 = m-",
+    "kilo- = 1e3 = k- = K-",
+    "mega- = 1e6 = M-",
+    "giga- = 1e9 = G-",
+    "tera- = 1e12 = T-",
+    "kibi- = 1024 = Ki-",
+    "mebi- = 1048576 = Mi-",
+    "gibi- = 1073741824 = Gi-",
+)
+_UNITS = (
+    "second = [time] = s = sec",
+    "minute = 60 * second = min",
+    "hour = 60 * minute = h",
+    "hertz = 1 / second = Hz",
+    "bit = [bit]",
+    "byte = [byte] = B = octet",
+    "frame = [frame] = frame = packet = pkt",
+    "pps = frame / second = pps = fps",
+    "bps = bit / second",
+    "cycle = [cycle] = cycle = clock",
+    "watt = [power] = W",
+    "joule = watt * second = J",
+)
+_KNOWN_UNITS = (
+    *(
+        "s",
+        "ms",
+        "us",
+        "µs",
+        "ns",
+        "ps",
+        "min",
+        "h",
+        "Hz",
+        "kHz",
+        "MHz",
+        "GHz",
+        "bit",
+        "kbit",
+        "Mbit",
+        "Gbit",
+    ),
+    *(
+        "bit/s",
+        "kbit/s",
+        "Mbit/s",
+        "Gbit/s",
+        "Tbit/s",
+        "bps",
+        "Mbps",
+        "Gbps",
+        "B",
+        "kB",
+        "MB",
+        "GB",
+        "KiB",
+        "MiB",
+    ),
+    *(
+        "B/s",
+        "MB/s",
+        "GB/s",
+        "GiB/s",
+        "pps",
+        "kpps",
+        "Mpps",
+        "Gpps",
+        "frames",
+        "packets",
+        "frames/s",
+        "packets/s",
+    ),
+    *("cycles", "cycles/B", "ns/B", "ps/B", "W", "mW", "kW", "J", "%"),
+)
+_QUANTITY = re.compile(
+    r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
+        \s*(?P<unit>[^\d\s].*?)?\s*""",
+    re.VERBOSE,
+)
+_UNIT = re.compile(r"[A-Za-zµμ]{1,12}(?:/[A-Za-zµμ]{1,12})?")
+_SHOWN_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A kind of quantity: what people call it, its base unit, how it is written."""
+
+    called: str
+    base: str
+    examples: str
+    counts: bool = False
+    """Whether thousandths of it make no sense, so that ``m`` is a mistyped ``M``."""
+
+
+_FRAME_RATE = _Kind(
+    called="a frame rate", base="frame/second", examples='"14.88 Mpps", "500 kpps"', counts=True
+)
+_BIT_RATE = _Kind(called="a bit rate", base="bit/second", examples='"10 Gbit/s", "100 Mbit/s"', counts=True)
+_BYTE_RATE = _Kind(called="a byte rate", base="byte/second", examples='"8 GB/s", "500 MB/s"', counts=True)
+_BYTES = _Kind(called="a frame size", base="byte", examples='"64 B", "1518 B"', counts=True)
+_FRAMES = _Kind(called="a number of frames", base="frame", examples='"512 frames"', counts=True)
+_TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
+_FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
+_POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
+_CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
+_TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
+_CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
+
+
+def parse_rate_pps(text: str) -> float:
+    """Read a frame rate in frames per second, > 0.
+
+    Raises
+    ------
+    QuantityProblem
+        The text is not a frame rate.
+
+    Examples
+    --------
+    >>> parse_rate_pps("1.2 Mpps")
+    1200000.0
+    """
+    return _parse(text, _FRAME_RATE)
+
+
+def parse_bit_rate_bps(text: str) -> float:
+    """Read a bit rate in bit/s, > 0; byte rates (``"1.25 GB/s"``) are converted.
+
+    Raises
+    ------
+    QuantityProblem
+        The text is not a bit rate.
+
+    Examples
+    --------
+    >>> parse_bit_rate_bps("10 Gbit/s")
+    10000000000.0
+    """
+    number, unit, dimension = _split(text, _BIT_RATE)
+    if dimension == _dimension_of("byte/second"):
+        return 8.0 * _in_base(text, number, unit, _BYTE_RATE)
+    return _in_base(text, number, unit, _BIT_RATE)
+
+
+def parse_byte_rate_bytes_per_s(text: str) -> float:
+    """Read a byte rate of a bus or memory in bytes/s, > 0; bit rates are converted."""
+    number, unit, dimension = _split(text, _BYTE_RATE)
+    if dimension == _dimension_of("bit/second"):
+        return _in_base(text, number, unit, _BIT_RATE) / 8.0
+    return _in_base(text, number, unit, _BYTE_RATE)
+
+
+def parse_frame_bytes(text: str) -> int:
+    """Read a frame size in bytes, FCS included (S1): a whole number from 64 to 65,535.
+
+    Raises
+    ------
+    QuantityProblem
+        The text is not a frame size, e.g. ``"64 Mbit"`` or ``"60 B"``.
+
+    Examples
+    --------
+    >>> parse_frame_bytes("64 B")
+    64
+    """
+    size = _whole(text, _parse(text, _BYTES), _BYTES)
+    if not MIN_FRAME_BYTES <= size <= MAX_FRAME_BYTES:
+        raise QuantityProblem(
+            text,
+            f"{_shown(text)} is no frame size: Ethernet frames have {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} B "
+            "with the FCS",
+        )
+    return size
+
+
+def parse_frames(text: str) -> int:
+    """Read a number of frames (of a queue, ring, batch), a whole number >= 1."""
+    return _whole(text, _parse(text, _FRAMES), _FRAMES)
+
+
+def parse_duration_s(text: str, *, zero_allowed: bool = False) -> float:
+    """Read a time in seconds, > 0 (or >= 0).
+
+    Examples
+    --------
+    >>> parse_duration_s("100 ms")
+    0.1
+    """
+    return _parse(text, _TIME, zero_allowed=zero_allowed)
+
+
+def parse_frequency_hz(text: str) -> float:
+    """Read a frequency in Hz, > 0."""
+    return _parse(text, _FREQUENCY)
+
+
+def parse_power_w(text: str) -> float:
+    """Read a power in watts, >= 0."""
+    return _parse(text, _POWER, zero_allowed=True)
+
+
+def parse_cycles(text: str) -> float:
+    """Read a number of processor cycles, >= 0."""
+    return _parse(text, _CYCLES, zero_allowed=True)
+
+
+def parse_cost(text: str) -> tuple[float, float]:
+    """Read a cost per frame or batch in cycles or as a time.
+
+    Returns
+    -------
+    cycles, seconds : float
+        One of the two is 0.
+
+    Examples
+    --------
+    >>> parse_cost("120 cycles")
+    (120.0, 0.0)
+    """
+    return _cycles_or_time(text, _CYCLES, _TIME)
+
+
+def parse_cost_per_byte(text: str) -> tuple[float, float]:
+    """Read a cost per byte in cycles/B or as a time per byte.
+
+    Returns
+    -------
+    cycles_per_byte, seconds_per_byte : float
+        One of the two is 0.
+
+    Examples
+    --------
+    >>> parse_cost_per_byte("1.5 cycles/B")
+    (1.5, 0.0)
+    """
+    return _cycles_or_time(text, _CYCLES_PER_BYTE, _TIME_PER_BYTE)
+
+
+def format_pps(rate_pps: float) -> str:
+    """Write a frame rate for a screen.
+
+    Examples
+    --------
+    >>> format_pps(14_880_952.4)
+    '14.88 Mpps'
+    """
+    return _format(rate_pps, "pps")
+
+
+def format_bps(rate_bps: float) -> str:
+    """Write a bit rate for a screen.
+
+    Examples
+    --------
+    >>> format_bps(10e9)
+    '10 Gbit/s'
+    """
+    return _format(rate_bps, "bit/s")
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Write a size for a screen; up to 100 kB in bytes."""
+    return f"{size_bytes:.6g} B" if abs(size_bytes) < 1e5 else _format(size_bytes, "B")
+
+
+def format_duration(time_s: float) -> str:
+    """Write a time for a screen.
+
+    Examples
+    --------
+    >>> format_duration(2.5e-6)
+    '2.5 us'
+    """
+    return _format(time_s, "s")
+
+
+def format_frequency(frequency_hz: float) -> str:
+    """Write a frequency for a screen."""
+    return _format(frequency_hz, "Hz")
+
+
+def format_power(power_w: float) -> str:
+    """Write a power for a screen."""
+    return _format(power_w, "W")
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a ratio in percent for a screen.
+
+    Examples
+    --------
+    >>> format_ratio(0.01234)
+    '1.23 %'
+    """
+    return f"{100.0 * ratio:.3g} %"
+
+
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def _format(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return f"{value} {unit}"
+    if value == 0.0:
+        return f"0 {unit}"
+    rounded = float(f"{value:.4g}")
+    for step, prefix in _STEPS:
+        if abs(rounded) >= step:
+            return f"{rounded / step:.4g} {prefix}{unit}"
+    return f"{rounded / 1e-12:.4g} p{unit}"
+
+
+def _cycles_or_time(text: str, cycles: _Kind, time: _Kind) -> tuple[float, float]:
+    number, unit, dimension = _split(text, cycles, time)
+    if dimension == _dimension_of(time.base):
+        return 0.0, _in_base(text, number, unit, time, zero_allowed=True)
+    if dimension == _dimension_of(cycles.base):
+        return _in_base(text, number, unit, cycles, zero_allowed=True), 0.0
+    raise _wrong_kind(text, unit, cycles, time)
+
+
+def _parse(text: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
+    number, unit, _ = _split(text, kind)
+    return _in_base(text, number, unit, kind, zero_allowed=zero_allowed)
+
+
+def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
+    """Return the number, the unit and the unit's dimension, or raise what is wrong with them."""
+    wanted = _wanted(kinds)
+    if not isinstance(text, str):
+        raise QuantityProblem(
+            _shown(text), f"{_shown(text)} has no unit: {wanted} is a text with a number and a unit"
+        )
+    match = _QUANTITY.fullmatch(text) if len(text) <= 10 * _SHOWN_CHARACTERS else None
+    if match is None:
+        if text.strip().lstrip("+-").lower()[:3] in {"nan", "inf"}:
+            raise QuantityProblem(text, f"{_shown(text)} is not a finite number: wanted {wanted}")
+        raise QuantityProblem(text, f"{_shown(text)} does not start with a number: wanted {wanted}")
+    number = float(match["number"].replace(",", "").replace("_", ""))
+    if not math.isfinite(number):
+        raise QuantityProblem(text, f"{_shown(text)} is too large for a number: wanted {wanted}")
+    unit = (match["unit"] or "").replace(" ", "")
+    if not unit:
+        raise QuantityProblem(text, f"{_shown(text)} has no unit: wanted {wanted}")
+    if unit[0] == "m" and all(kind.counts for kind in kinds) and _dimension("M" + unit[1:]) is not None:
+        raise QuantityProblem(
+            text,
+            f"{_shown(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}",
+        )
+    dimension = _dimension(unit)
+    if dimension is None:
+        raise QuantityProblem(
+            text, f"{_shown(text)}: the unit {unit[:30]!r} is not known{_meant(unit)}; wanted {wanted}"
+        )
+    return number, unit, dimension
+
+
+def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
+    if _dimension(unit) != _dimension_of(kind.base):
+        raise _wrong_kind(text, unit, kind)
+    value = _scaled(number, unit, kind.base)
+    if not math.isfinite(value):
+        raise QuantityProblem(text, f"{_shown(text)} is too large for a number: wanted {_wanted((kind,))}")
+    if value < 0.0 or (value == 0.0 and not zero_allowed):
+        bound = "at least 0" if zero_allowed else "more than 0"
+        raise QuantityProblem(text, f"{_shown(text)} is not allowed: {kind.called} is {bound}")
+    return value
+
+
+def _scaled(number: float, unit: str, base: str) -> float:
+    """Convert by a division where the unit is a fraction, so that "100 ms" is 0.1 exactly."""
+    factor = _factor(unit, base)
+    if factor < 1.0:
+        inverse = round(1.0 / factor)
+        if abs(inverse * factor - 1.0) < 1e-12:
+            return number / inverse
+    nearest = round(factor)
+    return number * (nearest if nearest and abs(nearest / factor - 1.0) < 1e-12 else factor)
+
+
+def _whole(text: str, value: float, kind: _Kind) -> int:
+    if value != int(value):
+        raise QuantityProblem(
+            text, f"{_shown(text)} is not whole: {kind.called} is a whole number, e.g. {kind.examples}"
+        )
+    return int(value)
+
+
+def _wrong_kind(text: str, unit: str, *kinds: _Kind) -> QuantityProblem:
+    is_kind = _NAMES.get(_dimension(unit) or "", "something else")
+    return QuantityProblem(text, f"{_shown(text)} is {is_kind}: wanted {_wanted(kinds)}")
+
+
+def _wanted(kinds: tuple[_Kind, ...]) -> str:
+    return " or ".join(f"{kind.called} such as {kind.examples}" for kind in kinds)
+
+
+def _shown(text: object) -> str:
+    shown = f'"{text}"' if isinstance(text, str) else repr(text)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + '…"'
+
+
+def _meant(unit: str) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only for messages
+
+    lower = {known.lower(): known for known in reversed(_KNOWN_UNITS)}
+    close = get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)
+    return f" (did you mean {lower[close[0]]!r}?)" if close else ""
+
+
+@lru_cache(maxsize=1)
+def _registry() -> pint.UnitRegistry[float]:
+    import pint  # noqa: PLC0415 - half a second, only where text is parsed
+
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
+    for definition in (*_PREFIXES, *_UNITS):
+        registry.define(definition)
+    return registry
+
+
+@lru_cache(maxsize=1024)
+def _dimension(unit: str) -> str | None:
+    """Return the dimension of a unit as text, None for an unknown unit."""
+    if not _UNIT.fullmatch(unit):
+        return None
+    try:
+        return str(_registry().parse_units(unit).dimensionality)
+    except Exception:  # whatever the parser dislikes is not a unit
+        return None
+
+
+@lru_cache(maxsize=64)
+def _dimension_of(base: str) -> str:
+    return str(_registry().parse_units(base).dimensionality)
+
+
+@lru_cache(maxsize=1024)
+def _factor(unit: str, base: str) -> float:
+    registry = _registry()
+    return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(base)).magnitude)
+
+
+_NAMES = {
+    "[frame] / [time]": "a frame rate",
+    "[bit] / [time]": "a bit rate",
+    "[byte] / [time]": "a byte rate",
+    "[bit]": "a number of bits",
+    "[byte]": "a number of bytes",
+    "[frame]": "a number of frames",
+    "[time]": "a time",
+    "1 / [time]": "a frequency",
+    "[power]": "a power",
+    "[power] * [time]": "an energy",
+    "[cycle]": "a number of cycles",
+    "[cycle] / [byte]": "a number of cycles per byte",
+    "[time] / [byte]": "a time per byte",
+}

@@ -1,0 +1,361 @@
+"""Whether a router model contradicts itself, with every fault at once.
+
+Places are written as in a router file: ``task[2].service.per_byte_s``, ``pool[0].units``, ``port[1].entry``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Final, get_args
+
+from routecast.errors import ModelProblem, Problem
+from routecast.router.did_you_mean import did_you_mean
+from routecast.router.graph import find_cycle, reachable_tasks
+from routecast.router.model import (
+    ActivationKind,
+    PolicyKind,
+    Port,
+    ResourcePool,
+    Route,
+    RouteKind,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+    Variation,
+)
+
+__all__ = ["INDIRECTION_ENTRIES", "MAX_FRAMES", "MAX_UNITS", "check_model"]
+
+MAX_UNITS: Final = 65_536
+"""Most units of a pool; more is taken for a typing error."""
+
+MAX_FRAMES: Final = 2**31 - 1
+"""Longest queue, ring or batch."""
+
+INDIRECTION_ENTRIES: Final = 128
+"""Length of an RSS indirection table."""
+
+_SERVICE_NUMBERS = (
+    *("per_packet_cycles", "per_byte_cycles", "per_batch_cycles"),
+    *("per_packet_s", "per_byte_s", "per_batch_s", "memory_accesses", "memory_latency_s"),
+)
+_SCV_RANGES: dict[str, tuple[float, float, str]] = {
+    "deterministic": (0.0, 0.0, "0, or not given"),
+    "exponential": (1.0, 1.0, "1, or not given"),
+    "gamma": (1e-6, 1e6, "a number > 0"),
+    "lognormal": (1e-6, 1e6, "a number > 0"),
+    "hyperexponential": (1.0, 1e6, "a number >= 1"),
+    "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
+}
+
+Add = Callable[[str, str], None]
+
+
+def check_model(model: RouterModel) -> None:
+    """Check that a router model is free of contradictions.
+
+    Raises
+    ------
+    ModelProblem
+        With all problems: unknown names (and the nearest known one), needs that no pool can meet, pins out of
+        range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers that are
+        negative or not finite, routes without what their kind needs, costs in cycles without a frequency, and
+        more.
+    """
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
+    _check_names(model, add)
+    for index, port in enumerate(model.ports):
+        _check_port(f"port[{index}]", port, model, add)
+    for index, pool in enumerate(model.pools):
+        _check_pool(f"pool[{index}]", pool, add)
+    for index, task in enumerate(model.tasks):
+        _check_task(f"task[{index}]", task, model, add)
+    _check_polling(model, add)
+    _check_graph(model, add)
+    if problems:
+        raise ModelProblem(f"router {model.name!r}", problems)
+
+
+def _check_names(model: RouterModel, add: Add) -> None:
+    if not model.ports:
+        add("port", "there is no port: frames need at least one to come in by")
+    if not model.tasks:
+        add("task", "there is no task unit: frames need at least one to be processed by")
+    taken: dict[str, str] = {}
+    places = [(f"port[{index}]", port.name) for index, port in enumerate(model.ports)]
+    places += [(f"task[{index}]", task.name) for index, task in enumerate(model.tasks)]
+    for place, name in places:
+        if not name.strip():
+            add(f"{place}.name", "is empty: ports and task units need a name")
+        elif name in taken:
+            add(
+                f"{place}.name",
+                f'"{name}" is already the name of {taken[name]}: routes could not tell them apart',
+            )
+        taken.setdefault(name, place)
+    pools: dict[str, str] = {}
+    for index, pool in enumerate(model.pools):
+        if not pool.name.strip():
+            add(f"pool[{index}].name", "is empty: pools need a name")
+        elif pool.name in pools:
+            add(f"pool[{index}].name", f'"{pool.name}" is already the name of {pools[pool.name]}')
+        pools.setdefault(pool.name, f"pool[{index}]")
+
+
+def _check_port(place: str, port: Port, model: RouterModel, add: Add) -> None:
+    _positive(f"{place}.link_bps", port.link_bps, "a link rate", add)
+    _whole(f"{place}.tx_ring_frames", port.tx_ring_frames, MAX_FRAMES, "a transmit ring", add)
+    names = [task.name for task in model.tasks]
+    if not port.entry:
+        add(
+            f"{place}.entry",
+            f"is missing: name the task unit that receives its frames; {did_you_mean('', names)}",
+        )
+    elif port.entry not in names:
+        add(f"{place}.entry", f'"{port.entry}" is no task unit: {did_you_mean(port.entry, names)}')
+
+
+def _check_pool(place: str, pool: ResourcePool, add: Add) -> None:
+    if not _whole(f"{place}.units", pool.units, MAX_UNITS, "a number of units", add):
+        return
+    if pool.frequency_hz is not None:
+        _positive(f"{place}.frequency_hz", pool.frequency_hz, "a frequency", add)
+    if pool.unit_speed_ratio:
+        if len(pool.unit_speed_ratio) != pool.units:
+            got = f"has {len(pool.unit_speed_ratio)} entries for {pool.units} units"
+            add(f"{place}.unit_speed_ratio", f"{got}: give one for each unit, or none")
+        for index, ratio in enumerate(pool.unit_speed_ratio):
+            _positive(f"{place}.unit_speed_ratio[{index}]", ratio, "a relative speed", add)
+    _known(f"{place}.policy.kind", pool.policy.kind, get_args(PolicyKind), add)
+    sliced = pool.policy.kind in {"round_robin", "fair"}
+    if sliced and pool.policy.quantum_s is None:
+        add(
+            f"{place}.policy.quantum_s",
+            f"is missing: {pool.policy.kind} grants units for at most a time slice; give it",
+        )
+    elif sliced and pool.policy.quantum_s is not None:
+        _positive(f"{place}.policy.quantum_s", pool.policy.quantum_s, "a time slice", add)
+    elif pool.policy.quantum_s is not None:
+        add(
+            f"{place}.policy.quantum_s", f"is given, but {pool.policy.kind} knows no time slice: leave it out"
+        )
+    _not_negative(f"{place}.switch_cost_s", pool.switch_cost_s, add)
+    _not_negative(f"{place}.migration_cost_s", pool.migration_cost_s, add)
+    _not_negative(f"{place}.contention.sigma", pool.contention.sigma, add)
+    _not_negative(f"{place}.contention.kappa", pool.contention.kappa, add)
+    for index, factor in enumerate(pool.contention.table):
+        _positive(f"{place}.contention.table[{index}]", factor, "a factor on the service time", add)
+    if pool.contention.table and (pool.contention.sigma or pool.contention.kappa):
+        add(f"{place}.contention", "gives both a table and sigma or kappa: give one of the two")
+    if len(pool.contention.table) > MAX_UNITS:
+        add(f"{place}.contention.table", f"has {len(pool.contention.table)} entries: at most {MAX_UNITS}")
+    elif len(pool.contention.table) > 1 and all(math.isfinite(entry) for entry in pool.contention.table):
+        last, before = pool.contention.table[-1], pool.contention.table[-2]
+        if last + (last - before) * max(pool.units - len(pool.contention.table), 0) <= 0.0:
+            add(
+                f"{place}.contention.table",
+                f"falls to 0 or less before {pool.units} busy units: give more entries",
+            )
+    if pool.power is not None:
+        _not_negative(f"{place}.power.active_w", pool.power.active_w, add)
+        _not_negative(f"{place}.power.idle_w", pool.power.idle_w, add)
+
+
+def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> None:
+    _whole(f"{place}.queue_frames", task.queue_frames, MAX_FRAMES, "a queue", add)
+    _whole(f"{place}.batch_frames", task.batch_frames, MAX_FRAMES, "a batch", add)
+    _positive(f"{place}.weight", task.weight, "a weight", add)
+    parallel_ok = _whole(
+        f"{place}.parallel", task.parallel, MAX_UNITS, "a number of frames served at once", add
+    )
+    pools = {pool.name: pool for pool in model.pools}
+    seen: set[str] = set()
+    for index, need in enumerate(task.needs):
+        at = f"{place}.needs[{index}]"
+        if need.pool not in pools:
+            add(f"{at}.pool", f'"{need.pool}" is no pool: {did_you_mean(need.pool, pools)}')
+            continue
+        if need.pool in seen:
+            add(f"{at}.pool", f'"{need.pool}" is needed twice: give the sum of the units in one need')
+        seen.add(need.pool)
+        if not _whole(f"{at}.units", need.units, MAX_UNITS, "a need", add):
+            continue
+        pool = pools[need.pool]
+        allowed = len(set(task.pin)) if task.pin and index == 0 else pool.units
+        where = (
+            f'the pin allows {allowed} of "{pool.name}"'
+            if task.pin and index == 0
+            else f'"{pool.name}" has {allowed}'
+        )
+        if need.units > allowed:
+            add(f"{at}.units", f"needs {need.units} units at once, but {where}")
+        elif parallel_ok and need.units * task.parallel > allowed:
+            want = f"{task.parallel} at once need {need.units * task.parallel} units"
+            add(f"{place}.parallel", f"{want}, but {where}: lower parallel or add units")
+    if task.pin and not task.needs:
+        add(f"{place}.pin", "pins a task unit that needs no pool: give it a need, or no pin")
+    elif task.pin and task.needs[0].pool in pools:
+        units = pools[task.needs[0].pool].units
+        for index, unit in enumerate(task.pin):
+            if not isinstance(unit, int) or not 0 <= unit < units:
+                there = f'"{task.needs[0].pool}" has {units}, numbered from 0'
+                add(f"{place}.pin[{index}]", f"got {unit}: more cores than units; {there}")
+        if len(set(task.pin)) < len(task.pin):
+            add(f"{place}.pin", "names a unit twice")
+    _check_service(f"{place}.service", task, pools, add)
+    _known(f"{place}.activation.kind", task.activation.kind, get_args(ActivationKind), add)
+    _whole(
+        f"{place}.activation.budget_frames",
+        task.activation.budget_frames,
+        1,
+        MAX_FRAMES,
+        "a poll budget",
+        add,
+    )
+    _not_negative(f"{place}.activation.interrupt_cost_s", task.activation.interrupt_cost_s, add)
+    _not_negative(f"{place}.activation.moderation_s", task.activation.moderation_s, add)
+    _check_route(f"{place}.route", task.route, model, add)
+
+
+def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
+    service: ServiceCost = task.service
+    for name in _SERVICE_NUMBERS:
+        _not_negative(f"{place}.{name}", getattr(service, name), add)
+    if any((service.per_packet_cycles, service.per_byte_cycles, service.per_batch_cycles)):
+        first = pools.get(task.needs[0].pool) if task.needs else None
+        if not task.needs:
+            add(
+                place,
+                "costs cycles, but the task unit needs no pool whose frequency would tell how long they take",
+            )
+        elif first is not None and first.frequency_hz is None:
+            add(
+                place,
+                f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time',
+            )
+    if not _known(f"{place}.variation", service.variation, get_args(Variation), add):
+        return
+    low, high, allowed = _SCV_RANGES[service.variation]
+    if service.scv is None:
+        if service.variation == "uniform":
+            add(f"{place}.scv", f"is missing: for uniform service times it is {allowed}")
+    elif not (math.isfinite(service.scv) and low <= service.scv <= high):
+        add(f"{place}.scv", f"got {service.scv}: for {service.variation} service times it is {allowed}")
+
+
+def _check_route(place: str, route: Route, model: RouterModel, add: Add) -> None:
+    if not _known(f"{place}.kind", route.kind, get_args(RouteKind), add):
+        return
+    tasks = [task.name for task in model.tasks]
+    ports = [port.name for port in model.ports]
+    known = ports if route.kind == "egress" else [*tasks, *ports]
+    for index, name in enumerate(route.to):
+        if name in known:
+            continue
+        if name in tasks:
+            add(
+                f"{place}.to[{index}]",
+                f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", ports)}',
+            )
+        else:
+            add(
+                f"{place}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}'
+            )
+    if route.kind == "single" and len(route.to) > 1:
+        add(
+            f"{place}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random"
+        )
+    if route.kind != "single" and not route.to:
+        add(f"{place}.to", f"is empty: kind {route.kind} needs targets to choose from")
+    if route.kind == "random":
+        if len(route.weights) != len(route.to):
+            add(
+                f"{place}.weights",
+                f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each",
+            )
+        for index, weight in enumerate(route.weights):
+            _not_negative(f"{place}.weights[{index}]", weight, add)
+        if route.weights and all(weight == 0.0 for weight in route.weights):
+            add(f"{place}.weights", "are all 0: at least one target needs a chance")
+    elif route.weights:
+        add(f"{place}.weights", f"are given, but kind {route.kind} does not use them: only random does")
+    if route.indirection and route.kind != "rss":
+        add(f"{place}.indirection", f"is given, but kind {route.kind} does not use it: only rss does")
+    elif route.indirection:
+        if len(route.indirection) != INDIRECTION_ENTRIES:
+            add(
+                f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}"
+            )
+        for index, entry in enumerate(route.indirection):
+            if not isinstance(entry, int) or not 0 <= entry < max(len(route.to), 1):
+                add(
+                    f"{place}.indirection[{index}]",
+                    f"got {entry}: there are {len(route.to)} targets, numbered from 0",
+                )
+                break
+
+
+def _check_polling(model: RouterModel, add: Add) -> None:
+    """Report pools whose units polling task units hold for good, so that others never get one."""
+    for index, pool in enumerate(model.pools):
+        held = 0
+        waiting = []
+        for task in model.tasks:
+            units = sum(need.units for need in task.needs if need.pool == pool.name)
+            if units and task.activation.kind == "polling":
+                held += units * task.parallel
+            elif units:
+                waiting.append(task.name)
+        if held > pool.units:
+            add(
+                f"pool[{index}].units",
+                f'polling task units hold {held} units, but "{pool.name}" has {pool.units}',
+            )
+        elif waiting and held == pool.units:
+            add(
+                f"pool[{index}].units",
+                f'polling task units hold all {held}, so "{waiting[0]}" never gets one',
+            )
+
+
+def _check_graph(model: RouterModel, add: Add) -> None:
+    cycle = find_cycle(model.tasks)
+    if cycle:
+        add("task", f"the task graph has a cycle: {' → '.join([*cycle, cycle[0]])}; frames must only go on")
+    reached = reachable_tasks(model)
+    for index, task in enumerate(model.tasks):
+        if task.name not in reached and any(port.entry in reached for port in model.ports):
+            add(
+                f"task[{index}]",
+                f'"{task.name}" is never reached: no port enters it and no route leads there',
+            )
+
+
+def _known(place: str, got: str, allowed: Iterable[str], add: Add) -> bool:
+    names = list(allowed)
+    if got in names:
+        return True
+    add(place, f'got "{got}": {did_you_mean(str(got), names)}')
+    return False
+
+
+def _whole(place: str, got: object, highest: int, what: str, add: Add) -> bool:
+    if isinstance(got, int) and not isinstance(got, bool) and 1 <= got <= highest:
+        return True
+    add(place, f"got {got}: {what} is a whole number from 1 to {highest}")
+    return False
+
+
+def _positive(place: str, got: float, what: str, add: Add) -> None:
+    if not (math.isfinite(got) and got > 0.0):
+        add(place, f"got {got}: {what} is a finite number > 0")
+
+
+def _not_negative(place: str, got: float, add: Add) -> None:
+    if not (math.isfinite(got) and got >= 0.0):
+        add(place, f"got {got}: allowed is a finite number >= 0")

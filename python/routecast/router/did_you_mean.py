@@ -1,0 +1,32 @@
+"""The nearest known name, for messages about unknown ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["did_you_mean"]
+
+_SHOWN_NAMES = 8
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Say what may have been meant by an unknown name: the nearest known one, or all of a few.
+
+    Examples
+    --------
+    >>> did_you_mean("cpuu", ["cpu", "bus"])
+    'did you mean "cpu"?'
+    >>> did_you_mean("x", ["cpu", "bus"])
+    'known are "cpu", "bus"'
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only for messages
+
+    names = list(dict.fromkeys(known))
+    close = get_close_matches(name[:100].lower(), [one.lower() for one in names], n=1, cutoff=0.6)
+    if close:
+        meant = next(one for one in names if one.lower() == close[0])
+        return f'did you mean "{meant}"?'
+    if not names:
+        return "there is none"
+    shown = ", ".join(f'"{one}"' for one in names[:_SHOWN_NAMES])
+    return f"known are {shown}" + (", …" if len(names) > _SHOWN_NAMES else "")

@@ -1,0 +1,69 @@
+"""The task graph: which task units a frame can reach, in which order, and whether it could go round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.router.model import RouterModel, TaskUnit
+
+__all__ = ["find_cycle", "reachable_tasks", "topological_order"]
+
+
+def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
+    """Return the names along one cycle of the task graph, first one not repeated; empty if there is none."""
+    following = {task.name: task.route.to for task in tasks}
+    done: set[str] = set()
+    for start in tuple(following):
+        if start in done:
+            continue
+        path: list[str] = [start]
+        on_path = {start}
+        pending = [iter(following[start])]
+        while pending:
+            name = next(pending[-1], None)
+            if name is None:
+                pending.pop()
+                left = path.pop()
+                on_path.discard(left)
+                done.add(left)
+            elif name in on_path:
+                return tuple(path[path.index(name) :])
+            elif name in following and name not in done:
+                path.append(name)
+                on_path.add(name)
+                pending.append(iter(following[name]))
+    return ()
+
+
+def reachable_tasks(model: RouterModel) -> set[str]:
+    """Return the names of the task units that some port's frames can reach."""
+    following = {task.name: task.route.to for task in model.tasks}
+    reached: set[str] = set()
+    pending = [port.entry for port in model.ports if port.entry in following]
+    while pending:
+        name = pending.pop()
+        if name not in reached:
+            reached.add(name)
+            pending.extend(to for to in following[name] if to in following)
+    return reached
+
+
+def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:
+    """Return the task units so that routes only lead forward; the graph must have no cycle."""
+    named = {task.name: task for task in tasks}
+    incoming = dict.fromkeys(named, 0)
+    for task in tasks:
+        for to in set(task.route.to):
+            if to in incoming:
+                incoming[to] += 1
+    ready = [name for name, count in reversed(incoming.items()) if count == 0]
+    order: list[TaskUnit] = []
+    while ready:
+        task = named[ready.pop()]
+        order.append(task)
+        for to in reversed(dict.fromkeys(task.route.to)):
+            if to in incoming:
+                incoming[to] -= 1
+                if incoming[to] == 0:
+                    ready.append(to)
+    return tuple(order)
