@@ -79,56 +79,10 @@ _UNITS = (
     "joule = watt * second = J",
 )
 _KNOWN_UNITS = (
-    *(
-        "s",
-        "ms",
-        "us",
-        "µs",
-        "ns",
-        "ps",
-        "min",
-        "h",
-        "Hz",
-        "kHz",
-        "MHz",
-        "GHz",
-        "bit",
-        "kbit",
-        "Mbit",
-        "Gbit",
-    ),
-    *(
-        "bit/s",
-        "kbit/s",
-        "Mbit/s",
-        "Gbit/s",
-        "Tbit/s",
-        "bps",
-        "Mbps",
-        "Gbps",
-        "B",
-        "kB",
-        "MB",
-        "GB",
-        "KiB",
-        "MiB",
-    ),
-    *(
-        "B/s",
-        "MB/s",
-        "GB/s",
-        "GiB/s",
-        "pps",
-        "kpps",
-        "Mpps",
-        "Gpps",
-        "frames",
-        "packets",
-        "frames/s",
-        "packets/s",
-    ),
-    *("cycles", "cycles/B", "ns/B", "ps/B", "W", "mW", "kW", "J", "%"),
-)
+    "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps B "
+    "kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s cycles cycles/B ns/B "
+    "ps/B W mW kW J"
+).split()
 _QUANTITY = re.compile(
     r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
         \s*(?P<unit>[^\d\s].*?)?\s*""",
