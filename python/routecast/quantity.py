@@ -78,11 +78,11 @@ _UNITS = (
     "watt = [power] = W",
     "joule = watt * second = J",
 )
-_KNOWN_UNITS = (
-    "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps B "
-    "kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s cycles cycles/B ns/B "
-    "ps/B W mW kW J"
-).split()
+_KNOWN_UNITS_TEXT = (
+    "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps "
+    "B kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s "
+    "cycles cycles/B ns/B ps/B W mW kW J"
+)
 _QUANTITY = re.compile(
     r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
         \s*(?P<unit>[^\d\s].*?)?\s*""",
@@ -414,7 +414,7 @@ def _shown(text: object) -> str:
 def _meant(unit: str) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - only for messages
 
-    lower = {known.lower(): known for known in reversed(_KNOWN_UNITS)}
+    lower = {known.lower(): known for known in reversed(_KNOWN_UNITS_TEXT.split())}
     close = get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)
     return f" (did you mean {lower[close[0]]!r}?)" if close else ""
 

@@ -212,7 +212,6 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
     _whole(
         f"{place}.activation.budget_frames",
         task.activation.budget_frames,
-        1,
         MAX_FRAMES,
         "a poll budget",
         add,
