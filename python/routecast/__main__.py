@@ -1,0 +1,6 @@
+"""``python -m routecast``."""
+
+from routecast.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""The Typer application: every command with its name, its group and its help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from routecast.cli import board, schema, simulate, solve, study, validate
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="routecast",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def routecast(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
+) -> None:
+    """Measure, predict and plan software routers.
+
+    stdout is data, stderr is progress. Exit codes: 0 ok, 1 a criterion failed, 2 usage or bad file, 3 environment.
+    """
+    if version:
+        from routecast import __version__  # noqa: PLC0415
+
+        typer.echo(f"routecast {__version__}")
+        raise typer.Exit
+
+
+STUDIES = "Measure, calibrate, predict"
+TRIALS = "One router, one load"
+FILES = "Files"
+
+app.command("study", rich_help_panel=STUDIES)(study.study)
+app.command("validate", rich_help_panel=STUDIES)(validate.validate)
+app.command("board", rich_help_panel=STUDIES)(board.board)
+app.command("solve", rich_help_panel=TRIALS)(solve.solve)
+app.command("simulate", rich_help_panel=TRIALS)(simulate.simulate)
+app.command("schema", rich_help_panel=FILES)(schema.schema)

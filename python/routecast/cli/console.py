@@ -1,0 +1,56 @@
+"""Where output goes: data to stdout, progress and errors to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+__all__ = ["Report", "data", "print_json", "progress_bar", "remark"]
+
+SILENT_S = 0.7
+"""Work that ends sooner shows no bar: one that flashes by tells nothing."""
+
+Report = Callable[[int, int, str], None]
+"""Progress as everybody reports it: how much is done, of how much, what it is."""
+
+
+def data() -> Console:
+    """Return the console on stdout; it has colour only on a terminal, and none under NO_COLOR."""
+    return Console(file=sys.stdout, highlight=False, soft_wrap=False)
+
+
+def remark(text: str) -> None:
+    """Print one line of remarks to stderr."""
+    Console(stderr=True, highlight=False).print(text, markup=False, style="dim", soft_wrap=True)
+
+
+def print_json(document: object) -> None:
+    """Print one JSON document to stdout."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Report]:
+    """Show a bar on stderr while the body runs, if stderr is a terminal and the work is worth one."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None, visible=False)
+        start = time.monotonic()
+
+        def report(done: int, total: int, now: str = "") -> None:
+            progress.update(
+                task,
+                completed=done,
+                total=total,
+                description=now or what,
+                visible=time.monotonic() - start > SILENT_S,
+            )
+
+        yield report

@@ -1,0 +1,64 @@
+"""Running a command line: from arguments to an exit code, whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from routecast.errors import RoutecastError
+
+__all__ = ["DEFECT", "INTERRUPTED", "run"]
+
+INTERRUPTED = 130
+DEFECT = 70
+"""EX_SOFTWARE of sysexits.h: an error that routecast did not raise on purpose."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; a traceback is printed only under ``--debug``."""
+    given = [argument for argument in arguments if argument != "--debug"]
+    debug = len(given) < len(arguments)
+    try:
+        return _command(given)
+    except KeyboardInterrupt:
+        return _stop("interrupted", INTERRUPTED, debug=debug)
+    except BrokenPipeError:
+        # The reader of stdout left (`routecast board | head`): not a fault, and nothing more can be said there.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except RoutecastError as error:
+        return _stop(str(error), error.exit_code, debug=debug)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
+        return _stop(f"{error.filename}: {error.strerror}", 2, debug=debug)
+    except OSError as error:
+        return _stop(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
+    except ImportError as error:
+        return _stop(f"{error}: run `make demo` or `pip install .` to build and install what is missing", 3, debug=debug)
+    except Exception as error:
+        hint = "" if debug else "; add --debug to see where"
+        return _stop(f"a defect of routecast: {type(error).__name__}: {error}{hint}", DEFECT, debug=debug)
+
+
+def _command(arguments: Sequence[str]) -> int:
+    from typer.main import get_command  # noqa: PLC0415 - the version is answered without it
+
+    from routecast.cli.app import app  # noqa: PLC0415
+
+    try:
+        get_command(app).main(args=list(arguments), prog_name="routecast")
+    except SystemExit as leave:
+        code = leave.code if isinstance(leave.code, int) else 0
+        if code == INTERRUPTED:
+            print("routecast: interrupted", file=sys.stderr)
+        return code
+    return 0
+
+
+def _stop(message: str, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    sys.stdout.flush()
+    print(f"routecast: {message}", file=sys.stderr)
+    return code

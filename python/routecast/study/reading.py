@@ -1,0 +1,145 @@
+"""From a name or a file to a :class:`StudyFile`: what the file says, and where it stands."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import typing
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from routecast.errors import FileProblem, Problem
+from routecast.study.document import Study
+
+__all__ = ["StudyFile", "find_study", "read_study", "shipped_studies", "study_schema"]
+
+SUFFIX = ".study.toml"
+LARGEST_FILE_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFile:
+    """A study and the folder that its tables are looked up in."""
+
+    study: Study
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.path.parent
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Return the studies that come with the package, by name."""
+    room = Path(str(files("routecast"))) / "data" / "studies"
+    return {path.name.removesuffix(SUFFIX): path for path in sorted(room.glob(f"*{SUFFIX}"))}
+
+
+def find_study(name_or_file: str) -> Path:
+    """Return the file of a shipped study or a user's own.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is neither; the nearest shipped name is suggested.
+    """
+    path = Path(name_or_file)
+    if path.is_file():
+        return path
+    shipped = shipped_studies()
+    if name_or_file in shipped:
+        return shipped[name_or_file]
+    near = difflib.get_close_matches(name_or_file.lower(), shipped, n=1)
+    suggestion = f"; did you mean {near[0]!r}?" if near else ""
+    known = ", ".join(shipped)
+    message = f"is neither a file nor a study that comes with routecast ({known}){suggestion}"
+    raise FileProblem(name_or_file, [Problem("", message)])
+
+
+def read_study(path: Path) -> StudyFile:
+    """Read a study; every fault of the file is reported at once.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file is not TOML, or not a study.
+    """
+    try:
+        if path.stat().st_size > LARGEST_FILE_BYTES:
+            message = f"has {path.stat().st_size:,} bytes: a study has at most {LARGEST_FILE_BYTES:,}"
+            raise FileProblem(str(path), [Problem("", message)])
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise FileProblem(str(path), [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FileProblem(str(path), [Problem("", f"is not TOML: {error}")]) from None
+    try:
+        study = Study.model_validate(document)
+    except ValidationError as error:
+        raise FileProblem(str(path), _problems(error)) from None
+    problems = _contradictions(study, path.parent)
+    if problems:
+        raise FileProblem(str(path), problems)
+    return StudyFile(study=study, path=path)
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a study file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema(by_alias=True)}
+
+
+def _contradictions(study: Study, folder: Path) -> list[Problem]:
+    problems = []
+    for key, name in (("calibrate", study.measurements.calibrate), ("validate", study.measurements.validate_with)):
+        if not (folder / name).is_file():
+            problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
+    seen: set[str] = set()
+    for number, scenario in enumerate(study.scenario):
+        if scenario.name in seen:
+            problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
+        seen.add(scenario.name)
+    return problems
+
+
+def _problems(error: ValidationError) -> list[Problem]:
+    problems = []
+    for fault in error.errors(include_url=False):
+        location, kind = fault["loc"], fault["type"]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+        if kind == "extra_forbidden":
+            known = _keys_at(location[:-1])
+            near = difflib.get_close_matches(str(location[-1]), known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
+            problems.append(Problem(place, f"unknown key; {hint}"))
+        elif kind == "missing":
+            problems.append(Problem(place, "is missing"))
+        elif kind == "value_error":
+            problems.append(Problem(place, str(fault["ctx"]["error"])))
+        else:
+            problems.append(Problem(place, f"got {fault['input']!r:.80}: {fault['msg']}"))
+    return problems
+
+
+def _keys_at(location: tuple[int | str, ...]) -> list[str]:
+    """Return the keys known in the table at a place of the file."""
+    model: type[BaseModel] = Study
+    for part in location:
+        if isinstance(part, str):
+            field = next(f for name, f in model.model_fields.items() if part in (name, f.alias))
+            model = _model_in(field.annotation)
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel]:
+    """Return the model in ``X``, ``tuple[X, ...]`` or ``X | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in typing.get_args(annotation):
+        if argument is not Ellipsis and argument is not type(None):
+            return _model_in(argument)
+    raise TypeError(annotation)
