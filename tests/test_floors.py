@@ -61,7 +61,9 @@ def sources() -> list[Path]:
 
 def test_every_room_has_a_floor() -> None:
     rooms = {room_of(path) for path in sources()} - {"", "__main__"}
-    assert rooms <= set(FLOOR_OF), f"give {sorted(rooms - set(FLOOR_OF))} a floor in this test and in docs/architecture.md"
+    assert rooms <= set(FLOOR_OF), (
+        f"give {sorted(rooms - set(FLOOR_OF))} a floor in this test and in docs/architecture.md"
+    )
 
 
 def test_no_import_runs_up_the_stairs() -> None:
@@ -86,7 +88,14 @@ def test_importing_routecast_imports_nothing_heavy() -> None:
 
 
 def test_asking_for_the_version_imports_nothing_heavy() -> None:
-    code = "import sys; from routecast.cli import main\ntry: main(['--version'])\nexcept SystemExit: pass\nprint(*sys.modules, sep='\\n')"
+    code = """
+import sys
+from routecast.cli import main
+try:
+    main(["--version"])
+except SystemExit:
+    print(*sys.modules, sep="\\n")
+"""
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

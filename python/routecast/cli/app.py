@@ -23,7 +23,7 @@ app = typer.Typer(
 def routecast(
     *,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: ARG001
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
     """Measure, predict and plan software routers.
 

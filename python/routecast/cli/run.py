@@ -35,7 +35,11 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _stop(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
     except ImportError as error:
-        return _stop(f"{error}: run `make demo` or `pip install .` to build and install what is missing", 3, debug=debug)
+        return _stop(
+            f"{error}: run `make demo` or `pip install .` to build and install what is missing",
+            3,
+            debug=debug,
+        )
     except Exception as error:
         hint = "" if debug else "; add --debug to see where"
         return _stop(f"a defect of routecast: {type(error).__name__}: {error}{hint}", DEFECT, debug=debug)

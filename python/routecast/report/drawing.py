@@ -30,8 +30,12 @@ def draw(figure: Figure, *, width_px: int = 760) -> str:
     height = figure.height_px + legend_px
     top, bottom = TOP + legend_px, height - BOTTOM
     piles = _piles(figure.marks)
-    x = _scale(figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False)
-    heights = [v for mark in figure.marks for v in _extent(mark)] + [v for pile in piles.values() for v in pile[1]]
+    x = _scale(
+        figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False
+    )
+    heights = [v for mark in figure.marks for v in _extent(mark)] + [
+        v for pile in piles.values() for v in pile[1]
+    ]
     y = _scale(figure.y, heights, bottom, top, from_zero=True)
     body = [*_grid(figure, x, y, width_px, top, bottom), *legend]
     for mark in figure.marks:
@@ -114,11 +118,13 @@ def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, botto
             parts.append(f'<path class="a" d="M{at:.1f} {bottom}v5"/>')
             parts.append(f'<text x="{at:.1f}" y="{bottom + 19}" text-anchor="middle">{tick:g}</text>')
     middle = (top + bottom) / 2
+    centre = (LEFT + width_px - RIGHT) / 2
+    x_title, y_title = escape(figure.x.title), escape(figure.y.title)
     return [
         *parts,
         f'<path class="a" d="M{LEFT} {bottom}H{width_px - RIGHT}"/>',
-        f'<text x="{(LEFT + width_px - RIGHT) / 2}" y="{bottom + 40}" text-anchor="middle">{escape(figure.x.title)}</text>',
-        f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{escape(figure.y.title)}</text>',
+        f'<text x="{centre}" y="{bottom + 40}" text-anchor="middle">{x_title}</text>',
+        f'<text x="16" y="{middle}" text-anchor="middle" transform="rotate(-90 16 {middle})">{y_title}</text>',
     ]
 
 

@@ -98,7 +98,7 @@ def _points(points: Points) -> Json:
         "marker": {
             "color": points.colour,
             "size": 9,
-            "symbol": points.symbol if points.filled else f"{points.symbol}-open",
+            "symbol": _symbol(points),
             "line": {"width": 1.5, "color": points.colour},
         },
         "showlegend": points.legend,
@@ -117,6 +117,11 @@ def _points(points: Points) -> Json:
     if points.labels:
         trace |= {"text": list(points.labels), "hovertemplate": "%{text}<extra></extra>"}
     return trace
+
+
+def _symbol(points: Points) -> str:
+    symbol = "x-thin" if points.symbol == "cross" else points.symbol
+    return symbol if points.filled else f"{symbol}-open"
 
 
 def _stack(stack: Stack) -> Json:

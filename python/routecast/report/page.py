@@ -79,6 +79,12 @@ class Page:
     made: tuple[tuple[str, str], ...] = ()
     source: str = ""
 
+    def figures(self) -> tuple[Figure, ...]:
+        """Return the page's figures in their order."""
+        return tuple(
+            block for section in self.sections for block in section.blocks if isinstance(block, Figure)
+        )
+
 
 def render_page(page: Page) -> str:
     """Return the page as one HTML document."""
@@ -94,7 +100,7 @@ def render_page(page: Page) -> str:
     )
     environment.filters["inline"] = _inline
     room = files("routecast.report") / "look"
-    figures = [block for section in page.sections for block in section.blocks if isinstance(block, Figure)]
+    figures = page.figures()
     return environment.get_template("page.html.j2").render(
         page=page,
         kind=lambda block: type(block).__name__,

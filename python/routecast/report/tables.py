@@ -18,13 +18,17 @@ Cell = str | float | int | bool | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: title, unit below it, and how a number is written (a format spec, or a function)."""
+    """A column: title, unit below it, and how a number is written (a format spec, or a function).
+
+    ``wide`` columns are left out on a terminal, which has 80 columns of letters.
+    """
 
     title: str
     unit: str = ""
     form: str | Callable[[float], str] = ".4g"
     align: Literal["left", "right"] = "right"
     group: str = ""
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ def shown(cell: Cell, column: Column) -> str:
     if isinstance(cell, str):
         return cell
     text = column.form(cell) if callable(column.form) else format(cell, column.form)
+    if text[:1] in "+-" and not text.strip("+-0.% "):
+        text = text[1:]  # what rounds to zero has no sign
     return text.replace("-", "−") if text[:1] == "-" else text
 
 
@@ -86,5 +92,6 @@ def _group_cells(columns: tuple[Column, ...]) -> list[str]:
         else:
             spans.append((column.group, 1))
     return [
-        f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>" for group, span in spans
+        f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>"
+        for group, span in spans
     ]

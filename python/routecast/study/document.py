@@ -72,9 +72,12 @@ class Measurements(_Table):
 
     calibrate: str = Field(description="CSV file of the points that calibrate the router.")
     validate_with: str = Field(
-        alias="validate", description="CSV file of the points to compare with; those that also calibrate are marked."
+        alias="validate",
+        description="CSV file of the points to compare with; those that also calibrate are marked.",
     )
-    reported: str = Field(default="reported", description="Name of the model whose values are in reported_l1_bps.")
+    reported: str = Field(
+        default="reported", description="Name of the model whose values are in reported_l1_bps."
+    )
     baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
 
 
@@ -86,7 +89,9 @@ class Evaluation(_Table):
         "simulate",
     )
     duration: Duration = Field(default=5e-3, description="Length of each simulated trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
+        default=1, description="Seed of all randomness."
+    )
 
 
 class Scenario(_Table):
@@ -95,7 +100,9 @@ class Scenario(_Table):
     name: Name = Field(description="Stem of the figures' file names.")
     title: str = Field(description="What the figures show.")
     cores: Count | None = Field(default=None, description="Cores; the measured router's if not given.")
-    link: BitRate | None = Field(default=None, description="Rate of each link; the measured router's if not given.")
+    link: BitRate | None = Field(
+        default=None, description="Rate of each link; the measured router's if not given."
+    )
     flows: Annotated[tuple[Count, ...], Field(min_length=1)] = Field(description="Numbers of flows.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = Field(description="Frame sizes.")
 

@@ -112,14 +112,26 @@ def _schema() -> dict[str, type[polars.DataType]]:
     import polars  # noqa: PLC0415
 
     names = (
-        *("task", "law", "evaluator", "cores", "ports", "link_bps", "flows", "frame_bytes", "seed", "flow_seed"),
+        *(
+            "task",
+            "law",
+            "evaluator",
+            "cores",
+            "ports",
+            "link_bps",
+            "flows",
+            "frame_bytes",
+            "seed",
+            "flow_seed",
+        ),
         *("duration_s", "intended_pps", "offered_pps", "forwarded_pps", "loss_ratio", "l1_bps", "l2_bps"),
         *COUNTS,
         *("latency_mean_s", "bottleneck_kind", "bottleneck", "bottleneck_reason"),
     )
     whole = {*WHOLES, *COUNTS}
     return {
-        name: polars.String if name in TEXTS else polars.Int64 if name in whole else polars.Float64 for name in names
+        name: polars.String if name in TEXTS else polars.Int64 if name in whole else polars.Float64
+        for name in names
     }
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.router.did_you_mean import did_you_mean
 
 __all__ = ["Measured", "read_measured"]
 
@@ -54,7 +54,9 @@ def read_measured(path: Path) -> tuple[Measured, ...]:
         wrong: list[Problem] = []
         point = _point(row, line, wrong)
         if point and point.key in measured:
-            wrong.append(Problem(f"line {line}", f"{point.flows} flows of {point.frame_bytes} B stand here twice"))
+            wrong.append(
+                Problem(f"line {line}", f"{point.flows} flows of {point.frame_bytes} B stand here twice")
+            )
         if point:
             measured[point.key] = point
         problems += wrong
@@ -69,9 +71,7 @@ def _column_problems(columns: list[str]) -> list[Problem]:
     problems = []
     for column in columns:
         if column not in KNOWN:
-            near = difflib.get_close_matches(column, KNOWN, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(KNOWN)}"
-            problems.append(Problem(f"column {column!r}", f"unknown; {hint}"))
+            problems.append(Problem(f"column {column!r}", f"unknown; {did_you_mean(column, KNOWN)}"))
     problems += [Problem(f"column {name!r}", "is missing") for name in KNOWN[:2] if name not in columns]
     if ("throughput_l1_bps" in columns) == ("throughput_pps" in columns):
         problems.append(Problem("columns", "give one of throughput_l1_bps and throughput_pps"))
@@ -103,5 +103,8 @@ def _point(row: dict[str, str | None], line: int, problems: list[Problem]) -> Me
     if problems:
         return None
     return Measured(
-        flows=int(flows), frame_bytes=int(frame_bytes), throughput_pps=throughput_pps, reported_pps=reported_pps
+        flows=int(flows),
+        frame_bytes=int(frame_bytes),
+        throughput_pps=throughput_pps,
+        reported_pps=reported_pps,
     )

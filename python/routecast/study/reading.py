@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 import typing
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from routecast.errors import FileProblem, Problem
+from routecast.router.did_you_mean import did_you_mean
 from routecast.study.document import Study
 
 __all__ = ["StudyFile", "find_study", "read_study", "shipped_studies", "study_schema"]
@@ -54,10 +54,9 @@ def find_study(name_or_file: str) -> Path:
     shipped = shipped_studies()
     if name_or_file in shipped:
         return shipped[name_or_file]
-    near = difflib.get_close_matches(name_or_file.lower(), shipped, n=1)
-    suggestion = f"; did you mean {near[0]!r}?" if near else ""
-    known = ", ".join(shipped)
-    message = f"is neither a file nor a study that comes with routecast ({known}){suggestion}"
+    message = (
+        f"is neither a file nor a study that comes with routecast; {did_you_mean(name_or_file, shipped)}"
+    )
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
@@ -90,18 +89,26 @@ def read_study(path: Path) -> StudyFile:
 
 def study_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema(by_alias=True)}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Study.model_json_schema(by_alias=True),
+    }
 
 
 def _contradictions(study: Study, folder: Path) -> list[Problem]:
     problems = []
-    for key, name in (("calibrate", study.measurements.calibrate), ("validate", study.measurements.validate_with)):
+    for key, name in (
+        ("calibrate", study.measurements.calibrate),
+        ("validate", study.measurements.validate_with),
+    ):
         if not (folder / name).is_file():
             problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
     seen: set[str] = set()
     for number, scenario in enumerate(study.scenario):
         if scenario.name in seen:
-            problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
+            problems.append(
+                Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files")
+            )
         seen.add(scenario.name)
     return problems
 
@@ -113,9 +120,7 @@ def _problems(error: ValidationError) -> list[Problem]:
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
         if kind == "extra_forbidden":
             known = _keys_at(location[:-1])
-            near = difflib.get_close_matches(str(location[-1]), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(known)}"
-            problems.append(Problem(place, f"unknown key; {hint}"))
+            problems.append(Problem(place, f"unknown key; {did_you_mean(str(location[-1]), known)}"))
         elif kind == "missing":
             problems.append(Problem(place, "is missing"))
         elif kind == "value_error":

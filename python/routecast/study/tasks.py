@@ -73,7 +73,10 @@ class Task:
     def key(self) -> str:
         """Hash of all that decides the result, the package's version included."""
         decisive = (__version__, self.evaluator, plain(self.workload), plain(self.model), self.duration_s)
-        seeds = (self.seed if self.evaluator == "simulate" else 0, 0 if self.workload.is_crafted else self.flow_seed)
+        seeds = (
+            self.seed if self.evaluator == "simulate" else 0,
+            0 if self.workload.is_crafted else self.flow_seed,
+        )
         text = json.dumps((decisive, seeds), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(f"{self.law} {text}".encode()).hexdigest()[:24]
 

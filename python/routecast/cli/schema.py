@@ -1,0 +1,31 @@
+"""``routecast schema``: the JSON Schema of a kind of file."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from routecast.cli.console import print_json
+
+__all__ = ["Kind", "schema"]
+
+
+class Kind(StrEnum):
+    """Kinds of files that people write."""
+
+    ROUTER = "router"
+    STUDY = "study"
+
+
+def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.")]) -> None:
+    """Print the JSON Schema of a kind of file, for editors and checks."""
+    if kind is Kind.STUDY:
+        from routecast.study.reading import study_schema  # noqa: PLC0415 - heavy
+
+        print_json(study_schema())
+    else:
+        from routecast.router.files import router_schema  # noqa: PLC0415
+
+        print_json(router_schema())

@@ -1,0 +1,79 @@
+"""``routecast simulate``: one trial, packet by packet."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.offered import (
+    ArrivalsOption,
+    BurstOption,
+    FlowsOption,
+    FrameOption,
+    LoadOption,
+    PeakOption,
+    RandomFlowsOption,
+    offered_load,
+)
+from routecast.cli.solve import RouterFile
+
+__all__ = ["simulate"]
+
+
+def simulate(
+    file: RouterFile,
+    *,
+    load: LoadOption = None,
+    frame: FrameOption = None,
+    duration: Annotated[str, typer.Option("--duration", metavar="TIME", help="Simulated time.")] = "100 ms",
+    flows: FlowsOption = None,
+    random_flows: RandomFlowsOption = False,
+    arrivals: ArrivalsOption = None,
+    burst_frames: BurstOption = 32.0,
+    peak_ratio: PeakOption = 4.0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    replications: Annotated[
+        int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
+    ] = 1,
+    path: Annotated[
+        str, typer.Option("--path", metavar="PATH", help="auto, recursion or heap: how the engine works.")
+    ] = "auto",
+    trace_messages: Annotated[
+        bool,
+        typer.Option(
+            "--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs)."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
+) -> None:
+    """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
+    from routecast.cli.trial import print_trial  # noqa: PLC0415 - heavy
+    from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
+    from routecast.quantity import parse_duration_s  # noqa: PLC0415
+    from routecast.router.files import read_router  # noqa: PLC0415
+
+    router = read_router(file)
+    offered = offered_load(
+        router.load,
+        ports=len(router.model.ports),
+        load=load,
+        frame=frame,
+        flows=flows,
+        random_flows=random_flows,
+        arrivals=arrivals,
+        burst_frames=burst_frames,
+        peak_ratio=peak_ratio,
+        seed=seed,
+    )
+    duration_s = parse_duration_s(duration)
+    with progress_bar("simulate") as progress:
+        simulator = Simulate(
+            router.model, seed=seed, replications=replications, path=path, on_progress=progress
+        )
+        trial = simulator.trial(offered, duration_s)
+    if as_json:
+        print_json(trial.to_json())
+    else:
+        print_trial(data(), trial)

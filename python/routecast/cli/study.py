@@ -1,0 +1,89 @@
+"""``routecast study``: run a study and write its folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.tables import terminal_table
+
+if TYPE_CHECKING:
+    from routecast.study.result import StudyResult
+
+__all__ = ["study"]
+
+
+def _names(incomplete: str) -> list[str]:
+    from routecast.study.reading import shipped_studies  # noqa: PLC0415 - asked by the shell's completion only
+
+    return [name for name in shipped_studies() if name.startswith(incomplete)]
+
+
+def study(
+    name_or_file: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE", help="A shipped study or a *.study.toml.", autocompletion=_names),
+    ],
+    *,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
+) -> None:
+    """Run a study: calibrate, validate, predict, report.
+
+    A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
+    an error exceeds what the study allows.
+    """
+    from routecast.study.reading import find_study, read_study  # noqa: PLC0415 - heavy
+    from routecast.study.run import run_study  # noqa: PLC0415
+
+    file = read_study(find_study(name_or_file))
+    folder = out or Path(file.study.name)
+    command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
+    try:
+        with progress_bar(f"study {file.study.name}") as progress:
+            result = run_study(file, folder, progress=progress, command=command)
+    except KeyboardInterrupt:
+        remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
+        raise
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _print(result)
+    remark(f"Report: {folder / 'report.html'}")
+    missed = [criterion for criterion in result.criteria if not criterion.is_met]
+    for criterion in missed:
+        remark(
+            f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}"
+        )
+    if missed:
+        raise typer.Exit(1)
+
+
+def _print(result: StudyResult) -> None:
+    from routecast.study.tabulate import (  # noqa: PLC0415
+        comparison_table,
+        error_table,
+        forecast_table,
+        parameter_table,
+    )
+
+    console = data()
+    console.print(result.study.title, style="bold", markup=False)
+    console.print(f"{result.law}\n", markup=False)
+    for table in (parameter_table(result), comparison_table(result), error_table(result)):
+        console.print(terminal_table(table))
+    for name, points in result.scenarios.items():
+        if any(
+            p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points
+        ):
+            console.print(terminal_table(forecast_table(result, name)))
+    inside = sum(row.is_covered for row in result.held_out)
+    console.print(f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.")

@@ -1,0 +1,119 @@
+"""A Trial on a terminal: what happened to the load, what limits, what each resource has left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from routecast.cli.tables import terminal_table
+from routecast.evaluate.trial import Delay, Trial
+from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
+from routecast.report.tables import Column, Table
+
+__all__ = ["print_trial"]
+
+
+def print_trial(console: Console, trial: Trial) -> None:
+    """Print a trial as tables, the bottleneck in words, and what the reader must know."""
+    console.print(terminal_table(_rates(trial)))
+    if trial.resources:
+        console.print(terminal_table(_resources(trial)))
+    if trial.energy_j:
+        console.print(terminal_table(_energy(trial)))
+    console.print(f"Bottleneck: {trial.bottleneck.name}. {trial.bottleneck.reason}", markup=False)
+    for note in trial.notes:
+        console.print(f"Note: {note}", markup=False, style="dim")
+
+
+def _rates(trial: Trial) -> Table:
+    rows = [
+        ("intended load", format_pps(trial.intended_pps)),
+        ("offered load", format_pps(trial.offered_pps)),
+        ("forwarded", f"{format_pps(trial.forwarded_pps)}{_interval(trial, 'forwarded_pps')}"),
+        ("", f"{format_bps(trial.l1_bps)} on the wire, {format_bps(trial.l2_bps)} of frames"),
+        ("loss", f"{format_ratio(trial.loss_ratio)}{_drops(trial)}"),
+    ]
+    rows += _delay("latency", trial.latency) + _delay("waiting", trial.waiting)
+    if trial.offered_frames is not None:
+        counts = (
+            f"{trial.offered_frames:,} offered = {trial.forwarded_frames or 0:,} forwarded + "
+            f"{trial.dropped_frames or 0:,} dropped + {trial.in_flight_frames or 0:,} in flight"
+        )
+        rows.append(("frames", counts))
+    return Table(
+        name="trial",
+        title=f"{trial.evaluator}, {format_duration(trial.duration_s)}",
+        caption="",
+        columns=(Column(title="", align="left"), Column(title="", align="left")),
+        rows=tuple(rows),
+    )
+
+
+def _interval(trial: Trial, field: str) -> str:
+    if field not in trial.interval:
+        return ""
+    low, high = trial.interval[field]
+    return f" (95 %: {format_pps(low)} to {format_pps(high)})"
+
+
+def _drops(trial: Trial) -> str:
+    places = [
+        f"{place} {format_pps(rate)}" for place, rate in _largest(trial.drops_pps.items()) if rate > 0.0
+    ]
+    return f": {', '.join(places)}" if places else ""
+
+
+def _largest(places: Iterable[tuple[str, float]]) -> list[tuple[str, float]]:
+    return sorted(places, key=lambda entry: -entry[1])[:4]
+
+
+def _delay(name: str, delay: Delay | None) -> list[tuple[str, str]]:
+    if delay is None:
+        return []
+    points = (("mean", delay.mean_s), ("p50", delay.p50_s), ("p99", delay.p99_s), ("max", delay.max_s))
+    known = [f"{label} {format_duration(value)}" for label, value in points if math.isfinite(value)]
+    method = f" ({delay.method})" if delay.method else ""
+    return [(name, ", ".join(known) + method)] if known else []
+
+
+def _resources(trial: Trial) -> Table:
+    return Table(
+        name="resources",
+        title="Resources",
+        caption="The margin is how much more of this load a resource could carry than the router forwards.",
+        columns=(
+            Column(title="Resource", align="left"),
+            Column(title="Busy", form=format_ratio),
+            Column(title="Could carry", form=format_pps),
+            Column(title="Margin", form=format_ratio),
+        ),
+        rows=tuple(
+            (resource.name, resource.utilisation_ratio, resource.capacity_pps, resource.margin_ratio)
+            for resource in trial.resources
+        ),
+        strong=frozenset(
+            number
+            for number, resource in enumerate(trial.resources)
+            if resource.name == trial.bottleneck.name
+        ),
+    )
+
+
+def _energy(trial: Trial) -> Table:
+    return Table(
+        name="energy",
+        title="Energy",
+        caption="",
+        columns=(
+            Column(title="Pool", align="left"),
+            Column(title="State", align="left"),
+            Column(title="Energy", unit="J"),
+        ),
+        rows=tuple(
+            (pool, state, joules)
+            for pool, states in trial.energy_j.items()
+            for state, joules in states.items()
+        ),
+    )

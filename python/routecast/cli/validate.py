@@ -1,0 +1,49 @@
+"""``routecast validate``: calibrate from some rows of a file, predict the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, remark
+from routecast.cli.tables import terminal_table
+
+__all__ = ["validate"]
+
+
+def validate(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)
+    ],
+    *,
+    router: Annotated[str, typer.Option("--router", help="Kind of router to calibrate.")] = "multicore",
+    max_error: Annotated[
+        float | None,
+        typer.Option(
+            "--max-mean-error", metavar="RATIO", help="Leave with 1 if the mean absolute error is larger."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print rows and summary as one JSON document.")
+    ] = False,
+) -> None:
+    """Calibrate on the rows with calibrate = true, predict the others, print every error.
+
+    Columns: cores, frame_bytes, throughput_pps; optional flows, link_bps, ports, nic_cap_pps, series, calibrate.
+    """
+    from routecast.calibrate.points import read_points  # noqa: PLC0415 - heavy
+    from routecast.calibrate.validate import validate as run  # noqa: PLC0415
+    from routecast.cli.validation import validation_tables  # noqa: PLC0415
+
+    validation = run(read_points(file), router=router)
+    if as_json:
+        print_json(validation.to_json())
+    else:
+        for table in validation_tables(validation):
+            data().print(terminal_table(table))
+    reached = validation.summary.mean_abs_error_ratio
+    if max_error is not None and not reached <= max_error:
+        remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")
+        raise typer.Exit(1)

@@ -1,0 +1,193 @@
+"""The figures of a study: throughput over frame size, and the errors."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.study.result import Comparison, Curve, Estimate, StudyResult
+
+__all__ = ["error_figure", "throughput_figure"]
+
+Unit = Literal["pps", "l1_bps"]
+
+_UNITS = {"pps": ("Mpps", 1e-6), "l1_bps": ("Gbit/s", 1e-9)}
+_PARTS = {"pps": "a", "l1_bps": "b"}
+
+
+def throughput_figure(result: StudyResult, scenario: str, *, unit: Unit) -> Figure:
+    """Maximum throughput over frame size, a line with its 95 % band per number of flows, measured points on top."""
+    estimates = result.scenarios[scenario]
+    flow_counts = sorted({estimate.flows for estimate in estimates})
+    sizes = sorted({estimate.frame_bytes for estimate in estimates})
+    measured = _measured(result, estimates)
+    marks: list[Mark] = []
+    for flows, colour in zip(flow_counts, palette(len(flow_counts)), strict=True):
+        points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
+        name = f"{flows} flow{'s' if flows != 1 else ''}"
+        curve = next(c for c in result.curves[scenario] if c.flows == flows)
+        marks.append(_line(curve, unit, name, colour))
+        if measured:
+            marks.append(
+                _measured_points([row for row in measured if row.estimate.flows == flows], unit, colour)
+            )
+        marks.append(_simulated_points(points, unit, name, colour))
+    title = next(s.title for s in result.study.scenario if s.name == scenario)
+    shown, _ = _UNITS[unit]
+    return Figure(
+        name=f"{scenario}{_PARTS[unit]}",
+        title=f"{title}: maximum throughput in {shown}",
+        caption=_caption(estimates, unit, has_measured=bool(measured)),
+        x=_frame_axis(sizes),
+        y=Axis(title=f"maximum throughput [{shown}]"),
+        marks=tuple(mark for mark in marks if mark.x),
+    )
+
+
+def error_figure(result: StudyResult) -> Figure:
+    """Relative error of each model at every measured point, in the order of the table."""
+    rows = result.comparisons
+    place = tuple(float(number) for number in range(1, len(rows) + 1))
+    models = [("routecast", [row.estimate.predicted_pps for row in rows], True)]
+    if result.errors_everywhere()["baseline"].points:
+        models.append(("eqs. 5 to 7", [row.estimate.baseline_pps for row in rows], False))
+    if result.errors_everywhere()["reported"].points:
+        models.append((result.study.measurements.reported, [row.reported_pps for row in rows], False))
+    symbols: tuple[Literal["circle", "square", "diamond"], ...] = ("circle", "square", "diamond")
+    marks = tuple(
+        Points(
+            name=name,
+            x=place,
+            y=tuple(100.0 * row.error_ratio(value) for row, value in zip(rows, values, strict=True)),
+            colour=colour,
+            filled=filled,
+            symbol=symbol,
+            labels=tuple(_error_label(name, row, value) for row, value in zip(rows, values, strict=True)),
+        )
+        for (name, values, filled), colour, symbol in zip(
+            models, palette(len(models), ordered=False), symbols, strict=False
+        )
+    )
+    worst = max(result.held_out or rows, key=lambda row: abs(row.error_ratio(row.estimate.predicted_pps)))
+    return Figure(
+        name="errors",
+        title="Error at every measured point",
+        caption=(
+            f"Points in the order of the table below, calibrating ones included. The largest error of routecast is at "
+            f"{_point_name(worst)}."
+        ),
+        x=Axis(title="measured point", low=0.0, high=len(rows) + 1.0),
+        y=Axis(title="error [%]", low=_floor(marks), high=_ceiling(marks)),
+        marks=marks,
+        height_px=340,
+    )
+
+
+def _point_name(row: Comparison) -> str:
+    flows = row.estimate.flows
+    return f"{flows} flow{'s' if flows != 1 else ''} of {row.estimate.frame_bytes} B"
+
+
+def _error_label(model: str, row: Comparison, value: float) -> str:
+    return f"{model}<br>{_point_name(row)}<br>{100.0 * row.error_ratio(value):+.2f} %"
+
+
+def _floor(marks: tuple[Points, ...]) -> float:
+    return math.floor(min(value for mark in marks for value in mark.y if math.isfinite(value)) - 0.3)
+
+
+def _ceiling(marks: tuple[Points, ...]) -> float:
+    return math.ceil(max(value for mark in marks for value in mark.y if math.isfinite(value)) + 0.3)
+
+
+def _measured(result: StudyResult, estimates: tuple[Estimate, ...]) -> list[Comparison]:
+    """Return the measurements of the scenario's router."""
+    routers = {(estimate.cores, estimate.link_bps) for estimate in estimates}
+    return [row for row in result.comparisons if (row.estimate.cores, row.estimate.link_bps) in routers]
+
+
+def _frame_axis(sizes: list[int]) -> Axis:
+    return Axis(
+        title="frame size [B], FCS included",
+        scale="log",
+        ticks=tuple(float(size) for size in sizes),
+        low=min(sizes) / 1.12,
+        high=max(sizes) * 1.12,
+    )
+
+
+def _scaled(estimate: Estimate, rate_pps: float, unit: Unit) -> float:
+    factor = _UNITS[unit][1]
+    return rate_pps * factor * (estimate.l1_bits if unit == "l1_bps" else 1.0)
+
+
+def _line(curve: Curve, unit: Unit, name: str, colour: str) -> Line:
+    factor = _UNITS[unit][1]
+    scales = [factor * (8.0 * (size + 20) if unit == "l1_bps" else 1.0) for size in curve.frame_bytes]
+
+    def scaled(rates_pps: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(rate * scale for rate, scale in zip(rates_pps, scales, strict=True))
+
+    return Line(
+        name=name,
+        x=tuple(float(size) for size in curve.frame_bytes),
+        y=scaled(curve.predicted_pps),
+        low=scaled(curve.low_pps),
+        high=scaled(curve.high_pps),
+        colour=colour,
+    )
+
+
+def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+    return Points(
+        name="measured",
+        x=tuple(float(row.estimate.frame_bytes) for row in rows),
+        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        colour=colour,
+        labels=tuple(
+            f"measured{' (calibrates)' if row.calibrates else ''}<br>{_point_name(row)}<br>"
+            f"{_scaled(row.estimate, row.measured_pps, unit):.4g} {_UNITS[unit][0]}"
+            for row in rows
+        ),
+        legend=False,
+    )
+
+
+def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
+    shown = [p for p in points if math.isfinite(p.simulated_pps) and math.isfinite(p.solved_pps)]
+    return Points(
+        name=f"{name}, simulated",
+        x=tuple(float(p.frame_bytes) for p in shown),
+        y=tuple(_scaled(p, p.simulated_pps, unit) for p in shown),
+        colour=colour,
+        filled=False,
+        symbol="cross",
+        labels=tuple(
+            f"simulated<br>{name} of {p.frame_bytes} B<br>{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}"
+            for p in shown
+        ),
+        legend=False,
+    )
+
+
+def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool) -> str:
+    marks = "Lines are the calibrated law with its 95 % band, crosses the packet-level simulation"
+    marks += ", filled points measurements." if has_measured else "."
+    if unit == "pps":
+        smallest = min(e.frame_bytes for e in estimates)
+        crafted = [e for e in estimates if e.frame_bytes == smallest and e.flows <= e.cores]
+        low, high = min(crafted, key=lambda e: e.flows), max(crafted, key=lambda e: e.flows)
+        gain = high.predicted_pps / low.predicted_pps
+        finding = (
+            f"At {smallest} B, {high.flows} cores forward {gain:.2f} times what {low.flows} does"
+            if low.flows == 1
+            else f"At {smallest} B, throughput grows {gain:.2f} times from {low.flows} to {high.flows} cores"
+        )
+        return f"{finding}; cores cost each other {1.0 - gain * low.flows / high.flows:.0%}. {marks}"
+    limited = sorted({e.frame_bytes for e in estimates if "link" in e.limit or "port" in e.limit})
+    if not limited:
+        return f"The cores are the bottleneck everywhere. {marks}"
+    return (
+        f"Where a line bends, a link is full; the smallest frames that fill one have {limited[0]} B. {marks}"
+    )

@@ -1,0 +1,251 @@
+"""Running a study: calibrate, evaluate every task, compare, report."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import fmean
+
+from routecast import __version__
+from routecast.study.document import Study
+from routecast.study.laws import BaselineLaw, CalibratedLaw, Law, fit_baseline, fit_law
+from routecast.study.ledger import Ledger
+from routecast.study.measurements import Measured, read_measured
+from routecast.study.reading import StudyFile
+from routecast.study.result import Comparison, Criterion, Curve, ErrorSummary, Estimate, Made, StudyResult
+from routecast.study.tasks import Row, Task, Workload, run_task
+
+__all__ = ["Report", "run_study"]
+
+Report = Callable[[int, int, str], None]
+"""Progress: how many trials are done, of how many, what is going on."""
+
+CURVE_STEPS = 48
+"""Steps of frame size that a line of a figure is drawn with."""
+
+RANDOM_FLOW_DRAWS = 5
+"""Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Laws:
+    calibrated: CalibratedLaw
+    baseline: BaselineLaw | None
+
+    def __iter__(self) -> Iterator[Law]:
+        yield self.calibrated
+        if self.baseline:
+            yield self.baseline
+
+
+def run_study(
+    file: StudyFile, out: Path, *, progress: Report | None = None, command: str = ""
+) -> StudyResult:
+    """Run a study and write its results, summary, figures and report to the folder ``out``.
+
+    Parameters
+    ----------
+    file : StudyFile
+    out : Path
+        Made if missing. If a run of the same study was killed there, it goes on.
+    progress : callable or None
+        Told how many trials are done.
+    command : str
+        How the study was started, for the report.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A table cannot be read, or the points do not carry a calibration.
+    """
+    started = time.monotonic()
+    study = file.study
+    calibrating = read_measured(file.folder / study.measurements.calibrate)
+    validating = read_measured(file.folder / study.measurements.validate_with)
+    baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
+    laws = _Laws(fit_law(study, calibrating), baseline)
+    compared = [_measured_workload(study, point) for point in validating]
+    forecast = {scenario.name: _scenario_workloads(study, scenario.name) for scenario in study.scenario}
+    workloads = list(dict.fromkeys([*compared, *(load for loads in forecast.values() for load in loads)]))
+    tasks = {task.key: task for load in workloads for task in _tasks(study, laws, load)}
+    with Ledger(out) as ledger:
+        resumed = sum(key in ledger.rows for key in tasks)
+        for done, (key, task) in enumerate(tasks.items()):
+            if progress:
+                progress(done, len(tasks), f"{task.evaluator} {task.workload.frame_bytes} B")
+            if key not in ledger.rows:
+                ledger.add(run_task(task))
+        rows = [row for key, row in ledger.rows.items() if key in tasks]
+    estimates = _estimates(laws, workloads, rows)
+    calibrating_keys = {point.key for point in calibrating}
+    comparisons = tuple(
+        Comparison(
+            measured_pps=point.throughput_pps,
+            reported_pps=point.reported_pps,
+            calibrates=point.key in calibrating_keys,
+            estimate=estimates[load],
+        )
+        for point, load in zip(validating, compared, strict=True)
+    )
+    result = StudyResult(
+        study=study,
+        out=out,
+        law=laws.calibrated.description,
+        parameters=laws.calibrated.parameters,
+        comparisons=comparisons,
+        scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
+        curves={name: _curves(laws.calibrated, loads) for name, loads in forecast.items()},
+        next_points=laws.calibrated.next_points,
+        criteria=_criteria(study, comparisons),
+        made=Made(
+            versions=_versions(),
+            seed=study.evaluate.seed,
+            command=command or f"routecast study {study.name}",
+            trials=len(tasks),
+            resumed_trials=resumed,
+            elapsed_s=time.monotonic() - started,
+        ),
+    )
+    _write(result, progress)
+    return result
+
+
+def _measured_workload(study: Study, point: Measured) -> Workload:
+    router = study.router
+    return Workload(
+        cores=router.cores,
+        ports=router.ports,
+        link_bps=router.link,
+        flows=point.flows,
+        frame_bytes=point.frame_bytes,
+    )
+
+
+def _scenario_workloads(study: Study, name: str) -> list[Workload]:
+    scenario = next(scenario for scenario in study.scenario if scenario.name == name)
+    return [
+        Workload(
+            cores=scenario.cores or study.router.cores,
+            ports=study.router.ports,
+            link_bps=scenario.link or study.router.link,
+            flows=flows,
+            frame_bytes=frame_bytes,
+        )
+        for flows in scenario.flows
+        for frame_bytes in scenario.frames
+    ]
+
+
+def _tasks(study: Study, laws: _Laws, load: Workload) -> Iterable[Task]:
+    seed = study.evaluate.seed
+    draws = range(seed, seed + (1 if load.is_crafted else RANDOM_FLOW_DRAWS))
+    for law in laws:
+        model = law.model(load, study.router.queue)
+        for evaluator in study.evaluate.evaluators:
+            for flow_seed in draws:
+                yield Task(
+                    law=law.name,
+                    evaluator=evaluator,
+                    workload=load,
+                    model=model,
+                    duration_s=study.evaluate.duration,
+                    seed=seed,
+                    flow_seed=flow_seed,
+                )
+
+
+def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, Estimate]:
+    rates: dict[tuple[object, ...], list[float]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("law", "evaluator", "cores", "link_bps", "flows", "frame_bytes"))
+        rates.setdefault(key, []).append(float(row["forwarded_pps"] or 0.0))
+
+    def mean_pps(law: Law | None, evaluator: str, load: Workload) -> float:
+        key = (law.name if law else "", evaluator, load.cores, load.link_bps, load.flows, load.frame_bytes)
+        return fmean(rates[key]) if key in rates else math.nan
+
+    estimates = {}
+    for load, prediction in zip(workloads, laws.calibrated.predict(workloads), strict=True):
+        estimates[load] = Estimate(
+            cores=load.cores,
+            flows=load.flows,
+            frame_bytes=load.frame_bytes,
+            link_bps=load.link_bps,
+            solved_pps=mean_pps(laws.calibrated, "solve", load),
+            simulated_pps=mean_pps(laws.calibrated, "simulate", load),
+            low_pps=prediction.low_pps,
+            high_pps=prediction.high_pps,
+            limit=prediction.limit,
+            baseline_pps=mean_pps(laws.baseline, "solve", load),
+            baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
+        )
+    return estimates
+
+
+def _curves(law: CalibratedLaw, loads: Sequence[Workload]) -> tuple[Curve, ...]:
+    """Return the law between the scenario's smallest and largest frame, for each number of flows."""
+    smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
+    steps = (smallest * (largest / smallest) ** (i / CURVE_STEPS) for i in range(CURVE_STEPS + 1))
+    sizes = sorted({round(size) for size in steps} | {load.frame_bytes for load in loads})
+    curves = []
+    for first in {load.flows: load for load in loads}.values():
+        predictions = law.predict([replace(first, frame_bytes=size) for size in sizes])
+        curves.append(
+            Curve(
+                flows=first.flows,
+                frame_bytes=tuple(sizes),
+                predicted_pps=tuple(p.throughput_pps for p in predictions),
+                low_pps=tuple(p.low_pps for p in predictions),
+                high_pps=tuple(p.high_pps for p in predictions),
+            )
+        )
+    return tuple(curves)
+
+
+def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterion, ...]:
+    held_out = [row for row in comparisons if not row.calibrates]
+    summary = ErrorSummary.of(row.error_ratio(row.estimate.predicted_pps) for row in held_out)
+    bounds = study.criteria.model_dump(exclude_none=True)
+    return tuple(
+        Criterion(name=name, bound=bound, reached=getattr(summary, name)) for name, bound in bounds.items()
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"routecast": __version__, "Python": platform.python_version()}
+    for name in ("numpy", "scipy", "polars"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _write(result: StudyResult, progress: Report | None) -> None:
+    from routecast.report.drawing import draw  # noqa: PLC0415
+    from routecast.report.page import render_page  # noqa: PLC0415
+    from routecast.study.chapters import study_page  # noqa: PLC0415
+
+    if progress:
+        progress(result.made.trials, result.made.trials, "report")
+    page = study_page(result)
+    folder = result.out / "figures"
+    folder.mkdir(exist_ok=True)
+    for figure in page.figures():
+        _write_whole(folder / f"{figure.name}.svg", draw(figure))
+    _write_whole(result.out / "report.html", render_page(page))
+    _write_whole(
+        result.out / "summary.json", json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+def _write_whole(path: Path, text: str) -> None:
+    unfinished = path.with_name(path.name + ".unfinished")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,215 @@
+"""The tables of a study, for the terminal and for the report alike."""
+
+from __future__ import annotations
+
+import math
+
+from routecast.report.tables import Cell, Column, Table
+from routecast.study.result import Estimate, StudyResult
+
+__all__ = ["calibration_table", "comparison_table", "error_table", "forecast_table", "parameter_table"]
+
+_FLOWS = Column(title="Flows", form="d")
+_FRAME = Column(title="Frame", unit="B", form="d")
+
+
+def _percent(ratio: float) -> str:
+    return f"{100.0 * ratio:+.2f}"
+
+
+def _plain_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.2f}"
+
+
+def _gbps(estimate: Estimate, rate_pps: float) -> float:
+    return rate_pps * estimate.l1_bits / 1e9
+
+
+def calibration_table(result: StudyResult) -> Table:
+    """Return the points that calibrate."""
+    rows = [row for row in result.comparisons if row.calibrates]
+    return Table(
+        name="calibration",
+        title="Points that calibrate",
+        caption="All that the calibration sees.",
+        columns=(
+            _FLOWS,
+            _FRAME,
+            Column(title="Measured", unit="Gbit/s", form=".4f"),
+            Column(title="Measured", unit="Mpps", form=".4f"),
+        ),
+        rows=tuple(
+            (
+                row.estimate.flows,
+                row.estimate.frame_bytes,
+                _gbps(row.estimate, row.measured_pps),
+                row.measured_pps / 1e6,
+            )
+            for row in rows
+        ),
+    )
+
+
+def comparison_table(result: StudyResult) -> Table:
+    """Return every measured point: what was measured, what each model says, how wrong it is."""
+    has_simulated, has_baseline, has_reported = (
+        any(math.isfinite(value) for value in values)
+        for values in (
+            [row.estimate.simulated_pps for row in result.comparisons],
+            [row.estimate.baseline_pps for row in result.comparisons],
+            [row.reported_pps for row in result.comparisons],
+        )
+    )
+    columns = [
+        _FLOWS,
+        _FRAME,
+        Column(title="Measured", unit="Gbit/s", form=".4f"),
+        Column(title="Predicted", unit="Gbit/s", form=".4f", group="routecast"),
+        Column(title="95 % interval", unit="Gbit/s", group="routecast"),
+        Column(title="Error", unit="%", form=_percent, group="routecast"),
+    ]
+    if has_simulated:
+        columns.append(
+            Column(title="Simulated", unit="error, %", form=_percent, group="routecast", wide=True)
+        )
+    if has_baseline:
+        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=_percent, group="others"))
+    if has_reported:
+        columns.append(
+            Column(
+                title=_titled(result.study.measurements.reported),
+                unit="error, %",
+                form=_percent,
+                group="others",
+            )
+        )
+    columns.append(Column(title="Limit", align="left"))
+    rows: list[tuple[Cell, ...]] = []
+    for row in result.comparisons:
+        e = row.estimate
+        cells: list[Cell] = [
+            e.flows,
+            e.frame_bytes,
+            _gbps(e, row.measured_pps),
+            _gbps(e, e.predicted_pps),
+            f"{_gbps(e, e.low_pps):.2f}–{_gbps(e, e.high_pps):.2f}",
+            row.error_ratio(e.predicted_pps),
+        ]
+        cells += [row.error_ratio(e.simulated_pps)] if has_simulated else []
+        cells += [row.error_ratio(e.baseline_pps)] if has_baseline else []
+        cells += [row.error_ratio(row.reported_pps)] if has_reported else []
+        rows.append((*cells, e.limit))
+    return Table(
+        name="comparison",
+        title="Measured and predicted",
+        caption="Shaded rows calibrate; the others were held out.",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        strong=frozenset(number for number, row in enumerate(result.comparisons) if row.calibrates),
+    )
+
+
+def _titled(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def error_table(result: StudyResult) -> Table:
+    """Return the errors of every model over the held-out points, and over all."""
+    names = {
+        "solve": "routecast, closed form",
+        "simulate": "routecast, simulation",
+        "baseline": "eqs. 5–7, our reproduction",
+        "reported": result.study.measurements.reported,
+    }
+    held, everywhere = result.errors(), result.errors_everywhere()
+    group = f"{len(result.held_out)} held-out points"
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name,
+            held[key].mean_abs_error_ratio,
+            held[key].median_abs_error_ratio,
+            held[key].max_abs_error_ratio,
+            everywhere[key].mean_abs_error_ratio,
+            everywhere[key].max_abs_error_ratio,
+        )
+        for key, name in names.items()
+        if held[key].points
+    )
+    everything = f"all {len(result.comparisons)} points"
+    return Table(
+        name="errors",
+        title="Absolute errors",
+        caption="Every model is calibrated from the same points. All values in percent.",
+        columns=(
+            Column(title="Model", align="left"),
+            Column(title="mean", form=_plain_percent, group=group),
+            Column(title="median", form=_plain_percent, group=group),
+            Column(title="largest", form=_plain_percent, group=group),
+            Column(title="mean", form=_plain_percent, group=everything),
+            Column(title="largest", form=_plain_percent, group=everything),
+        ),
+        rows=rows,
+        strong=frozenset({0}),
+    )
+
+
+def parameter_table(result: StudyResult) -> Table:
+    """Return the calibrated parameters."""
+    return Table(
+        name="parameters",
+        title="Calibrated parameters",
+        caption="With 95 % intervals where the points carry one.",
+        columns=(
+            Column(title="Parameter", align="left"),
+            Column(title="Value", form=".4g"),
+            Column(title="95 % interval"),
+            Column(title="Unit", align="left"),
+            Column(title="Meaning", align="left"),
+        ),
+        rows=tuple(
+            (
+                p.name,
+                p.value,
+                f"{p.low:.4g} – {p.high:.4g}" if math.isfinite(p.low) and math.isfinite(p.high) else None,
+                p.unit,
+                p.meaning,
+            )
+            for p in result.parameters
+        ),
+    )
+
+
+def forecast_table(result: StudyResult, scenario: str) -> Table:
+    """Return what a scenario predicts where every core has a flow of its own or the flows are random."""
+    points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
+    has_baseline = any(math.isfinite(e.baseline_pps) for e in points)
+    columns = [
+        _FLOWS,
+        _FRAME,
+        Column(title="Predicted", unit="Mpps", form=".2f"),
+        Column(title="95 % interval", unit="Mpps"),
+        Column(title="Predicted", unit="Gbit/s", form=".2f"),
+        Column(title="Simulated", unit="Mpps", form=".2f"),
+    ]
+    columns += [Column(title="Eqs. 5–7", unit="Mpps", form=".2f")] if has_baseline else []
+    columns += [Column(title="Limit", align="left")]
+    rows: list[tuple[Cell, ...]] = []
+    for e in points:
+        cells: list[Cell] = [
+            e.flows,
+            e.frame_bytes,
+            e.predicted_pps / 1e6,
+            f"{e.low_pps / 1e6:.2f}–{e.high_pps / 1e6:.2f}",
+            _gbps(e, e.predicted_pps),
+            e.simulated_pps / 1e6,
+        ]
+        cells += [e.baseline_pps / 1e6] if has_baseline else []
+        rows.append((*cells, e.limit))
+    title = next(s.title for s in result.study.scenario if s.name == scenario)
+    return Table(
+        name=scenario,
+        title=title,
+        caption="Flows crafted to fall on a core each, or random where there are more flows than cores.",
+        columns=tuple(columns),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,84 @@
+"""Stand-ins for a calibrated law and an evaluator: the paper's law, and its router served flow by flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routecast.evaluate.trial import Bottleneck, Trial
+from routecast.load.flows import rss_index
+from routecast.load.offered import OfferedLoad
+from routecast.router.model import RouterModel, ServiceCost
+from routecast.router.multicore import multicore
+from routecast.study.laws import Prediction
+from routecast.study.result import Parameter
+from routecast.study.tasks import Workload
+
+# Paper 000, Table I(b).
+A, A0, B, B0 = 0.011392, 0.002708, 0.227037, 0.063321
+
+
+def core_service_s(busy_cores: int, frame_bytes: int) -> float:
+    """Paper 000, eq. 7."""
+    k, size = busy_cores, frame_bytes
+    return 8.0 * (size + 20) / (((A + A0 / k) * size + (B + B0 / k)) * 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperLaw:
+    """Eqs. 5 to 7 with the paper's own parameters, and an interval of ±2 %."""
+
+    name: str = "paper"
+    description: str = "x = (S + 20)·8 / ((a + a0/k)·S + (b + b0/k))"
+    parameters: tuple[Parameter, ...] = (Parameter(name="a", value=A, unit="Gbit/s/B"),)
+    next_points: tuple[str, ...] = ("2 flows of 64 B",)
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
+        return multicore(
+            load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps
+        )
+
+    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+        predictions = []
+        for load in loads:
+            rate = FlowByFlow(self.model(load, 512)).trial(load.load(1), 1.0).forwarded_pps
+            predictions.append(
+                Prediction(throughput_pps=rate, low_pps=0.98 * rate, high_pps=1.02 * rate, limit="cores")
+            )
+        return tuple(predictions)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowByFlow:
+    """Overload of a multi-core router whose cores take what they can of the flows that they get."""
+
+    model: RouterModel
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        size = load.frames.sequence_bytes[0]
+        cores = [task for task in self.model.tasks if task.name.startswith("core")]
+        shares = [0.0] * len(cores)
+        offered = 0.0
+        ports = len(self.model.ports)
+        by_port = load.flows.share_per_port(ports)
+        line = self.model.ports[0].link_bps / (8.0 * (size + 20))
+        for flow in load.flows.flows:
+            share = flow.weight / load.flows.total_weight
+            into_port = load.rate_pps * by_port[flow.ingress]
+            rate = load.rate_pps * share * min(1.0, line / into_port)
+            shares[rss_index(flow.rss_hash, len(cores))] += rate
+            offered += rate
+        capacity = 1.0 / cores[0].service.mean_s(size)
+        forwarded = sum(min(share, capacity) for share in shares)
+        return Trial(
+            evaluator="solve",
+            duration_s=duration_s,
+            intended_pps=load.rate_pps,
+            offered_pps=offered,
+            forwarded_pps=forwarded,
+            loss_ratio=1.0 - forwarded / offered,
+            l1_bps=forwarded * 8.0 * (size + 20),
+            l2_bps=forwarded * 8.0 * size,
+            bottleneck=Bottleneck(name="cpu", kind="pool", reason="every core is busy"),
+        )
