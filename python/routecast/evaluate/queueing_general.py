@@ -1,0 +1,402 @@
+"""Queues with general service times and one server: M/G/1, M/D/1, M/G/1/K, M/D/1/K; GI/G/1 and D/D/1.
+
+Symbols as in :mod:`routecast.evaluate.queueing`; ``service_scv`` is the squared coefficient of variation of the
+service time, ``arrival_scv`` that of the gaps between arrivals.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from routecast.evaluate.queueing import Queue, erlang_c, require_range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["DD1", "MD1", "MG1", "MG1K", "GIGc", "ServiceMix", "kingman_bound_s"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceMix:
+    """Service time of a mix of frames: for each kind its share, its time, and how the time varies.
+
+    Parameters
+    ----------
+    shares, times_s : tuple of float
+        Share and mean service time of each kind of frame (of each frame size).
+    scv : float
+        Squared coefficient of variation of the service time of one kind.
+    law : {"deterministic", "exponential", "gamma", "other"}
+        Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.
+    """
+
+    shares: tuple[float, ...]
+    times_s: tuple[float, ...]
+    scv: float = 0.0
+    law: Literal["deterministic", "exponential", "gamma", "other"] = "deterministic"
+
+    @property
+    def mean_s(self) -> float:
+        """Mean service time."""
+        return math.fsum(share * time for share, time in zip(self.shares, self.times_s, strict=True))
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation over all kinds."""
+        second = math.fsum(share * time**2 for share, time in zip(self.shares, self.times_s, strict=True))
+        mean = self.mean_s
+        return (1.0 + self.scv) * second / mean**2 - 1.0 if mean > 0.0 else 0.0
+
+    @property
+    def is_one_size(self) -> bool:
+        """Whether all frames take the same mean time."""
+        return max(self.times_s) - min(self.times_s) <= 1e-12 * max(self.times_s)
+
+    def scaled(self, factor: float) -> ServiceMix:
+        """Return the same mix with every time multiplied."""
+        times = tuple(time * factor for time in self.times_s)
+        return ServiceMix(shares=self.shares, times_s=times, scv=self.scv, law=self.law)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MG1(Queue):
+    """M/G/1: ``W = λE[S²]/(2(1 - ρ))``, Pollaczek and Khinchine's formula. Exact for ρ < 1.
+
+    Only the mean has a closed form for every service time. Source: Kleinrock sec. 5.6, eq. 5.70 (mean value formula).
+    """
+
+    arrival_pps: float
+    service: ServiceMix
+
+    def __post_init__(self) -> None:
+        require_range(
+            self.method, self.arrival_pps * self.service.mean_s < 1.0, "is not stable: ρ must be < 1"
+        )
+
+    @property
+    def method(self) -> str:
+        """Its name in Kendall's notation."""
+        return "M/G/1"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Zero: the queue is unlimited."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """``ρ/(1-ρ)·(1 + c_s²)/2·E[S]``."""
+        mean = self.service.mean_s
+        load = self.arrival_pps * mean
+        return load / (1.0 - load) * 0.5 * (1.0 + self.service.squared_cv) * mean
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.waiting_mean_s + self.service.mean_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MD1(Queue):
+    """M/D/1: Poisson arrivals, one constant service time D, unlimited queue. Exact for ρ < 1.
+
+    With k the whole number for which (k-1)D <= t < kD,
+    ``P(W <= t) = e^{-λ(kD-t)} Σ_{j<k} Q_{k-1-j} (λ(kD-t))^j/j!``, where ``Q_m`` is the probability of at most m waiting
+    frames: a sum of positive terms, stable for every load, unlike Crommelin's and Erlang's alternating series. Source:
+    Franx, Operations Research Letters 29(5), 2001, for M/D/c. The state probabilities come from the embedded chain by
+    balancing crossings of each level, positive terms only (Ramaswami, Stochastic Models 4, 1988).
+    """
+
+    arrival_pps: float
+    service_s: float
+
+    def __post_init__(self) -> None:
+        require_range(self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: ρ must be < 1")
+
+    @property
+    def method(self) -> str:
+        """Its name in Kendall's notation."""
+        return "M/D/1"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Zero: the queue is unlimited."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """``ρD/(2(1 - ρ))``."""
+        load = self.arrival_pps * self.service_s
+        return 0.5 * load / (1.0 - load) * self.service_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.waiting_mean_s + self.service_s
+
+    def waiting_tail(self, time_s: float) -> float:
+        """Franx's formula."""
+        import numpy as np  # noqa: PLC0415 - kept out of the package's import
+
+        if time_s < 0.0:
+            return 1.0
+        periods = int(time_s / self.service_s) + 1
+        load = self.arrival_pps * self.service_s
+        if periods > _LONGEST_CHAIN:
+            return 0.0
+        # Lengths in powers of two, so that the bisection for a percentile computes few chains.
+        length = max(64, 1 << (periods + 1).bit_length())
+        state = _md1_state(load, min(length, _LONGEST_CHAIN + 2))
+        waiting = np.cumsum(state)[1 : periods + 1]  # Q_0 = p_0 + p_1, …
+        x = load * max(periods - time_s / self.service_s, 0.0)
+        terms = np.arange(periods)
+        if x <= 0.0:
+            return float(max(1.0 - waiting[periods - 1], 0.0))
+        poisson = np.exp(terms * math.log(x) - x - _log_factorial(periods))
+        return float(min(max(1.0 - poisson @ waiting[::-1], 0.0), 1.0))
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Waiting, later by D."""
+        return 1.0 if time_s < self.service_s else self.waiting_tail(time_s - self.service_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MG1K(Queue):
+    """M/G/1/K: Poisson arrivals, one server, room for K frames in all. Exact for every ρ where the law is known.
+
+    Chain embedded at departures: with ``a_n`` the probability of n arrivals during a service, crossings of level j
+    balance, ``π_j a_0 = π_0 ā_j + Σ_{0<i<j} π_i ā_{j-i+1}`` (``ā`` tail sums; positive terms only), j < K; then
+    ``loss = 1 - 1/(π_0 + ρ)`` and ``p_j = π_j/(π_0 + ρ)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction to
+    Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for constant, exponential and gamma times and for
+    mixes of them; a law given by two moments only is replaced by the gamma law with these moments.
+    """
+
+    arrival_pps: float
+    service: ServiceMix
+    capacity_frames: int
+
+    @property
+    def method(self) -> str:
+        """Its name in Kendall's notation."""
+        letter = "D" if self.service.law == "deterministic" and self.service.is_one_size else "G"
+        return f"M/{letter}/1/{self.capacity_frames}"
+
+    @property
+    def loss_ratio(self) -> float:
+        """``1 - 1/(π_0 + ρ)``."""
+        load = self.arrival_pps * self.service.mean_s
+        return max(1.0 - 1.0 / (float(self._embedded()[0]) + load), 0.0)
+
+    @property
+    def mean_frames(self) -> float:
+        """Mean number of frames waiting and in service."""
+        load = self.arrival_pps * self.service.mean_s
+        embedded = self._embedded()
+        inside = sum(count * float(share) for count, share in enumerate(embedded))
+        return inside / (float(embedded[0]) + load) + self.capacity_frames * self.loss_ratio
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Little's law over the accepted frames."""
+        return self.mean_frames / (self.arrival_pps * (1.0 - self.loss_ratio))
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Sojourn less service."""
+        return max(self.sojourn_mean_s - self.service.mean_s, 0.0)
+
+    def _embedded(self) -> NDArray[np.float64]:
+        service = self.service
+        loads = tuple(self.arrival_pps * time for time in service.times_s)
+        scv = 0.0 if service.law == "deterministic" else service.scv
+        return _mg1k_embedded(service.shares, loads, scv, self.capacity_frames)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GIGc(Queue):
+    """GI/G/1 and GI/G/c by two moments: an approximation.
+
+    One server: Krämer and Langenbach-Belz, ``W ≈ ρ/(1-ρ)·E[S]·(c_a² + c_s²)/2·g`` with
+    ``g = exp(-2(1-ρ)(1-c_a²)²/(3ρ(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-ρ)(c_a²-1)/(c_a²+4c_s²))``
+    above; exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and ρ above 0.3 (8th
+    International Teletraffic Congress, 1976). Several servers: Allen and Cunneen, ``W ≈ W_{M/M/c}·(c_a² +
+    c_s²)/2`` (Allen, "Probability, Statistics and Queueing Theory", 2nd edition, 1990), exact for M/M/c.
+    Arrival gaps must be independent. ρ < 1.
+    """
+
+    arrival_pps: float
+    arrival_scv: float
+    service_s: float
+    service_scv: float
+    servers: int = 1
+
+    def __post_init__(self) -> None:
+        require_range(
+            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: ρ must be < 1"
+        )
+
+    @property
+    def method(self) -> str:
+        """Its name and authors."""
+        if self.servers == 1:
+            return "GI/G/1, Krämer and Langenbach-Belz approximation"
+        return f"GI/G/{self.servers}, Allen and Cunneen approximation"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Zero: the queue is unlimited."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """See the class."""
+        offered = self.arrival_pps * self.service_s
+        both = self.arrival_scv + self.service_scv
+        if both <= 0.0 or offered <= 0.0:
+            return 0.0
+        if self.servers > 1:
+            return 0.5 * both * erlang_c(offered, self.servers) * self.service_s / (self.servers - offered)
+        correction = (
+            math.exp(-2.0 * (1.0 - offered) * (1.0 - self.arrival_scv) ** 2 / (3.0 * offered * both))
+            if self.arrival_scv <= 1.0
+            else math.exp(
+                -(1.0 - offered) * (self.arrival_scv - 1.0) / (self.arrival_scv + 4.0 * self.service_scv)
+            )
+        )
+        return offered / (1.0 - offered) * self.service_s * 0.5 * both * correction
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.waiting_mean_s + self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DD1(Queue):
+    """D/D/1 and D/D/1/K: equal gaps, one constant service time. Exact.
+
+    ρ <= 1: nobody waits. ρ > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/ρ``; every
+    service end makes one place, which the next arrival takes after half a gap on average (if gap and service
+    time are not commensurable), so ``N = K - 1/(2ρ)``, and the sojourn time is ``N·D`` by Little's law (paper
+    000, eq. 4).
+    """
+
+    arrival_pps: float
+    service_s: float
+    capacity_frames: int
+
+    @property
+    def method(self) -> str:
+        """Its name in Kendall's notation."""
+        return "D/D/1" if self._load <= 1.0 else f"D/D/1/{self.capacity_frames}, always full"
+
+    @property
+    def _load(self) -> float:
+        return self.arrival_pps * self.service_s
+
+    @property
+    def loss_ratio(self) -> float:
+        """What one server cannot carry."""
+        return max(1.0 - 1.0 / self._load, 0.0) if self._load > 0.0 else 0.0
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Service time, or the time through a full queue."""
+        if self._load <= 1.0:
+            return self.service_s
+        return (self.capacity_frames - 0.5 / self._load) * self.service_s
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Sojourn less service."""
+        return self.sojourn_mean_s - self.service_s
+
+    def waiting_tail(self, time_s: float) -> float:
+        """Nobody waits below ρ = 1; not given above."""
+        return (1.0 if time_s < 0.0 else 0.0) if self._load <= 1.0 else math.nan
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Constant below ρ = 1; not given above."""
+        return (1.0 if time_s < self.service_s else 0.0) if self._load <= 1.0 else math.nan
+
+
+def kingman_bound_s(arrival_pps: float, arrival_scv: float, service_s: float, service_scv: float) -> float:
+    """Kingman's upper bound on the mean waiting time in GI/G/1.
+
+    ``W <= λ(σ_a² + σ_s²)/(2(1 - ρ))``, σ² the variances of gap and service time; tight as ρ goes to 1. Source: Kingman,
+    Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
+    """
+    load = arrival_pps * service_s
+    require_range("GI/G/1", load < 1.0, "is not stable: ρ must be < 1")
+    variances = arrival_scv / arrival_pps**2 + service_scv * service_s**2
+    return arrival_pps * variances / (2.0 * (1.0 - load))
+
+
+_LONGEST_CHAIN = 16_384
+_LARGE = 1e200
+
+
+@lru_cache(maxsize=64)
+def _md1_state(load: float, length: int) -> NDArray[np.float64]:
+    """Probabilities of 0, 1, … frames in M/D/1."""
+    arrivals = _arrival_counts((1.0,), (load,), 0.0, length + 1)
+    return (1.0 - load) * _level_crossing(arrivals, length)
+
+
+@lru_cache(maxsize=256)
+def _mg1k_embedded(
+    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, capacity: int
+) -> NDArray[np.float64]:
+    arrivals = _arrival_counts(shares, loads, scv, capacity + 1)
+    chain = _level_crossing(arrivals, capacity)
+    embedded: NDArray[np.float64] = chain / chain.sum()
+    return embedded
+
+
+def _level_crossing(arrivals: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Solve the embedded chain for ``π_0 = 1`` by balancing the crossings of each level."""
+    import numpy as np  # noqa: PLC0415
+
+    # Tail sums from the small end keep their relative precision.
+    tails = np.concatenate([np.cumsum(arrivals[::-1])[::-1], [0.0]])
+    beyond = max(1.0 - float(arrivals.sum()), 0.0)
+    tails = tails + beyond
+    chain = np.zeros(length)
+    chain[0] = 1.0
+    for level in range(1, length):
+        # i runs from 1 to level-1 and meets the tail of level-i+1 arrivals.
+        inner = float(chain[1:level] @ tails[2 : level + 1][::-1])
+        chain[level] = (chain[0] * tails[level] + inner) / arrivals[0]
+        if chain[level] > _LARGE:
+            chain[: level + 1] /= chain[level]
+    return chain
+
+
+def _arrival_counts(
+    shares: tuple[float, ...], loads: tuple[float, ...], scv: float, length: int
+) -> NDArray[np.float64]:
+    """Probabilities of 0, 1, … Poisson arrivals during one service: Poisson, or negative binomial for gamma times."""
+    import numpy as np  # noqa: PLC0415
+
+    counts = np.arange(length, dtype=np.float64)
+    total = np.zeros(length)
+    for share, load in zip(shares, loads, strict=True):
+        if scv > 0.0:
+            shape = 1.0 / scv
+            first = np.concatenate([[0.0], np.cumsum(np.log(shape + counts[:-1]) - np.log(counts[1:]))])
+            stay = load / (load + shape)
+            total += share * np.exp(first + counts * math.log(stay) + shape * math.log1p(-stay))
+        else:
+            total += share * np.exp(counts * math.log(load) - load - _log_factorial(length))
+    return total
+
+
+@lru_cache(maxsize=32)
+def _log_factorial(count: int) -> NDArray[np.float64]:
+    import numpy as np  # noqa: PLC0415
+
+    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))])[:count]

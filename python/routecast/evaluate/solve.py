@@ -1,0 +1,117 @@
+"""The closed-form evaluator: what a router forwards, drops and delays at a load, in milliseconds.
+
+Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
+what it can (paper 000, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
+where it waits. Latency and loss from fluctuation come from queueing theory where the model is such a queue,
+see :mod:`routecast.evaluate.solve_delay`; where no result applies the trial says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate.solve_bottleneck import resources_of
+from routecast.evaluate.solve_delay import delays
+from routecast.evaluate.solve_fluid import Fluid, solve_fluid
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.router.check_load import check_load
+from routecast.router.model import RouterModel
+
+__all__ = ["Solve", "capacity_pps", "lossless_pps"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solve:
+    """Evaluator ``"solve"`` for a router model.
+
+    Examples
+    --------
+    >>> from routecast.load import FlowSet, OfferedLoad
+    >>> from routecast.router import ServiceCost, multicore
+    >>> router = multicore(2, ServiceCost(per_packet_s=1e-6))
+    >>> trial = Solve(model=router).trial(OfferedLoad(rate_pps=3e6, flows=FlowSet.crafted(2)), 1.0)
+    >>> round(trial.forwarded_pps), trial.bottleneck.name
+    (2000000, 'cpu')
+    """
+
+    model: RouterModel
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Answer for the steady state under ``load``; the duration only scales the energy.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            A flow names a port that the router does not have.
+        """
+        check_load(self.model, load)
+        fluid = solve_fluid(self.model, load)
+        answer = delays(fluid)
+        resources, bottleneck = resources_of(fluid)
+        offered_pps = float(fluid.offered.sum())
+        dropped_pps = sum(answer.drops_pps.values())
+        forwarded_pps = max(offered_pps - dropped_pps, 0.0)
+        mean_bytes = load.frames.mean_bytes
+        notes = [*fluid.notes, *answer.notes]
+        intended_pps = fluid.intended_pps
+        if offered_pps < intended_pps * (1.0 - 1e-9):
+            notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
+        return Trial(
+            evaluator="solve",
+            duration_s=duration_s,
+            intended_pps=intended_pps,
+            offered_pps=offered_pps,
+            forwarded_pps=forwarded_pps,
+            loss_ratio=dropped_pps / offered_pps,
+            l1_bps=8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES) * forwarded_pps,
+            l2_bps=8.0 * mean_bytes * forwarded_pps,
+            bottleneck=bottleneck,
+            resources=resources,
+            drops_pps=answer.drops_pps,
+            latency=answer.latency,
+            waiting=answer.waiting,
+            energy_j=_energy(fluid, duration_s),
+            queue_frames=answer.queue_frames,
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+
+def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
+    """Return the greatest forwarding rate: what leaves when every port that the flows use takes in its line rate.
+
+    This is the "maximum throughput" of paper 000, measured under overload; with flows spread unevenly it is
+    more than the rate without loss, :func:`lossless_pps`.
+
+    Parameters
+    ----------
+    model : RouterModel
+    load : OfferedLoad
+        Frames, flows and arrivals; its rate is not used.
+    """
+    check_load(model, load)
+    fluid = solve_fluid(model, load, overload=True)
+    return float(fluid.offered.sum()) - sum(fluid.drops_pps().values())
+
+
+def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
+    """Return the greatest intended rate that overloads no resource: RFC 1242 throughput, fluctuation apart."""
+    check_load(model, load)
+    resources, _ = resources_of(solve_fluid(model, load))
+    return min((resource.capacity_pps for resource in resources), default=float("inf"))
+
+
+def _energy(fluid: Fluid, duration_s: float) -> dict[str, dict[str, float]]:
+    """Joules by pool and state (S11); a polling unit spins, so it is active."""
+    energy: dict[str, dict[str, float]] = {}
+    for pool in fluid.model.pools:
+        if pool.power is None:
+            continue
+        active = float(np.minimum(fluid.active_units[pool.name].sum(), pool.units))
+        energy[pool.name] = {
+            "active": pool.power.active_w * active * duration_s,
+            "idle": pool.power.idle_w * (pool.units - active) * duration_s,
+        }
+    return energy

@@ -1,0 +1,167 @@
+"""What arrives at each task unit: Poisson, equal gaps, gaps with known variation, or nothing that theory knows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from routecast.evaluate.queueing import MMc, Queue
+from routecast.evaluate.queueing_general import DD1
+from routecast.evaluate.solve_fluid import Fluid
+from routecast.load.flows import rss_index
+
+__all__ = ["Arriving", "depart", "enter", "merge", "split"]
+
+_BUSY_LINK = 0.3
+_MOST_FLOWS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arriving:
+    """An arrival process at a node: its kind, rate, squared coefficient of variation of the gaps, why it is not better."""
+
+    kind: Literal["poisson", "regular", "renewal", "unknown"]
+    rate_pps: float
+    scv: float
+    why: str = ""
+    fresh: bool = False
+    """It comes straight from the ports: no station has delayed it yet."""
+
+
+def enter(fluid: Fluid) -> dict[int, Arriving]:
+    """Return what the ports bring to each entry node."""
+    load, graph = fluid.load, fluid.graph
+    rates: dict[int, float] = defaultdict(float)
+    ports: dict[int, list[int]] = defaultdict(list)
+    by_port = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
+    for port, rate in enumerate(by_port):
+        if rate > 0.0:
+            rates[graph.entry[port]] += float(rate)
+            ports[graph.entry[port]].append(port)
+    busiest = float(np.max(by_port / graph.ingress_cap))
+    cut = float(fluid.offered.sum()) < fluid.intended_pps * (1.0 - 1e-9)
+    entering: dict[int, Arriving] = {}
+    for node, rate in rates.items():
+        kind: Literal["poisson", "regular", "renewal", "unknown"] = "unknown"
+        scv, why = load.arrivals.interarrival_scv, ""
+        if load.arrivals.kind == "poisson" and busiest <= _BUSY_LINK:
+            kind = "poisson"
+        elif load.arrivals.kind == "poisson":
+            why = f"gets Poisson arrivals that links filled to {busiest:.0%} have smoothed"
+        elif load.arrivals.kind == "cbr":
+            even = len(ports[node]) == 1 or np.ptp(by_port[ports[node]]) <= 1e-9 * rate
+            kind = "regular" if even and load.frames.is_fixed or even and not cut else "unknown"
+            why = (
+                ""
+                if kind == "regular"
+                else "gets several periodic streams, whose waiting times depend on their phases"
+            )
+        elif load.arrivals.kind == "on_off" and len(ports[node]) == 1 and not cut:
+            kind = "renewal"
+        else:
+            why = f"gets {load.arrivals.kind} arrivals, of which no closed form is known"
+        entering[node] = Arriving(kind=kind, rate_pps=rate, scv=scv, why=why, fresh=True)
+    return entering
+
+
+def merge(streams: list[Arriving]) -> Arriving:
+    """Superpose independent streams: Poisson stays Poisson, otherwise the mean of the variations (Whitt 1983, eq. 4.12)."""
+    if not streams:
+        return Arriving(kind="unknown", rate_pps=0.0, scv=0.0)
+    if len(streams) == 1:
+        return streams[0]
+    rate = sum(stream.rate_pps for stream in streams)
+    scv = sum(stream.rate_pps * stream.scv for stream in streams) / rate
+    fresh = all(stream.fresh for stream in streams)
+    if all(stream.kind == "poisson" for stream in streams):
+        return Arriving(kind="poisson", rate_pps=rate, scv=1.0, fresh=fresh)
+    bad = [stream for stream in streams if stream.kind in {"unknown", "regular"}]
+    if bad:
+        why = bad[0].why or "gets several periodic streams, whose waiting times depend on their phases"
+        return Arriving(kind="unknown", rate_pps=rate, scv=scv, why=why, fresh=fresh)
+    return Arriving(kind="renewal", rate_pps=rate, scv=scv, fresh=fresh)
+
+
+def depart(
+    arriving: Arriving, queue: Queue | None, *, utilisation: float, service_scv: float, servers: int
+) -> Arriving:
+    """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation."""
+    rate = arriving.rate_pps
+    if queue is None:
+        return Arriving(
+            kind="unknown", rate_pps=rate, scv=1.0, why="follows a station that theory does not cover"
+        )
+    if isinstance(queue, MMc) and arriving.kind == "poisson":
+        return Arriving(kind="poisson", rate_pps=rate, scv=1.0)
+    if isinstance(queue, DD1):
+        return Arriving(kind="regular", rate_pps=rate, scv=0.0)
+    used = min(utilisation, 1.0) ** 2
+    scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service_scv - 1.0)
+    return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0))
+
+
+def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
+    """Return the part of a stream that a route sends to a node.
+
+    A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
+    36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
+    evenly spaced in the cycle.
+    """
+    if share >= 1.0 - 1e-12:
+        return Arriving(
+            kind=stream.kind, rate_pps=rate_pps, scv=stream.scv, why=stream.why, fresh=stream.fresh
+        )
+    route = fluid.graph.tasks[index].route
+    if route.kind == "round_robin" and stream.kind != "unknown":
+        kind: Literal["poisson", "regular", "renewal", "unknown"] = (
+            "regular" if stream.kind == "regular" else "renewal"
+        )
+        return Arriving(kind=kind, rate_pps=rate_pps, scv=stream.scv * share)
+    if route.kind == "random" and stream.kind != "unknown":
+        kind = "poisson" if stream.kind == "poisson" else "renewal"
+        return Arriving(kind=kind, rate_pps=rate_pps, scv=share * stream.scv + 1.0 - share)
+    if stream.kind == "poisson":
+        return Arriving(kind="poisson", rate_pps=rate_pps, scv=1.0, fresh=stream.fresh)
+    if fluid.load.arrivals.kind == "cbr" and stream.fresh:
+        if _evenly_spaced(fluid, index, node):
+            return Arriving(kind="regular", rate_pps=rate_pps, scv=0.0)
+        why = "gets flows that are not evenly spaced, whose waiting times depend on their order"
+        return Arriving(kind="unknown", rate_pps=rate_pps, scv=stream.scv, why=why)
+    if stream.kind == "renewal" and fluid.load.arrivals.kind != "on_off":
+        return Arriving(kind="renewal", rate_pps=rate_pps, scv=share * stream.scv + 1.0 - share)
+    why = stream.why or "gets a part of a stream whose frames are not chosen independently"
+    return Arriving(kind="unknown", rate_pps=rate_pps, scv=stream.scv, why=why)
+
+
+def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
+    """Whether the flows that a route by flow sends to a node come from one port, every n-th frame of its cycle."""
+    flows = fluid.load.flows.flows
+    if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
+        return False
+    graph, route = fluid.graph, fluid.graph.tasks[index].route
+    names = {task.name: number for number, task in enumerate(graph.tasks)}
+    names.update({port.name: len(graph.tasks) + number for number, port in enumerate(fluid.model.ports)})
+    places: dict[int, list[int]] = defaultdict(list)
+    cycle: dict[int, int] = defaultdict(int)
+    for number, flow in enumerate(flows):
+        position = cycle[flow.ingress]
+        cycle[flow.ingress] += 1
+        if route.kind == "rss":
+            target = route.to[rss_index(flow.rss_hash, len(route.to), route.indirection)]
+        elif route.kind == "per_flow":
+            target = route.to[number % len(route.to)]
+        else:
+            target = fluid.model.ports[flow.egress].name
+        if names[target] == node:
+            places[flow.ingress].append(position)
+    if len(places) != 1:
+        return False
+    ((port, taken),) = places.items()
+    length = cycle[port]
+    if length % len(taken):
+        return False
+    step = length // len(taken)
+    return all(place == taken[0] + step * number for number, place in enumerate(taken))

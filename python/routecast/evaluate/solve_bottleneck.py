@@ -1,0 +1,132 @@
+"""Which resource limits: what each could carry alone, and how far the others are from it (paper 000, eq. 1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from routecast.evaluate.solve_fluid import Fluid, switching_s
+from routecast.evaluate.solve_flow import Vector
+from routecast.evaluate.solve_share import mean_contention
+from routecast.evaluate.trial import Bottleneck, Resource
+from routecast.load.offered import line_rate_pps
+from routecast.quantity import format_pps, format_ratio
+from routecast.router.model import ResourcePool
+
+__all__ = ["resources_of"]
+
+_EVEN = 1.0 + 1e-6
+
+
+def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
+
+    The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
+    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities.
+    """
+    graph = fluid.graph
+    visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
+    found: list[tuple[Resource, str]] = []
+    switching, _ = switching_s(fluid.components, fluid.costs)
+    for pool in fluid.model.pools:
+        capacity, why = _pool_capacity(fluid, pool, visits, switching)
+        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        found.append(
+            (Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why)
+        )
+    for index, task in enumerate(graph.tasks):
+        busy_s = fluid.costs[index].busy_s
+        if task.needs or busy_s <= 0.0:
+            continue
+        rate = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+        capacity = task.parallel / (visits[index] * busy_s) if visits[index] > 0.0 else math.inf
+        used = min(rate * float(fluid.service_s[index]) / task.parallel, 1.0)
+        why = f'task unit "{task.name}" works on {task.parallel} frame{"s" if task.parallel > 1 else ""} at once'
+        found.append(
+            (Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why)
+        )
+    found += _links(fluid, visits)
+    finite = [resource.capacity_pps for resource, _ in found if math.isfinite(resource.capacity_pps)]
+    if not finite:
+        return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
+    whole = min(finite)
+    ranked = sorted(found, key=lambda pair: pair[0].capacity_pps)
+    resources = tuple(
+        Resource(
+            name=resource.name,
+            kind=resource.kind,
+            utilisation_ratio=resource.utilisation_ratio,
+            capacity_pps=resource.capacity_pps,
+            margin_ratio=resource.capacity_pps / whole - 1.0,
+        )
+        for resource, _ in ranked
+        if math.isfinite(resource.capacity_pps)
+    )
+    first, why = ranked[0]
+    verdict = "limits" if fluid.intended_pps > whole * _EVEN else "would limit first"
+    reason = f"{verdict}, at {format_pps(whole)}: {why}"
+    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason)
+
+
+def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: Vector) -> tuple[float, str]:
+    """Find the rate at which the fullest component of a pool is full, contention included, and say why it is that one."""
+    tasks = fluid.graph.tasks
+    parts = [part for part in fluid.components if part.pool.name == pool.name]
+    base_s = np.array([cost.busy_s for cost in fluid.costs])
+    factor = np.ones(len(tasks))
+    rate, fullest, load = math.inf, None, np.zeros(len(tasks))
+    for round_number in range(200):
+        demand = visits[: len(tasks)] * (base_s * factor + switching)
+        worst = 0.0
+        for part in parts:
+            whole = sum(demand[index] * units for index, units in part.members) / len(part.units)
+            for one in (whole, *(demand[index] / tasks[index].parallel for index, _ in part.members)):
+                if one > worst:
+                    worst, fullest = float(one), part
+        if worst <= 0.0:
+            return math.inf, ""
+        before, rate = rate, 1.0 / worst
+        load = np.zeros(len(tasks))
+        for part in parts:
+            for index, units in part.members:
+                load[index] += demand[index] * units * rate
+        new_factor = mean_contention(fluid.model, tasks, {pool.name: load}, only=pool.name)
+        if abs(rate - before) <= 1e-12 * rate:
+            break
+        factor = new_factor if round_number < 8 else 0.5 * (factor + new_factor)
+    assert fullest is not None
+    units = len(fullest.units)
+    if len(parts) == 1 or float(load.sum()) > 0.999 * sum(len(part.units) for part in parts):
+        plural = "s" if pool.units > 1 else ""
+        used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
+        return rate, f'{used} unit{plural} of pool "{pool.name}" are busy all the time' if used > 1 else (
+            f'the unit of pool "{pool.name}" is busy all the time'
+        )
+    names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
+    share = max(float(visits[index]) for index, _ in fullest.members)
+    where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
+    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames'
+
+
+def _links(fluid: Fluid, visits: Vector) -> list[tuple[Resource, str]]:
+    graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
+    share_in = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
+    offered_in = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
+    found = []
+    for number, port in enumerate(fluid.model.ports):
+        cap = line_rate_pps(port.link_bps, mean_bytes)
+        node = len(graph.tasks) + number
+        out = float(fluid.rates[node].sum() * fluid.admitted_ratio[node])
+        for side, share, rate in (("in", share_in[number], offered_in[number]), ("out", visits[node], out)):
+            if share > 0.0:
+                resource = Resource(
+                    name=f"{port.name} {side}",
+                    kind="link",
+                    utilisation_ratio=min(float(rate) / cap, 1.0),
+                    capacity_pps=cap / float(share),
+                )
+                found.append(
+                    (resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames")
+                )
+    return found

@@ -1,0 +1,233 @@
+"""The fluid steady state: arriving and admitted rates, service times under contention, busy units."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate.solve_flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve_share import Component, Cost, components, cost_of, divide, mean_contention
+from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.router.model import RouterModel, TaskUnit
+
+__all__ = ["Fluid", "solve_fluid", "switching_s"]
+
+_MOST_ROUNDS = 400
+_UNDAMPED_ROUNDS = 12
+_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fluid:
+    """The steady state of a router under a load, fluctuation apart.
+
+    Parameters
+    ----------
+    offered : array
+        Offered rate by stream.
+    rates : array
+        Arriving rate by node and stream.
+    admitted_ratio : array
+        By node (task units, ports, exit): share of the arriving frames that is served.
+    service_s : array
+        Seconds per frame by task unit, with contention, at this load.
+    factor : array
+        Contention factor by task unit.
+    busy_units, active_units : dict
+        By pool, mean units that each task unit keeps busy; with those held by polling.
+    """
+
+    model: RouterModel
+    load: OfferedLoad
+    graph: FlowGraph
+    costs: tuple[Cost, ...]
+    components: tuple[Component, ...]
+    intended_pps: float
+    offered: Vector
+    rates: Vector
+    admitted_ratio: Vector
+    service_s: Vector
+    factor: Vector
+    busy_units: dict[str, Vector]
+    active_units: dict[str, Vector]
+    notes: tuple[str, ...]
+
+    def drops_pps(self) -> dict[str, float]:
+        """Loss by place: task units by name, ports as ``"port 1 out"``."""
+        drops = {}
+        for index, task in enumerate(self.graph.tasks):
+            drops[task.name] = float(self.rates[index].sum()) * (1.0 - float(self.admitted_ratio[index]))
+        for number, port in enumerate(self.model.ports):
+            node = len(self.graph.tasks) + number
+            drops[f"{port.name} out"] = float(self.rates[node].sum()) * (
+                1.0 - float(self.admitted_ratio[node])
+            )
+        least = 1e-9 * float(self.offered.sum())
+        return {place: rate for place, rate in drops.items() if rate > least}
+
+
+def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
+    """Find the fixed point of rates, shares and contention, starting from an idle router.
+
+    Starting idle matters where contention has two steady states: the one reached from low load is found.
+
+    Parameters
+    ----------
+    overload : bool
+        Offer line rate on every port that a flow enters, whatever the load's rate.
+    """
+    graph = flow_graph(model, load)
+    tasks = graph.tasks
+    mean_bytes = load.frames.mean_bytes
+    costs = tuple(cost_of(task, model, mean_bytes) for task in tasks)
+    parts = components(model, tasks)
+    intended_pps = load.rate_pps
+    if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
+        intended_pps = load.arrivals.trace_rate_pps
+    if overload:
+        by_port = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
+        used = by_port > 0.0
+        intended_pps = float(np.max(graph.ingress_cap[used] / by_port[used]))
+    offered = graph.offered(intended_pps)
+    switching, notes = switching_s(parts, costs)
+
+    count = len(tasks)
+    factor = np.ones(count)
+    admitted = np.ones(graph.exit + 1)
+    out_cap = np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports])
+    rates = graph.arriving(offered, admitted)
+    caps = np.full(count, math.inf)
+    full_s = np.array([cost.busy_s for cost in costs])
+    busy: dict[str, Vector] = {}
+    for round_number in range(_MOST_ROUNDS):
+        busy_s = full_s * factor + switching
+        wanted = rates[:count].sum(axis=1)
+        got = np.array(
+            [
+                min(wanted[i], tasks[i].parallel / busy_s[i]) if busy_s[i] > 0.0 else wanted[i]
+                for i in range(count)
+            ]
+        )
+        for _ in range(20):
+            before = got.copy()
+            for part in parts:
+                for index, rate in divide(part, tasks, got, busy_s, costs).items():
+                    got[index] = min(got[index], rate)
+            if np.allclose(got, before, rtol=1e-12, atol=0.0):
+                break
+        new_caps = np.where(got < wanted * (1.0 - 1e-12), got, math.inf)
+        if round_number >= _UNDAMPED_ROUNDS:
+            both = np.isfinite(new_caps) & np.isfinite(caps)
+            new_caps[both] = 0.5 * (new_caps[both] + caps[both])
+        busy = _busy(model, parts, costs, got, wanted, factor, switching)
+        new_factor = mean_contention(model, tasks, busy)
+        if round_number >= _UNDAMPED_ROUNDS:
+            new_factor = 0.5 * (new_factor + factor)
+        ratio = np.ones(graph.exit + 1)
+        ratio[:count] = np.minimum(1.0, new_caps / np.maximum(wanted, 1e-300))
+        new_rates = graph.arriving(offered, ratio)
+        out = new_rates[count : count + graph.ports].sum(axis=1)
+        ratio[count : count + graph.ports] = np.minimum(1.0, out_cap / np.maximum(out, 1e-300))
+        settled = (
+            np.allclose(new_factor, factor, rtol=_TOLERANCE, atol=0.0)
+            and np.allclose(ratio, admitted, rtol=_TOLERANCE, atol=1e-12)
+            and np.allclose(new_rates, rates, rtol=_TOLERANCE, atol=1e-12 * float(offered.sum()))
+        )
+        caps, factor, admitted, rates = new_caps, new_factor, ratio, new_rates
+        if settled:
+            break
+    else:
+        notes.append("the steady state of shared and contended resources was not found to full precision")
+
+    service_s = np.array(
+        [
+            cost.busy_s * factor[i]
+            if admitted[i] < 1.0
+            else cost.at_rate(float(rates[i].sum()), float(factor[i]))
+            for i, cost in enumerate(costs)
+        ]
+    )
+    return Fluid(
+        model=model,
+        load=load,
+        graph=graph,
+        costs=costs,
+        components=parts,
+        intended_pps=intended_pps,
+        offered=offered,
+        rates=rates,
+        admitted_ratio=admitted,
+        service_s=service_s,
+        factor=factor,
+        busy_units=busy,
+        active_units=_active(parts, tasks, busy),
+        notes=tuple(notes + _notes(model, parts)),
+    )
+
+
+def _busy(
+    model: RouterModel,
+    parts: tuple[Component, ...],
+    costs: tuple[Cost, ...],
+    got: Vector,
+    wanted: Vector,
+    factor: Vector,
+    switching: Vector,
+) -> dict[str, Vector]:
+    busy = {pool.name: np.zeros(len(costs)) for pool in model.pools}
+    for part in parts:
+        for index, units in part.members:
+            rate, cost = float(got[index]), costs[index]
+            overloaded = got[index] < wanted[index] * (1.0 - 1e-12)
+            per_frame = (
+                cost.busy_s * factor[index] if overloaded else cost.at_rate(rate, float(factor[index]))
+            ) + switching[index]
+            used = rate * per_frame
+            used += 0.0 if overloaded else cost.interrupts_busy(rate, used)
+            busy[part.pool.name][index] += min(used * units, float(len(part.units)))
+    return busy
+
+
+def _active(
+    parts: tuple[Component, ...], tasks: tuple[TaskUnit, ...], busy: dict[str, Vector]
+) -> dict[str, Vector]:
+    active = {name: vector.copy() for name, vector in busy.items()}
+    for part in parts:
+        for index, units in part.members:
+            task = tasks[index]
+            if task.activation.kind == "polling":
+                held = float(min(task.parallel * units, len(part.units)))
+                active[part.pool.name][index] = max(held, float(active[part.pool.name][index]))
+    return active
+
+
+def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[Vector, list[str]]:
+    """Switch cost per frame where task units take turns on units: counted at every grant."""
+    extra = np.zeros(len(costs))
+    notes = []
+    for part in parts:
+        if part.pool.switch_cost_s > 0.0 and len(part.members) > 1:
+            for index, _ in part.members:
+                extra[index] += part.pool.switch_cost_s / costs[index].batch_frames
+            notes.append(
+                f'pool "{part.pool.name}": the switch cost is counted at every grant, as under overload'
+            )
+    return extra, notes
+
+
+def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
+    notes = []
+    for pool in model.pools:
+        if not pool.contention.is_none:
+            notes.append(
+                f'pool "{pool.name}": contention is taken at the mean number of busy units (mean-field approximation)'
+            )
+        if pool.migration_cost_s > 0.0:
+            notes.append(f'pool "{pool.name}": the migration cost is not counted')
+    if any(len(task.needs) > 1 for task in model.tasks) and any(len(part.members) > 1 for part in parts):
+        notes.append(
+            "units that wait for units of other pools are not counted as busy: an upper bound on the rate"
+        )
+    return notes

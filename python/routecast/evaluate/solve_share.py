@@ -1,0 +1,211 @@
+"""Who gets how much of shared resource units: components of pools, policies under overload, contention.
+
+A *component* is a set of units of one pool that the same task units may use: pins cut a pool into components
+(each core of a multi-core router is one). Within a component all units are taken to be alike and no unit
+idles while frames wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.evaluate.solve_flow import Vector
+from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+
+__all__ = ["Component", "Cost", "components", "cost_of", "divide", "mean_contention"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Component:
+    """Units of a pool and the task units that use them: ``members`` are ``(task index, units per frame)``."""
+
+    pool: ResourcePool
+    units: tuple[int, ...]
+    members: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Service time of a task unit's frames, averaged over the mix, without contention.
+
+    ``busy_s`` is per frame in full batches, as under overload; ``frame_s`` without the batch's part ``batch_s``.
+    """
+
+    frame_s: float
+    batch_s: float
+    batch_frames: int
+    interrupt_s: float
+    moderation_s: float
+    short_polls: bool
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds per frame under overload."""
+        extra = self.interrupt_s if self.short_polls else 0.0
+        return self.frame_s + (self.batch_s + extra) / self.batch_frames
+
+    def at_rate(self, rate_pps: float, factor: float) -> float:
+        """Seconds per frame at a rate, with the batch that forms at this rate.
+
+        While a batch of b frames takes ``h + b·c``, ``λ(h + b·c)`` frames arrive; so ``b = λh/(1 - λc)``, at
+        least 1 and at most a full batch.
+        """
+        if self.batch_s <= 0.0:
+            return self.frame_s * factor
+        left = 1.0 - rate_pps * self.frame_s * factor
+        formed = rate_pps * self.batch_s * factor / left if left > 0.0 else math.inf
+        return (self.frame_s + self.batch_s / min(max(formed, 1.0), self.batch_frames)) * factor
+
+    def interrupts_busy(self, rate_pps: float, used: float) -> float:
+        """Share of time in interrupts: each idle period ends with one, as in M/G/1 with a set-up time.
+
+        Idle periods begin at the rate ``λ(1 - ρ)/(1 + λC)`` (Welch, Operations Research 12(5), 1964);
+        moderation bounds it.
+        """
+        if self.interrupt_s <= 0.0 or rate_pps <= 0.0:
+            return 0.0
+        per_s = rate_pps * max(1.0 - used, 0.0) / (1.0 + rate_pps * self.interrupt_s)
+        if self.moderation_s > 0.0:
+            per_s = min(per_s, 1.0 / self.moderation_s)
+        return min(per_s * self.interrupt_s, max(1.0 - used, 0.0))
+
+
+def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
+    """Return the cost of a task unit's frames (S5, S6)."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    frequency_hz = pool.frequency_hz if pool else None
+    speed = 1.0
+    if pool and pool.unit_speed_ratio:
+        allowed = task.pin or range(pool.units)
+        speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
+    whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
+    without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
+    interrupt = task.activation.kind == "interrupt"
+    wanted = task.activation.budget_frames if interrupt else task.batch_frames
+    return Cost(
+        frame_s=without_s / speed,
+        batch_s=max(whole_s - without_s, 0.0) / speed,
+        batch_frames=min(wanted, task.queue_frames),
+        interrupt_s=task.activation.interrupt_cost_s / speed if interrupt else 0.0,
+        moderation_s=task.activation.moderation_s if interrupt else 0.0,
+        short_polls=interrupt and task.queue_frames < wanted,
+    )
+
+
+def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:
+    """Cut every pool into components."""
+    found: list[Component] = []
+    for pool in model.pools:
+        groups: list[tuple[set[int], list[tuple[int, int]]]] = []
+        for index, task in enumerate(tasks):
+            for position, need in enumerate(task.needs):
+                if need.pool != pool.name:
+                    continue
+                units = set(task.pin) if task.pin and position == 0 else set(range(pool.units))
+                members = [(index, need.units)]
+                apart = []
+                for other_units, other_members in groups:
+                    if units & other_units:
+                        units |= other_units
+                        members = other_members + members
+                    else:
+                        apart.append((other_units, other_members))
+                groups = [*apart, (units, members)]
+        found += [
+            Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
+            for units, members in groups
+        ]
+    return tuple(found)
+
+
+def divide(
+    component: Component, tasks: Sequence[TaskUnit], wanted_pps: Vector, busy_s: Vector, costs: Sequence[Cost]
+) -> dict[int, float]:
+    """Return the rate that each member gets of what it wants, by the pool's policy.
+
+    Enough units: everybody gets what it wants. Otherwise grants go round (``fifo``, and ``round_robin`` where
+    a grant is shorter than the quantum): each backlogged task unit gets equally many grants for each frame it
+    may serve at once; ``round_robin`` with longer grants and ``fair`` divide time; ``priority`` and
+    ``preemptive`` serve the highest level first. What one does not want, the others share (max-min).
+    """
+    capacity = float(len(component.units))
+    most = {
+        index: min(wanted_pps[index], tasks[index].parallel / busy_s[index])
+        if busy_s[index] > 0.0
+        else wanted_pps[index]
+        for index, _ in component.members
+    }
+    weight = {index: units * busy_s[index] for index, units in component.members}
+    if sum(most[index] * weight[index] for index in most) <= capacity * (1.0 + 1e-12):
+        return most
+    policy = component.pool.policy
+    turn: dict[int, float] = {}
+    for index in most:
+        task, frames = tasks[index], float(costs[index].batch_frames)
+        if policy.kind == "fair":
+            turn[index] = task.weight / max(weight[index], 1e-300)
+        elif policy.kind == "round_robin" and policy.quantum_s is not None and busy_s[index] > 0.0:
+            turn[index] = task.parallel * min(frames, policy.quantum_s / busy_s[index])
+        else:
+            turn[index] = task.parallel * frames
+    levels = [set(most)]
+    if policy.kind in {"priority", "preemptive"}:
+        urgencies = sorted({tasks[index].priority for index in most}, reverse=True)
+        levels = [{index for index in most if tasks[index].priority == urgency} for urgency in urgencies]
+    got: dict[int, float] = {}
+    for level in levels:
+        share = _fill(level, most, weight, turn, capacity)
+        got.update(share)
+        capacity = max(capacity - sum(share[index] * weight[index] for index in level), 0.0)
+    return got
+
+
+def _fill(
+    level: set[int], most: dict[int, float], weight: dict[int, float], turn: dict[int, float], capacity: float
+) -> dict[int, float]:
+    """Raise all rates in proportion to ``turn`` until each has its ``most`` or the capacity is used."""
+    got: dict[int, float] = {}
+    for index in sorted(level, key=lambda one: most[one] / turn[one]):
+        rest = [one for one in level if one not in got]
+        pace = capacity / max(sum(turn[one] * weight[one] for one in rest), 1e-300)
+        got[index] = min(most[index], pace * turn[index])
+        capacity = max(capacity - got[index] * weight[index], 0.0)
+    return got
+
+
+def mean_contention(
+    model: RouterModel, tasks: Sequence[TaskUnit], busy_units: dict[str, Vector], *, only: str = ""
+) -> Vector:
+    """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
+
+    A frame in service sees ``k = 1 + the mean number of other busy units`` of the pool: all busy units of the
+    pool but its own, so for task unit i that occupies B_i of B busy units and can occupy m, ``k = 1 + B -
+    B_i/m``. The factor is taken at this mean instead of being averaged over the fluctuating number; for a
+    concave or convex law the two differ between idle and overload, and agree at both ends. With several pools
+    the factors multiply.
+
+    Parameters
+    ----------
+    busy_units : dict
+        By pool name, the mean number of units that each task unit keeps busy.
+    only : str
+        Name of the only pool to be regarded; empty for all.
+    """
+    factor = np.ones(len(tasks))
+    for name, busy in busy_units.items():
+        pool = model.pool(name)
+        if pool.contention.is_none or (only and only != name):
+            continue
+        total = float(busy.sum())
+        for index, task in enumerate(tasks):
+            units = sum(need.units for need in task.needs if need.pool == name)
+            if units:
+                together = max(min(task.parallel * units, len(task.pin) or pool.units), 1)
+                k = min(1.0 + total - float(busy[index]) / together, float(pool.units))
+                # A frame on several units of the pool counts all of them.
+                factor[index] *= pool.contention.factor(max(k, float(units)))
+    return factor
