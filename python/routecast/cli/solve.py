@@ -55,7 +55,7 @@ def solve(
         peak_ratio=peak_ratio,
         seed=seed,
     )
-    trial = Solve(router.model).trial(offered, 1.0)
+    trial = Solve(model=router.model).trial(offered, 1.0)
     if as_json:
         print_json(trial.to_json())
     else:

@@ -1,7 +1,7 @@
 """What a figure shows, without a word on how it is drawn.
 
 A :class:`Figure` is two axes and a tuple of marks: lines with their bands, points with their error bars, stacks.
-Colours come from a :func:`palette`, in the order of the things shown, so that a thing keeps its colour through a report.
+Colours come from a :func:`palette`, so that a thing keeps its colour through a whole report.
 """
 
 from __future__ import annotations

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from routecast.router.model import RouterModel
+from routecast.study.document import Study
+from routecast.study.measurements import Measured
 from routecast.study.result import Parameter
 from routecast.study.tasks import Workload
 
 if TYPE_CHECKING:
-    pass
+    from routecast.calibrate.eq5 import Eq5Router
+    from routecast.calibrate.fit import FittedRouter
+    from routecast.calibrate.points import Point
 
-__all__ = ["BaselineLaw", "CalibratedLaw", "Law", "Prediction", "fit_baseline", "fit_law"]
+__all__ = ["CalibratedLaw", "Law", "Prediction", "fit_baseline", "fit_law"]
+
+NEXT_POINTS = 3
+"""Measurements that a report suggests."""
 
 
 class Law(Protocol):
@@ -62,4 +70,111 @@ class CalibratedLaw(Law, Protocol):
         ...
 
 
-BaselineLaw = Law
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """Eqs. 5 to 7 of paper 000: the service time is fixed by the number of cores that have a flow."""
+
+    router: Eq5Router
+    name: str = "eq5"
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        return self.router.router_model(
+            load.cores,
+            load.frame_bytes,
+            flows=load.flows,
+            link_bps=load.link_bps,
+            ports=load.ports,
+            queue_frames=queue_frames,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """routecast's own law."""
+
+    router: FittedRouter
+    name: str = "routecast"
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        return self.router.router_model(
+            load.cores,
+            load.frame_bytes,
+            link_bps=load.link_bps,
+            ports=load.ports,
+            queue_frames=queue_frames,
+        )
+
+    @property
+    def description(self) -> str:
+        return self.router.law
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return ()
+
+    @property
+    def next_points(self) -> tuple[str, ...]:
+        return ()
+
+    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+        predictions = self.router.predict([_point(load) for load in loads])
+        return tuple(
+            Prediction(throughput_pps=p.throughput_pps, low_pps=p.low_pps, high_pps=p.high_pps, limit=p.limit)
+            for p in predictions
+        )
+
+
+def fit_law(study: Study, measured: Sequence[Measured]) -> CalibratedLaw:
+    """Calibrate routecast's law.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        The points do not carry it.
+    """
+    from routecast.calibrate.fit import fit  # noqa: PLC0415 - SciPy
+
+    return _Calibrated(fit(_points(study, measured), series=study.name))
+
+
+def fit_baseline(study: Study, measured: Sequence[Measured]) -> Law:
+    """Calibrate eq. 5 of paper 000.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        There are fewer than four points, or they do not tell its coefficients apart.
+    """
+    from routecast.calibrate.eq5 import fit_eq5  # noqa: PLC0415 - NumPy
+
+    return _Baseline(fit_eq5(_points(study, measured), series=study.name))
+
+
+def _points(study: Study, measured: Sequence[Measured]) -> list[Point]:
+    router = study.router
+    loads = (
+        Workload(
+            cores=router.cores,
+            ports=router.ports,
+            link_bps=router.link,
+            flows=point.flows,
+            frame_bytes=point.frame_bytes,
+        )
+        for point in measured
+    )
+    return [_point(load, m.throughput_pps, study.name) for load, m in zip(loads, measured, strict=True)]
+
+
+def _point(load: Workload, throughput_pps: float = math.nan, series: str = "") -> Point:
+    from routecast.calibrate.points import Point  # noqa: PLC0415
+
+    return Point(
+        cores=load.cores,
+        frame_bytes=load.frame_bytes,
+        throughput_pps=throughput_pps,
+        flows=load.flows,
+        link_bps=load.link_bps,
+        ports=load.ports,
+        series=series,
+        calibrate=not math.isnan(throughput_pps),
+    )

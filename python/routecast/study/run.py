@@ -14,7 +14,7 @@ from statistics import fmean
 
 from routecast import __version__
 from routecast.study.document import Study
-from routecast.study.laws import BaselineLaw, CalibratedLaw, Law, fit_baseline, fit_law
+from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
 from routecast.study.ledger import Ledger
 from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
@@ -36,7 +36,7 @@ RANDOM_FLOW_DRAWS = 5
 @dataclass(frozen=True, slots=True)
 class _Laws:
     calibrated: CalibratedLaw
-    baseline: BaselineLaw | None
+    baseline: Law | None
 
     def __iter__(self) -> Iterator[Law]:
         yield self.calibrated

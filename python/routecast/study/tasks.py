@@ -91,7 +91,7 @@ def _evaluator(task: Task) -> Evaluator:
     if task.evaluator == "solve":
         from routecast.evaluate.solve import Solve  # noqa: PLC0415 - each study pays for the evaluators it uses
 
-        return Solve(task.model)
+        return Solve(model=task.model)
     from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
 
     return Simulate(task.model, seed=task.seed)

@@ -1,0 +1,22 @@
+"""Sphinx builds these pages; warnings are errors (make docs)."""
+
+import routecast
+
+project = "routecast"
+author = "the routecast contributors"
+copyright = "the routecast contributors"  # noqa: A001 - Sphinx asks for this name
+release = routecast.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+exclude_patterns = ["build"]
+
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+
+html_theme = "furo"
+html_title = "routecast"
+html_static_path: list[str] = []
