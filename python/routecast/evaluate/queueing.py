@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _PERCENTILES = (0.5, 0.9, 0.99, 0.999)
+_MOST_STEPS = 200_000
 
 
 class Queue(ABC):
@@ -162,7 +163,9 @@ class MMc(Queue):
 
     def __post_init__(self) -> None:
         require_range(
-            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: ρ must be < 1"
+            self.method,
+            self.arrival_pps * self.service_s < self.servers,
+            "is not stable: the load must be < 1",
         )
 
     @property
@@ -336,34 +339,43 @@ def _erlang_mixture_tail(weights: NDArray[np.float64], x: float) -> float:
         return float(weights.sum())
     above = np.cumsum(weights[::-1])[::-1]
     counts = np.arange(len(weights))
-    logs = counts * math.log(x) - x - _log_factorials(len(weights))
+    logs = counts * math.log(x) - x - log_factorials(len(weights))
     return float(np.exp(logs) @ above)
 
 
-@lru_cache(maxsize=16)
-def _log_factorials(count: int) -> NDArray[np.float64]:
+@lru_cache(maxsize=32)
+def log_factorials(count: int) -> NDArray[np.float64]:
+    """Return the logarithms of 0!, 1!, …, (count-1)!."""
     import numpy as np  # noqa: PLC0415
 
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))])[:count]
+    logs: NDArray[np.float64] = np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))
+    return np.concatenate([[0.0], logs])[:count]
 
 
 def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:
     import numpy as np  # noqa: PLC0415
 
-    fastest = max(rates)
-    x = fastest * time_s
-    if x == 0.0:
+    x = max(rates) * time_s
+    if x <= 0.0:
         return 1.0
-    if x > 20_000.0:
-        return math.exp(-min(rates) * time_s)
-    ahead = np.array([rate / fastest for rate in rates])
+    inside = _uniformised(rates)
+    counts = np.arange(len(inside))
+    logs = counts * math.log(x) - x - log_factorials(len(inside))
+    return float(np.exp(logs) @ inside)
+
+
+@lru_cache(maxsize=64)
+def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
+    """Probability to be still inside after 0, 1, … steps of the chain that steps at the fastest rate."""
+    import numpy as np  # noqa: PLC0415
+
+    ahead = np.array(rates) / max(rates)
     stage = np.zeros(len(rates))
     stage[0] = 1.0
-    steps = int(x + 12.0 * math.sqrt(x) + 40.0)
-    total = 0.0
-    for count in range(steps + 1):
-        total += math.exp(count * math.log(x) - x - math.lgamma(count + 1)) * float(stage.sum())
+    inside = [1.0]
+    while inside[-1] > 1e-9 and len(inside) < _MOST_STEPS:
         moved = stage * ahead
         stage = stage - moved
         stage[1:] += moved[:-1]
-    return total
+        inside.append(float(stage.sum()))
+    return np.array(inside)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from routecast.evaluate.queueing import Queue, erlang_c, require_range
+from routecast.evaluate.queueing import Queue, erlang_c, log_factorials, require_range
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class MG1(Queue):
 
     def __post_init__(self) -> None:
         require_range(
-            self.method, self.arrival_pps * self.service.mean_s < 1.0, "is not stable: ρ must be < 1"
+            self.method, self.arrival_pps * self.service.mean_s < 1.0, "is not stable: the load must be < 1"
         )
 
     @property
@@ -115,7 +115,9 @@ class MD1(Queue):
     service_s: float
 
     def __post_init__(self) -> None:
-        require_range(self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: ρ must be < 1")
+        require_range(
+            self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: the load must be < 1"
+        )
 
     @property
     def method(self) -> str:
@@ -155,12 +157,12 @@ class MD1(Queue):
         x = load * max(periods - time_s / self.service_s, 0.0)
         terms = np.arange(periods)
         if x <= 0.0:
-            return float(max(1.0 - waiting[periods - 1], 0.0))
-        poisson = np.exp(terms * math.log(x) - x - _log_factorial(periods))
-        return float(min(max(1.0 - poisson @ waiting[::-1], 0.0), 1.0))
+            return max(1.0 - float(waiting[periods - 1]), 0.0)
+        poisson = np.exp(terms * math.log(x) - x - log_factorials(periods))
+        return min(max(1.0 - float(poisson @ waiting[::-1]), 0.0), 1.0)
 
     def sojourn_tail(self, time_s: float) -> float:
-        """Waiting, later by D."""
+        """Return the waiting time's tail, later by D."""
         return 1.0 if time_s < self.service_s else self.waiting_tail(time_s - self.service_s)
 
 
@@ -236,7 +238,9 @@ class GIGc(Queue):
 
     def __post_init__(self) -> None:
         require_range(
-            self.method, self.arrival_pps * self.service_s < self.servers, "is not stable: ρ must be < 1"
+            self.method,
+            self.arrival_pps * self.service_s < self.servers,
+            "is not stable: the load must be < 1",
         )
 
     @property
@@ -331,7 +335,7 @@ def kingman_bound_s(arrival_pps: float, arrival_scv: float, service_s: float, se
     Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
     """
     load = arrival_pps * service_s
-    require_range("GI/G/1", load < 1.0, "is not stable: ρ must be < 1")
+    require_range("GI/G/1", load < 1.0, "is not stable: the load must be < 1")
     variances = arrival_scv / arrival_pps**2 + service_scv * service_s**2
     return arrival_pps * variances / (2.0 * (1.0 - load))
 
@@ -391,12 +395,5 @@ def _arrival_counts(
             stay = load / (load + shape)
             total += share * np.exp(first + counts * math.log(stay) + shape * math.log1p(-stay))
         else:
-            total += share * np.exp(counts * math.log(load) - load - _log_factorial(length))
+            total += share * np.exp(counts * math.log(load) - load - log_factorials(length))
     return total
-
-
-@lru_cache(maxsize=32)
-def _log_factorial(count: int) -> NDArray[np.float64]:
-    import numpy as np  # noqa: PLC0415
-
-    return np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))])[:count]

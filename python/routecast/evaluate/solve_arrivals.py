@@ -21,7 +21,7 @@ _MOST_FLOWS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arriving:
-    """An arrival process at a node: its kind, rate, squared coefficient of variation of the gaps, why it is not better."""
+    """An arrival process at a node: kind, rate, squared coefficient of variation of the gaps, why it is unknown."""
 
     kind: Literal["poisson", "regular", "renewal", "unknown"]
     rate_pps: float
@@ -53,7 +53,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             why = f"gets Poisson arrivals that links filled to {busiest:.0%} have smoothed"
         elif load.arrivals.kind == "cbr":
             even = len(ports[node]) == 1 or np.ptp(by_port[ports[node]]) <= 1e-9 * rate
-            kind = "regular" if even and load.frames.is_fixed or even and not cut else "unknown"
+            kind = "regular" if even and (load.frames.is_fixed or not cut) else "unknown"
             why = (
                 ""
                 if kind == "regular"
@@ -68,7 +68,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
 
 
 def merge(streams: list[Arriving]) -> Arriving:
-    """Superpose independent streams: Poisson stays Poisson, otherwise the mean of the variations (Whitt 1983, eq. 4.12)."""
+    """Superpose independent streams: Poisson stays Poisson, else the variations' mean (Whitt 1983, sec. 4.3)."""
     if not streams:
         return Arriving(kind="unknown", rate_pps=0.0, scv=0.0)
     if len(streams) == 1:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from routecast.evaluate.solve_fluid import Fluid, switching_s
 from routecast.evaluate.solve_flow import Vector
+from routecast.evaluate.solve_fluid import Fluid, switching_s
 from routecast.evaluate.solve_share import mean_contention
 from routecast.evaluate.trial import Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
@@ -70,7 +70,7 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
 
 
 def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: Vector) -> tuple[float, str]:
-    """Find the rate at which the fullest component of a pool is full, contention included, and say why it is that one."""
+    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
     tasks = fluid.graph.tasks
     parts = [part for part in fluid.components if part.pool.name == pool.name]
     base_s = np.array([cost.busy_s for cost in fluid.costs])

@@ -127,7 +127,7 @@ class _Walk:
             shares=tuple(shares.values()),
             times_s=tuple(time * scale for time in times),
             scv=task.service.squared_cv,
-            law=law if law in {"deterministic", "exponential", "gamma"} else "other",  # type: ignore[arg-type]
+            law=law if law in {"deterministic", "exponential", "gamma"} else "other",
         )
 
     def _obstacle(self, index: int) -> str:
@@ -159,7 +159,8 @@ class _Walk:
     def _queue(self, index: int, rate: float, arriving: Arriving) -> tuple[Queue | None, str]:
         obstacle = self._obstacle(index)
         if obstacle:
-            return None, obstacle
+            shared = self._shared_queue(index, arriving)
+            return (shared, "") if shared is not None else (None, obstacle)
         task, mix, servers = self.graph.tasks[index], self._mix(index), self._units(index)
         if not bool(np.isclose(self.fluid.factor[index], 1.0)):
             self.notes.append(
@@ -191,6 +192,52 @@ class _Walk:
             self.notes.append(f'"{task.name}": {approximation.method}; loss by fluctuation is not included')
             return approximation, ""
         return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
+
+    def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
+        """Take a unit that several task units visit in order of request as one queue of all their frames.
+
+        With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
+        Palacios, Journal of the ACM 22(2), 1975), up to the order in which the task units' frames are served; otherwise
+        it is M/G/1 with the frames of all.
+        """
+        fluid, tasks = self.fluid, self.graph.tasks
+        parts = [part for part in fluid.components if any(member == index for member, _ in part.members)]
+        if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
+            return None
+        part = parts[0]
+        plain = all(
+            tasks[member].activation.kind == "dedicated"
+            and len(tasks[member].needs) == 1
+            and units == 1
+            and fluid.costs[member].batch_s == 0.0
+            for member, units in part.members
+        )
+        if not plain or part.pool.policy.kind != "fifo" or part.pool.switch_cost_s > 0.0:
+            return None
+        rates = [float(self.rates[member].sum()) for member, _ in part.members]
+        mixes = [self._mix(member) for member, _ in part.members]
+        total = sum(rates)
+        mean_s = sum(rate * mix.mean_s for rate, mix in zip(rates, mixes, strict=True)) / total
+        if total * mean_s >= len(part.units) * (1.0 - 1e-6):
+            return None
+        second = sum(
+            rate * (1.0 + mix.squared_cv) * mix.mean_s**2 for rate, mix in zip(rates, mixes, strict=True)
+        )
+        self.notes.append(
+            f'pool "{part.pool.name}" is taken as one queue of all its task units\' frames, an approximation'
+        )
+        own = self._mix(index)
+        exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
+        if exponential and max(mix.mean_s for mix in mixes) <= 1.000001 * min(mix.mean_s for mix in mixes):
+            waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=len(part.units)).waiting_mean_s
+            method = "Jackson network (order of service approximated)"
+        else:
+            scv = second / total / mean_s**2 - 1.0
+            common = GIGc(
+                arrival_pps=total, arrival_scv=1.0, service_s=mean_s, service_scv=scv, servers=len(part.units)
+            )
+            waiting_s, method = common.waiting_mean_s, "M/G/c for a shared unit (approximation)"
+        return _SharedQueue(waiting_s=waiting_s, service_s=own.mean_s, named=method)
 
     def _poisson_queue(
         self, rate: float, mix: ServiceMix, servers: int, room: int, load: float
@@ -358,6 +405,31 @@ def _mixture(mean_s: float, method: str, parts: list[tuple[float, object]]) -> D
         p999_s=quantile_s(tail, mean_s, 0.999),
         method=method,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SharedQueue(Queue):
+    """A visit to a unit that other task units visit too."""
+
+    waiting_s: float
+    service_s: float
+    named: str
+
+    @property
+    def method(self) -> str:
+        return self.named
+
+    @property
+    def loss_ratio(self) -> float:
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        return self.waiting_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        return self.waiting_s + self.service_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

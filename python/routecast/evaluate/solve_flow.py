@@ -60,7 +60,7 @@ class FlowGraph:
         """Offered rate of each stream: the intended one, cut to line rate where a port is too slow."""
         wanted = intended_pps * self.share
         by_port = np.bincount(self.ingress, weights=wanted, minlength=self.ports)
-        ratio = np.minimum(1.0, self.ingress_cap / np.maximum(by_port, 1e-300))
+        ratio = np.minimum(1.0, self.ingress_cap / np.maximum(by_port, 1e-9 * self.ingress_cap))
         cut: Vector = wanted * ratio[list(self.ingress)]
         return cut
 

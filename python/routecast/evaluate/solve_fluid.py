@@ -126,10 +126,12 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if round_number >= _UNDAMPED_ROUNDS:
             new_factor = 0.5 * (new_factor + factor)
         ratio = np.ones(graph.exit + 1)
-        ratio[:count] = np.minimum(1.0, new_caps / np.maximum(wanted, 1e-300))
+        ratio[:count] = np.where(
+            np.isfinite(new_caps), np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0
+        )
         new_rates = graph.arriving(offered, ratio)
         out = new_rates[count : count + graph.ports].sum(axis=1)
-        ratio[count : count + graph.ports] = np.minimum(1.0, out_cap / np.maximum(out, 1e-300))
+        ratio[count : count + graph.ports] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap))
         settled = (
             np.allclose(new_factor, factor, rtol=_TOLERANCE, atol=0.0)
             and np.allclose(ratio, admitted, rtol=_TOLERANCE, atol=1e-12)
