@@ -115,8 +115,11 @@ def _contradictions(study: Study, folder: Path) -> list[Problem]:
 
 def _problems(error: ValidationError) -> list[Problem]:
     problems = []
-    for fault in error.errors(include_url=False):
+    faults = error.errors(include_url=False)
+    for fault in faults:
         location, kind = fault["loc"], fault["type"]
+        if kind == "too_short" and any(f["loc"][: len(location)] == location and f is not fault for f in faults):
+            continue  # pydantic counts only the entries that are right
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
         if kind == "extra_forbidden":
             known = _keys_at(location[:-1])

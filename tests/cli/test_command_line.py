@@ -1,0 +1,191 @@
+"""The command line as a user meets it: exit codes, streams, messages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import routecast
+from routecast.cli.run import DEFECT, INTERRUPTED, run
+from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
+
+COMMANDS = ("study", "validate", "board", "solve", "simulate", "schema")
+
+
+def routecast_(arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "routecast", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80", **variables},
+    )
+
+
+def test_the_version_is_printed() -> None:
+    done = routecast_(["--version"])
+    assert (done.returncode, done.stdout) == (0, f"routecast {routecast.__version__}\n")
+
+
+def test_help_names_every_command() -> None:
+    done = routecast_(["--help"])
+    assert done.returncode == 0
+    for command in COMMANDS:
+        assert re.search(rf"\b{command}\b", done.stdout)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    assert routecast_([command, "--help"]).returncode == 0
+
+
+def test_an_unknown_command_is_a_usage_error_on_stderr() -> None:
+    done = routecast_(["simulat"])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "simulate" in done.stderr
+
+
+def test_an_unknown_study_suggests_the_nearest_and_shows_no_traceback() -> None:
+    done = routecast_(["study", "meyer2041"])
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert 'did you mean "meyer2014"?' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback() -> None:
+    assert "Traceback" in routecast_(["--debug", "study", "meyer2041"]).stderr
+    assert "Traceback" in routecast_(["study", "meyer2041", "--debug"]).stderr
+
+
+def test_a_missing_file_is_a_bad_file() -> None:
+    for command in ("validate", "solve", "simulate"):
+        done = routecast_([command, "nowhere.toml"])
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "nowhere.toml" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_schema_is_one_json_document() -> None:
+    schema = json.loads(routecast_(["schema", "study"]).stdout)
+    assert schema["title"] == "Study"
+
+
+def test_errors_stay_text_under_json() -> None:
+    done = routecast_(["study", "nowhere", "--json"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("routecast: nowhere")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_shown(shell: str) -> None:
+    pytest.importorskip("shellingham")
+    done = routecast_(["--show-completion", shell])
+    assert done.returncode == 0
+    assert "_ROUTECAST_COMPLETE" in done.stdout or "routecast" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileProblem("f.toml", [Problem("a.b", "is wrong")]), 2),
+        (CriterionFailed("too large"), 1),
+        (EnvironmentProblem("no device"), 3),
+        (ImportError("no module named x"), 3),
+        (FileNotFoundError(2, "No such file or directory", "f.csv"), 2),
+        (PermissionError(13, "Permission denied", "/x"), 3),
+        (ZeroDivisionError("division by zero"), DEFECT),
+        (KeyboardInterrupt(), INTERRUPTED),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else str(value),
+)
+def test_every_kind_of_error_has_its_exit_code_and_one_line(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(arguments: Sequence[str]) -> int:
+        raise error
+
+    monkeypatch.setattr("routecast.cli.run._command", fail)
+    assert run(["study", "x"]) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 1
+    assert err.startswith("routecast: ")
+
+
+FAKE_STUDY = """
+import sys, time
+sys.path.insert(0, {fakes!r})
+import fakes
+from routecast.study import laws, tasks
+laws.fit_law = lambda study, points: fakes.PaperLaw()
+laws.fit_baseline = lambda study, points: fakes.PaperLaw(name="eq5")
+def evaluator(task):
+    time.sleep({pause})
+    return fakes.FlowByFlow(task.model)
+tasks._evaluator = evaluator
+from routecast.cli import main
+main(sys.argv[1:])
+"""
+
+
+def fake_study(arguments: Sequence[str], *, pause: float = 0.0) -> list[str]:
+    fakes = str(Path(__file__).parents[1] / "study")
+    return [sys.executable, "-c", FAKE_STUDY.format(fakes=fakes, pause=pause), *arguments]
+
+
+def test_a_study_prints_data_to_stdout_without_colour_and_leaves_with_1_for_a_missed_criterion(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        fake_study(["study", "meyer2014", "--out", str(tmp_path / "m")]),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    # The paper's law misses the study's bounds: paper 000, Table II, has errors up to 3.57 %.
+    assert done.returncode == 1
+    assert "Criterion missed: max_abs_error_ratio" in done.stderr
+    assert "\x1b[" not in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
+    done = subprocess.run(
+        fake_study(["study", "meyer2014", "--json", "--out", str(tmp_path / "m")]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert json.loads(done.stdout) == json.loads((tmp_path / "m" / "summary.json").read_text())
+
+
+def test_an_interrupt_stops_a_study_and_says_what_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    child = subprocess.Popen(
+        fake_study(["study", "meyer2014", "--out", str(out)], pause=0.05),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not list((out / "results.parts").glob("*.parquet")) and child.poll() is None:
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate()
+    assert child.returncode == INTERRUPTED
+    assert stdout == ""
+    assert "results.parquet" in stderr
+    assert "Traceback" not in stderr
+    assert (out / "results.parquet").exists()
+    assert not (out / "report.html").exists()

@@ -1,0 +1,153 @@
+"""Figures, tables and the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from routecast.report import (
+    Axis,
+    Column,
+    Figure,
+    Line,
+    Page,
+    Points,
+    Prose,
+    Section,
+    Stack,
+    Table,
+    Tile,
+    Tiles,
+    draw,
+    interactive,
+    render_page,
+    table_html,
+)
+from routecast.report.figures import palette
+from routecast.report.tables import shown
+
+FIGURE = Figure(
+    name="one",
+    title="Throughput <of a router>",
+    caption="It bends.",
+    x=Axis(title="frame size [B]", scale="log", ticks=(64.0, 1518.0)),
+    y=Axis(title="throughput [Gbit/s]"),
+    marks=(
+        Line(
+            name="predicted",
+            x=(64.0, 512.0, 1518.0),
+            y=(1.0, 5.0, 10.0),
+            low=(0.9, 4.0, 9.0),
+            high=(1.1, 6.0, 10.0),
+        ),
+        Points(name="measured", x=(64.0, 512.0), y=(1.05, float("nan")), labels=("a", "b")),
+        Points(name="simulated", x=(64.0,), y=(1.0,), low=(0.8,), high=(1.2,), filled=False, symbol="cross"),
+    ),
+)
+ENERGY = Figure(
+    name="energy",
+    title="Energy by state",
+    caption="",
+    x=Axis(title="load [Mpps]"),
+    y=Axis(title="energy [J]"),
+    marks=(
+        Stack(name="active", x=(0.0, 1.0, 2.0), y=(0.0, 5.0, 10.0)),
+        Stack(name="idle", x=(0.0, 1.0, 2.0), y=(20.0, 14.0, 8.0)),
+    ),
+)
+TABLE = Table(
+    name="t",
+    title="A table",
+    caption="c",
+    columns=(Column(title="Model", align="left"), Column(title="Error", unit="%", form="+.2f", group="both")),
+    rows=(("<b>", -1.5), ("y", float("nan")), ("z", 1e-9)),
+    strong=frozenset({0}),
+)
+PAGE = Page(
+    title="A & B",
+    question="Which?",
+    answer="**B**, not `A`",
+    sections=(
+        Section(
+            anchor="s",
+            title="S",
+            lead="l",
+            blocks=(Tiles((Tile(value="1 %", meaning="m"),)), FIGURE, ENERGY, TABLE),
+        ),
+        Section(anchor="p", title="P", blocks=(Prose(("</script> & text",)),)),
+    ),
+    made=(("Seed", "1"),),
+    source="A paper",
+)
+
+
+@pytest.mark.parametrize("figure", [FIGURE, ENERGY], ids=["lines", "stack"])
+def test_plotly_accepts_every_figure(figure: Figure) -> None:
+    import plotly.graph_objects as go
+
+    drawn = interactive(figure)
+    assert len(go.Figure(drawn).data) >= len(figure.marks)
+    json.dumps(drawn, allow_nan=False)
+
+
+@pytest.mark.parametrize("figure", [FIGURE, ENERGY], ids=["lines", "stack"])
+def test_a_drawing_is_well_formed_and_stays_on_its_paper(figure: Figure) -> None:
+    root = ElementTree.fromstring(draw(figure))
+    width, height = (float(edge) for edge in root.attrib["viewBox"].split()[2:])
+    for circle in root.iter("{http://www.w3.org/2000/svg}circle"):
+        assert 0 <= float(circle.attrib["cx"]) <= width
+        assert 0 <= float(circle.attrib["cy"]) <= height
+
+
+def test_a_point_without_a_value_is_not_drawn() -> None:
+    circles = draw(FIGURE).count("<circle")
+    assert circles == 2  # one of the two measured points, and the legend's
+
+
+def test_a_stack_piles_up_to_the_sum_of_its_layers() -> None:
+    # 5 + 14 and 10 + 8 are below the 20 that the axis ends at, so the top edge falls from left to right.
+    areas = re.findall(r'<path d="M([^"]+)Z" fill', draw(ENERGY))
+    tops = [float(pair.split()[1]) for pair in areas[1].split("L")[:3]]
+    assert tops[0] < tops[1] < tops[2]
+
+
+def test_the_page_needs_no_network_and_holds_plotly_once() -> None:
+    html = render_page(PAGE)
+    outside = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", outside)
+    assert "@import" not in outside
+    assert html.count("plotly.js v") == 1
+
+
+def test_a_page_without_figures_does_not_carry_plotly() -> None:
+    page = Page(
+        title="t", question="q", answer="a", sections=(Section(anchor="s", title="S", blocks=(TABLE,)),)
+    )
+    assert len(render_page(page)) < 50_000
+
+
+def test_text_from_outside_cannot_become_markup() -> None:
+    html = render_page(PAGE)
+    assert "<td class='left'>&lt;b&gt;</td>" in html
+    assert "A &amp; B" in html
+    assert "&lt;/script&gt; &amp; text" in html
+    assert "<strong>B</strong>, not <code>A</code>" in html
+
+
+def test_unknown_numbers_are_dashes_and_zeros_have_no_sign() -> None:
+    column = TABLE.columns[1]
+    assert shown(float("nan"), column) == shown(None, column) == "–"
+    assert shown(-1e-9, column) == "0.00"
+    assert shown(-1.5, column) == "−1.50"
+
+
+def test_group_titles_span_their_columns() -> None:
+    assert "<th colspan='1' class='grouped'>both</th>" in table_html(TABLE)
+
+
+def test_colours_differ_for_as_many_things_as_are_shown() -> None:
+    assert len(set(palette(9))) == 9
+    assert len(set(palette(7, ordered=False))) == 7

@@ -1,0 +1,179 @@
+"""Reading ``*.study.toml`` and its tables of measurements."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routecast.errors import FileProblem, RoutecastError
+from routecast.study.measurements import read_measured
+from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
+
+MINIMAL = """
+name = "small"
+title = "A small study"
+router = { cores = 4, link = "10 Gbit/s" }
+measurements = { calibrate = "t.csv", validate = "t.csv" }
+"""
+TABLE = "flows,frame_bytes,throughput_l1_bps\n1,64,1.2e9\n"
+
+
+def written(folder: Path, text: str, table: str = TABLE) -> Path:
+    (folder / "t.csv").write_text(table)
+    path = folder / "small.study.toml"
+    path.write_text(text)
+    return path
+
+
+def problems_of(folder: Path, text: str) -> dict[str, str]:
+    with pytest.raises(FileProblem) as caught:
+        read_study(written(folder, text))
+    return {problem.place: problem.message for problem in caught.value.problems}
+
+
+def test_a_minimal_study_gets_the_defaults(tmp_path: Path) -> None:
+    study = read_study(written(tmp_path, MINIMAL)).study
+    assert study.router.link == 10e9
+    assert study.router.ports == 2
+    assert study.evaluate.evaluators == ("solve", "simulate")
+
+
+def test_every_shipped_study_can_be_read() -> None:
+    assert "meyer2014" in shipped_studies()
+    for name in shipped_studies():
+        assert read_study(find_study(name)).study.name == name
+
+
+def test_a_study_reports_every_fault_at_once_with_its_place(tmp_path: Path) -> None:
+    problems = problems_of(
+        tmp_path,
+        """
+name = "small"
+tittle = "x"
+router = { cores = 0, link = "64 B" }
+measurements = { calibrate = "t.csv", validate = "t.csv" }
+[[scenario]]
+name = "fig"
+title = "t"
+flows = [1]
+frames = ["64 Mbit"]
+""",
+    )
+    assert set(problems) == {"title", "tittle", "router.cores", "router.link", "scenario[0].frames[0]"}
+    assert 'did you mean "title"?' in problems["tittle"]
+    assert "64 Mbit" in problems["scenario[0].frames[0]"]
+
+
+def test_an_unknown_key_of_a_nested_table_gets_the_nearest_known_one(tmp_path: Path) -> None:
+    problems = problems_of(tmp_path, MINIMAL + '[evaluate]\nduraton = "1 ms"\n')
+    assert 'did you mean "duration"?' in problems["evaluate.duraton"]
+
+
+def test_a_missing_table_file_is_reported_where_it_is_named(tmp_path: Path) -> None:
+    problems = problems_of(tmp_path, MINIMAL.replace('validate = "t.csv"', 'validate = "u.csv"'))
+    assert "u.csv" in problems["measurements.validate"]
+
+
+def test_an_unknown_study_suggests_the_nearest_name() -> None:
+    with pytest.raises(FileProblem, match='did you mean "meyer2014"'):
+        find_study("meier2014")
+
+
+@given(text=st.text(max_size=200))
+def test_no_text_makes_the_study_reader_fail_in_another_way(
+    text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.study.toml"
+    path.write_text(
+        text, encoding="utf-8", errors="surrogatepass" if "\ud800" <= text[:1] <= "\udfff" else "replace"
+    )
+    with pytest.raises(FileProblem):
+        read_study(path)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    key=st.sampled_from(["router", "measurements", "evaluate", "scenario", "criteria", "load"]), value=values
+)
+def test_no_value_in_a_table_of_a_study_makes_it_fail_in_another_way(key: str, value: object) -> None:
+    from pydantic import ValidationError
+
+    from routecast.study.document import Study
+    from routecast.study.reading import _problems
+
+    document = tomllib.loads(MINIMAL) | {key: value}
+    problems = []
+    try:
+        Study.model_validate(document)
+    except ValidationError as error:
+        problems = _problems(error)
+    assert all(problem.message for problem in problems)
+
+
+def test_the_schema_names_every_table() -> None:
+    assert {"router", "measurements", "evaluate", "scenario", "criteria"} <= set(study_schema()["properties"])
+
+
+def test_table_ii_is_the_papers() -> None:
+    # Paper 000, Table II, column Err, in percent and in the order of the table.
+    printed = (
+        *(0.12, 0.15, -0.16, 0.18, -0.10, -0.73, -3.36, -3.57, -3.55, -3.33),
+        *(-2.47, -2.37, -2.54, -1.66, 0.18, 0.20, 0.11, 1.23, 1.26, 1.47),
+    )
+    rows = read_measured(find_study("meyer2014").parent / "meyer2014-table2.csv")
+    errors = [100.0 * (row.reported_pps / row.throughput_pps - 1.0) for row in rows]
+    # The printed errors come from rates with more digits than the printed four.
+    assert errors == pytest.approx(printed, abs=0.011)
+
+
+def test_table_i_is_part_of_table_ii() -> None:
+    folder = find_study("meyer2014").parent
+    everything = {row.key: row.throughput_pps for row in read_measured(folder / "meyer2014-table2.csv")}
+    some = read_measured(folder / "meyer2014-table1.csv")
+    assert len(some) == 4
+    assert all(everything[row.key] == row.throughput_pps for row in some)
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,nan\n", "line 2, throughput_l1_bps"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,63,1e9\n", "line 2, frame_bytes"),
+        ("flows,frame_bytes,throughput_l1_bps\n0,64,1e9\n", "line 2, flows"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,-1\n", "line 2, throughput_l1_bps"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9\n1,64,2e9\n", "line 3"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9,7\n", "line 2"),
+        ("flows,frame_bytes\n1,64\n", "columns"),
+        ("flow,frame_bytes,throughput_pps\n1,64,1\n", "column 'flow'"),
+        ("flows,frame_bytes,throughput_pps\n", ""),
+    ],
+)
+def test_a_wrong_table_says_where(tmp_path: Path, table: str, place: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(table)
+    with pytest.raises(FileProblem) as caught:
+        read_measured(path)
+    assert place in [problem.place for problem in caught.value.problems]
+
+
+@given(text=st.text(max_size=300))
+def test_no_text_makes_the_table_reader_fail_in_another_way(
+    text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
+    path.write_text("flows,frame_bytes,throughput_pps\n" + text, encoding="utf-8", errors="replace")
+    try:
+        rows = read_measured(path)
+    except RoutecastError:
+        return
+    assert rows
