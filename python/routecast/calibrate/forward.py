@@ -1,0 +1,121 @@
+"""From parameters to maximum throughputs, for many parameter sets at once.
+
+The vectorised twin of :mod:`routecast.calibrate.saturation`: the same bottleneck law for a batch of J parameter sets
+and n points. A test holds the two together.
+
+Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
+bytes relative to the cost of a frame), the law's shapes, and the factor of the NICs' nominal packet rate where one is
+known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.calibrate.laws import Law, Shape
+from routecast.calibrate.points import Point
+from routecast.calibrate.saturation import flow_groups
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["BYTE_SHAPE", "COMMON_PARAMETERS", "REFERENCE_BYTES", "Conditions", "busy_rate", "log_throughput"]
+
+REFERENCE_BYTES = 64.0
+COMMON_PARAMETERS = 2
+
+BYTE_SHAPE = Shape(name="byte_share", mean=-4.5, sd=2.0, meaning="64·T_d/T_c")
+"""Prior of B: from nothing (zero-copy forwarding touches one cache line of a frame) to a copy of each byte at memory
+speed (0.1-0.4 ns per byte against 50-500 ns per frame is a B of 0.01-0.5)."""
+
+NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nominal packet rate of the NICs")
+"""Nominal packet rates of cards are given to about 1 %."""
+
+_BISECTIONS = 24
+_FAR = 1e300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditions:
+    """The conditions of n points as arrays: crafted flows make at most two groups of cores with equal shares."""
+
+    cores: Floats
+    frame_bytes: Floats
+    group_cores: Floats
+    group_offered_pps: Floats
+    nic_cap_pps: Floats
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> Conditions:
+        """Collect the conditions of points."""
+        groups = [flow_groups(point) for point in points]
+        most = max((len(each) for each in groups), default=1)
+        cores = np.zeros((len(points), most))
+        offered = np.full((len(points), most), _FAR)
+        for row, each in enumerate(groups):
+            for column, (count, pps) in enumerate(each):
+                cores[row, column] = count
+                offered[row, column] = pps if math.isfinite(pps) else _FAR
+        return cls(
+            cores=np.array([float(point.working_cores) for point in points]),
+            frame_bytes=np.array([point.frame_bytes for point in points]),
+            group_cores=cores,
+            group_offered_pps=offered,
+            nic_cap_pps=np.array([_FAR if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
+        )
+
+    @property
+    def has_nic_cap(self) -> bool:
+        """Whether any point has a known NIC packet rate."""
+        return bool((self.nic_cap_pps < _FAR).any())
+
+
+def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Floats:
+    """Frames per second of one core while ``busy`` cores are: (J, d) parameters and (J or 1, n) cores to (J, n)."""
+    values = law_values(law, theta)
+    k = np.maximum(busy, 1.0)
+    per_packet_s = np.exp(theta[:, :1])
+    bytes_share = np.exp(theta[:, 1:2]) * frame_bytes / REFERENCE_BYTES
+    rate: Floats = law.growth(k, values) / k / (per_packet_s * (1.0 + bytes_share))
+    return rate
+
+
+def law_values(law: Law, theta: Floats) -> Floats:
+    """Physical values of a law's shapes, (J, number of shapes)."""
+    raw = theta[:, COMMON_PARAMETERS : COMMON_PARAMETERS + len(law.shapes)]
+    if not law.shapes:
+        return raw
+    logs = np.array([shape.log for shape in law.shapes])
+    values: Floats = np.where(logs, np.exp(np.clip(raw, -60.0, 12.0)), raw)
+    return values
+
+
+def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:
+    """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n)."""
+    c = conditions
+    k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
+    rate = busy_rate(law, theta, k, c.frame_bytes)
+    starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
+    some = starved.any(axis=(0, 2))
+    if some.any():
+        sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]
+        low, high = np.zeros_like(k[:, some]), k[:, some]
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            sub_rate = busy_rate(law, theta, middle, c.frame_bytes[some])
+            busy = (sub_cores * np.minimum(1.0, sub_offered / sub_rate[:, :, None])).sum(axis=2)
+            more = busy > middle
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        rate[:, some] = busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
+    total = (c.group_cores * np.minimum(c.group_offered_pps, rate[:, :, None])).sum(axis=2)
+    if c.has_nic_cap:
+        total = np.minimum(total, c.nic_cap_pps * np.exp(theta[:, -1:]))
+    result: Floats = np.log(total)
+    return result

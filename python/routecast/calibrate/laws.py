@@ -1,0 +1,163 @@
+"""Contention laws: how the speed of a machine grows with its working cores.
+
+A few points cannot tell these laws apart, and which one is right depends on what the cores share. routecast therefore
+keeps all of them, weighs them by how well they explain the points (:mod:`routecast.calibrate.posterior`) and lets
+their disagreement widen the intervals.
+
+Every law gives the number of *effective cores* ``g(k)`` of k working ones, ``g(1) = 1``: the router forwards
+``g(k)/x(S)`` frames a second, and the factor on the service time of semantics S5 is ``c(k) = k/g(k)``. Parameters are
+real numbers with independent normal priors; the functions below map them to their physical ranges. The priors are
+weak and the same for every machine: they say what is possible, not what was measured.
+
+=============  ==============================  =====================================================================
+law            factor c(k) or growth g(k)      what the cores share
+=============  ==============================  =====================================================================
+``free``       c = 1                           nothing
+``serial``     c = 1 + σ(k-1)                  a part of the work that only one core does at a time (Amdahl 1967)
+``coherent``   c = 1 + σ(k-1) + κk(k-1)        the same, and state exchanged between all pairs (Gunther 1993, USL)
+``power``      c = k^α                         a cache or memory whose cost per access grows with its users
+``crowded``    c = 1 + σ(k-1)/k                every line of shared state is elsewhere with chance (k-1)/k
+``ceiling``    g = (k^-p + G^-p)^(-1/p)        a device with a limit of its own (PCIe, memory, a descriptor ring)
+``kinked``     g = k to k*, then slope s       cache that suffices for k* cores' buffers; beyond, memory (DDIO)
+=============  ==============================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["LAWS", "Law", "Shape"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One parameter of a law: prior mean and standard deviation of ``ln value`` (or of ``value`` if not ``log``)."""
+
+    name: str
+    mean: float
+    sd: float
+    log: bool = True
+    unit: str = "1"
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """A contention law; ``growth(k, values)`` is g(k), vectorised over parameter sets in the leading axis."""
+
+    name: str
+    formula: str
+    shapes: tuple[Shape, ...]
+    growth: Callable[[Floats, Floats], Floats]
+    prior_weight: float = 1.0
+
+
+def _free(k: Floats, values: Floats) -> Floats:
+    return k
+
+
+def _serial(k: Floats, values: Floats) -> Floats:
+    return k / (1.0 + values[:, :1] * (k - 1.0))
+
+
+def _coherent(k: Floats, values: Floats) -> Floats:
+    return k / (1.0 + values[:, :1] * (k - 1.0) + values[:, 1:2] * k * (k - 1.0))
+
+
+def _power(k: Floats, values: Floats) -> Floats:
+    power: Floats = k ** (1.0 - values[:, :1])
+    return power
+
+
+def _crowded(k: Floats, values: Floats) -> Floats:
+    return k / (1.0 + values[:, :1] * (k - 1.0) / k)
+
+
+def _ceiling(k: Floats, values: Floats) -> Floats:
+    top, sharp = values[:, :1], values[:, 1:2]
+    soft: Floats = k * (1.0 + (k / top) ** sharp) ** (-1.0 / sharp)
+    return soft / (1.0 + (1.0 / top) ** sharp) ** (-1.0 / sharp)
+
+
+def _kinked(k: Floats, values: Floats) -> Floats:
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    knee, slope, sharp = 1.0 + values[:, :1], values[:, 1:2], values[:, 2:3]
+
+    def soft(cores: Floats) -> Floats:
+        beyond = np.maximum(knee + slope * (cores - knee), 1e-9)
+        least: Floats = cores * (1.0 + (cores / beyond) ** sharp) ** (-1.0 / sharp)
+        return least
+
+    return soft(k) / soft(k * 0.0 + 1.0)
+
+
+LAWS: Final[Mapping[str, Law]] = {
+    law.name: law
+    for law in (
+        Law(name="free", formula="c(k) = 1", shapes=(), growth=_free),
+        Law(
+            name="serial",
+            formula="c(k) = 1 + σ(k−1)",
+            shapes=(Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),),
+            growth=_serial,
+        ),
+        Law(
+            name="coherent",
+            formula="c(k) = 1 + σ(k−1) + κk(k−1)",
+            shapes=(
+                Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),
+                Shape(name="kappa", mean=-7.0, sd=1.5, meaning="coherence κ"),
+            ),
+            growth=_coherent,
+        ),
+        Law(
+            name="power",
+            formula="c(k) = k^α",
+            shapes=(Shape(name="alpha", mean=-2.5, sd=1.5, meaning="exponent α"),),
+            growth=_power,
+        ),
+        Law(
+            name="crowded",
+            formula="c(k) = 1 + σ(k−1)/k",
+            shapes=(Shape(name="sigma", mean=-3.0, sd=1.5, meaning="cost σ of remote state"),),
+            growth=_crowded,
+        ),
+        Law(
+            name="ceiling",
+            formula="g(k) = (k^-p + G^-p)^(-1/p)",
+            shapes=(
+                Shape(name="top", mean=1.8, sd=0.8, unit="cores", meaning="ceiling G in single cores"),
+                Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee"),
+            ),
+            growth=_ceiling,
+        ),
+        Law(
+            name="kinked",
+            formula="g(k) = min(k, k*) + s·max(k−k*, 0)",
+            shapes=(
+                Shape(
+                    name="knee",
+                    mean=0.7,
+                    sd=0.8,
+                    unit="cores",
+                    meaning="cores k* − 1 beyond the first before the kink",
+                ),
+                Shape(
+                    name="slope", mean=-1.0, sd=0.8, unit="cores", meaning="growth s per core past the kink"
+                ),
+                Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the kink"),
+            ),
+            growth=_kinked,
+        ),
+    )
+}
+"""Every law by name, in the order of their numbers of parameters."""

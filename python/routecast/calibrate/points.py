@@ -1,0 +1,320 @@
+"""Measured points: what a router was asked to do, and the most it forwarded.
+
+A point is one maximum throughput measured under overload. A file of points is CSV with one row per point and the
+columns of :data:`COLUMNS`; rows with ``calibrate = true`` calibrate a router, the others are predicted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar
+
+from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
+from routecast.load.frames import FrameMix
+from routecast.load.offered import line_rate_pps
+
+__all__ = ["COLUMNS", "Point", "parse_points", "read_points"]
+
+COLUMNS: Final[Mapping[str, str]] = {
+    "cores": "cores that process frames, a whole number >= 1",
+    "frame_bytes": "frame size with its FCS, 64 or more, or a mix such as IMIX",
+    "throughput_pps": "measured maximum throughput in frames per second over all ports, > 0",
+    "flows": "flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core",
+    "link_bps": "rate of one port in one direction, bit/s; empty: no link limits",
+    "ports": "number of ports, a whole number >= 1; empty: 2",
+    "nic_cap_pps": "frames per second that the network cards take in together; empty: no known limit",
+    "series": "name of the machine and function that the point belongs to; empty: one series",
+    "calibrate": "true or false; empty: false",
+}
+"""Columns of a file of points and what their cells may hold; the first three must be there."""
+
+_REQUIRED: Final = ("cores", "frame_bytes", "throughput_pps")
+_TRUE: Final = frozenset({"true", "yes", "1"})
+_FALSE: Final = frozenset({"", "false", "no", "0"})
+_MOST_CORES, _MOST_FLOWS, _MOST_PORTS = 4096, 10**9, 1024
+_LONGEST_FRAME_BYTES = 65_535.0
+_MEASURING_SLACK = 1.01
+"""A measured rate may exceed a nominal limit by 1 %: clocks of links and testers differ, rates are rounded."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One measured maximum throughput and the conditions that it was measured under.
+
+    Parameters
+    ----------
+    cores : int
+        Cores that process frames, >= 1.
+    frame_bytes : float
+        Frame size with FCS (S1), >= 64; for a mix its mean.
+    throughput_pps : float
+        Most frames per second forwarded, over all ports, under overload. NaN where it is only to be predicted.
+    flows : int or None
+        Flows, crafted to fall on the cores in turn, odd ones one way and even ones the other (paper 000, sec.
+        VI-A); None: so many that every core is saturated.
+    link_bps : float or None
+        Rate of one port in one direction; None: links do not limit.
+    ports : int
+        How many ports offer load.
+    nic_cap_pps : float or None
+        Frames per second that the NICs together can take in, where known.
+    series : str
+        Which machine and function: points of one series share their parameters.
+    calibrate : bool
+        Whether the point may be used to calibrate.
+    frame_mix : FrameMix or None
+        The mix whose mean is ``frame_bytes``.
+    """
+
+    cores: int
+    frame_bytes: float
+    throughput_pps: float
+    flows: int | None = None
+    link_bps: float | None = None
+    ports: int = 2
+    nic_cap_pps: float | None = None
+    series: str = ""
+    calibrate: bool = False
+    frame_mix: FrameMix | None = None
+
+    @property
+    def working_cores(self) -> int:
+        """Cores that have a flow to serve."""
+        return self.cores if self.flows is None else min(self.cores, self.flows)
+
+    @property
+    def line_rate_pps(self) -> float:
+        """Frames per second that all ports together can offer (S1); infinite where no link is given."""
+        if self.link_bps is None:
+            return math.inf
+        busy_ports = self.ports if self.flows is None else min(self.ports, self.flows)
+        return busy_ports * line_rate_pps(self.link_bps, self.frame_bytes)
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """Everything but the measured rate: two points with equal conditions are repetitions."""
+        return (
+            self.series,
+            self.cores,
+            self.frame_bytes,
+            self.flows,
+            self.link_bps,
+            self.ports,
+            self.nic_cap_pps,
+            self.frame_mix,
+        )
+
+
+def read_points(path: Path | str) -> tuple[Point, ...]:
+    """Read a CSV file of measured points.
+
+    Parameters
+    ----------
+    path : Path or str
+        UTF-8 text; the header names :data:`COLUMNS` in any order. Lines that start with ``#`` are skipped.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
+    """
+    name = str(path)
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise FileProblem(name, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
+    except ValueError as error:
+        raise FileProblem(name, [Problem("", f"cannot be a file name: {error}")]) from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileProblem(name, [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
+    return parse_points(text, name=name)
+
+
+def parse_points(text: str, *, name: str = "points") -> tuple[Point, ...]:
+    r"""Read measured points from CSV text; like :func:`read_points`, which see.
+
+    Examples
+    --------
+    >>> points = parse_points("cores,frame_bytes,throughput_pps,calibrate\n1,64,1.7e6,true\n2,64,3.3e6,false\n")
+    >>> [(point.cores, point.calibrate) for point in points]
+    [(1, True), (2, False)]
+    """
+    lines = [line for line in io.StringIO(text, newline="") if not line.lstrip().startswith("#")]
+    try:
+        table = list(csv.reader(lines, skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
+    rows = [
+        (number, cells) for number, cells in enumerate(table, start=1) if any(cell.strip() for cell in cells)
+    ]
+    if not rows:
+        wanted = ", ".join(COLUMNS)
+        raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {wanted}")])
+    header = [cell.strip() for cell in rows[0][1]]
+    problems = _header_problems(header)
+    if problems:
+        raise FileProblem(name, problems)
+    points: list[tuple[int, Point]] = []
+    for number, cells in rows[1:]:
+        point = _read_row(number, header, cells, problems)
+        if point is not None:
+            points.append((number, point))
+    problems += _set_problems(points, complete=not problems)
+    if problems:
+        raise FileProblem(name, problems)
+    return tuple(point for _, point in points)
+
+
+def _header_problems(header: Sequence[str]) -> list[Problem]:
+    from routecast.router.did_you_mean import did_you_mean  # noqa: PLC0415 - only for messages
+
+    problems = []
+    for index, column in enumerate(header):
+        if column not in COLUMNS:
+            shown = column[:60] or f"(number {index + 1}, without a name)"
+            problems.append(Problem(f"row 1, column {shown}", f"unknown: {did_you_mean(column, COLUMNS)}"))
+        elif column in header[:index]:
+            problems.append(Problem(f"row 1, column {column}", "stands there twice: keep one"))
+    problems += [
+        Problem("row 1", f"column {column} is missing: {COLUMNS[column]}")
+        for column in _REQUIRED
+        if column not in header
+    ]
+    return problems
+
+
+def _read_row(
+    number: int, header: Sequence[str], cells: Sequence[str], problems: list[Problem]
+) -> Point | None:
+    before = len(problems)
+    if len(cells) != len(header):
+        problems.append(
+            Problem(f"row {number}", f"has {len(cells)} cells, the header names {len(header)} columns")
+        )
+        return None
+    row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
+
+    def cell(column: str, read: Callable[[str], _T], default: _T) -> _T:
+        text = row.get(column, "")
+        try:
+            if not text:
+                if column in _REQUIRED:
+                    raise ValueError
+                return default
+            return read(text)
+        except (ValueError, OverflowError):
+            got = f'got "{text[:60]}"' if text else "is empty"
+            problems.append(Problem(f"row {number}, column {column}", f"{got}: {COLUMNS[column]}"))
+        return default
+
+    none: tuple[float, FrameMix | None] = (64.0, None)
+    frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
+    point = Point(
+        cores=cell("cores", _whole(_MOST_CORES), 1),
+        frame_bytes=frame_bytes,
+        throughput_pps=cell("throughput_pps", _positive, 1.0),
+        flows=cell("flows", _whole(_MOST_FLOWS), None),
+        link_bps=cell("link_bps", _positive, None),
+        ports=cell("ports", _whole(_MOST_PORTS), 2),
+        nic_cap_pps=cell("nic_cap_pps", _positive, None),
+        series=row.get("series", ""),
+        calibrate=cell("calibrate", _truth, False),
+        frame_mix=frame_mix,
+    )
+    if len(problems) > before:
+        return None
+    problems += _contradictions(number, point)
+    return point if len(problems) == before else None
+
+
+def _contradictions(number: int, point: Point) -> list[Problem]:
+    place = f"row {number}, column throughput_pps"
+    problems = []
+    if point.throughput_pps > _MEASURING_SLACK * point.line_rate_pps:
+        problems.append(
+            Problem(
+                place,
+                f"got {point.throughput_pps:g}, but the links carry at most {point.line_rate_pps:.6g} frames/s of "
+                f"{point.frame_bytes:g} B: correct the rate, link_bps, ports or flows",
+            )
+        )
+    if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
+        problems.append(
+            Problem(
+                place, f"got {point.throughput_pps:g}, which is more than nic_cap_pps = {point.nic_cap_pps:g}"
+            )
+        )
+    return problems
+
+
+def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool) -> list[Problem]:
+    problems = []
+    seen: dict[tuple[object, ...], tuple[int, Point]] = {}
+    for number, point in points:
+        if not point.calibrate:
+            continue
+        first = seen.setdefault(point.conditions, (number, point))
+        if first[0] != number:
+            same = first[1].throughput_pps == point.throughput_pps
+            fault = "repeats" if same else "contradicts"
+            what = "keep one of them" if same else "one set of conditions, two rates; give their mean"
+            problems.append(Problem(f"row {number}", f"{fault} row {first[0]}: {what}"))
+    if not complete:
+        return problems
+    if not points:
+        return [*problems, Problem("", "has no row of data: give at least one measured point")]
+    calibrated = {point.series for _, point in points if point.calibrate}
+    without = [name for name in dict.fromkeys(point.series for _, point in points) if name not in calibrated]
+    for name in without:
+        of = f"series {name[:60]!r}" if name else "column calibrate"
+        problems.append(
+            Problem(of, "no row calibrates: set calibrate = true on at least one row of each series")
+        )
+    return problems
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value > 0.0):
+        raise ValueError(text)
+    return value
+
+
+def _whole(most: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = float(text)
+        if not (1.0 <= value <= most and value == int(value)):
+            raise ValueError(text)
+        return int(value)
+
+    return read
+
+
+def _truth(text: str) -> bool:
+    word = text.lower()
+    if word not in _TRUE | _FALSE:
+        raise ValueError(text)
+    return word in _TRUE
+
+
+def _frames(text: str) -> tuple[float, FrameMix | None]:
+    try:
+        value = float(text)
+    except ValueError:
+        try:
+            mix = FrameMix.parse(text)
+        except (QuantityProblem, ModelProblem) as problem:
+            raise ValueError(text) from problem
+        return mix.mean_bytes, None if mix.is_fixed else mix
+    if not 64.0 <= value <= _LONGEST_FRAME_BYTES:
+        raise ValueError(text)
+    return value, None

@@ -1,0 +1,162 @@
+"""Validate a calibration: predict the points that it has not seen.
+
+Rows with ``calibrate = true`` calibrate, per series; the others are held out and judge. Rows that calibrated are listed
+too, but the summary counts only held-out ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from routecast.calibrate.eq5 import fit_eq5
+from routecast.calibrate.fit import FittedRouter, fit
+from routecast.calibrate.points import Point
+from routecast.calibrate.prediction import Prediction
+from routecast.calibrate.score import summarise
+from routecast.errors import FitProblem
+
+__all__ = ["ROUTERS", "Row", "Series", "Validation", "validate"]
+
+
+class _Fitted(Protocol):
+    def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]: ...
+
+
+ROUTERS: dict[str, Callable[[Sequence[Point], str, int], _Fitted]] = {
+    "multicore": lambda points, series, seed: fit(points, series=series, seed=seed),
+    "eq5": lambda points, series, seed: fit_eq5(points, series=series),
+}
+"""What can be calibrated: routecast's own router, and paper 000's eq. 5 for comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured point and its prediction."""
+
+    prediction: Prediction
+    role: Literal["calibrate", "held_out"]
+
+    @property
+    def point(self) -> Point:
+        """The measured point."""
+        return self.prediction.point
+
+    @property
+    def error_ratio(self) -> float:
+        """Signed relative error, predicted/measured - 1."""
+        return self.prediction.error_ratio
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        point, made = self.point, self.prediction
+        return {
+            "series": point.series,
+            "cores": point.cores,
+            "frame_bytes": point.frame_bytes,
+            "flows": point.flows,
+            "role": self.role,
+            "measured_pps": point.throughput_pps,
+            "predicted_pps": made.throughput_pps,
+            "low_pps": _plain(made.low_pps),
+            "high_pps": _plain(made.high_pps),
+            "error_ratio": self.error_ratio,
+            "limit": made.limit,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One series: its calibrated router and how well it predicts the held-out points."""
+
+    name: str
+    fitted: _Fitted
+    summary: dict[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data: parameters with standard errors and units, the law, the summary."""
+        data: dict[str, Any] = {
+            "name": self.name,
+            "summary": {key: _plain(v) for key, v in self.summary.items()},
+        }
+        if isinstance(self.fitted, FittedRouter):
+            data["law"] = self.fitted.law
+            data["law_weights"] = self.fitted.law_weights
+            data["effective_parameters"] = self.fitted.effective_parameters
+            data["parameters"] = {
+                name: {
+                    "value": p.value,
+                    "standard_error": p.standard_error,
+                    "unit": p.unit,
+                    "meaning": p.meaning,
+                }
+                for name, p in self.fitted.parameters.items()
+            }
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """Every row with its prediction, every series with its parameters, and the summary over held-out rows."""
+
+    rows: tuple[Row, ...]
+    series: tuple[Series, ...]
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
+        return _summary(self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data in the shape of ``routecast validate --json``; NaN becomes null."""
+        return {
+            "series": [each.to_json() for each in self.series],
+            "rows": [row.to_json() for row in self.rows],
+            "summary": {key: _plain(value) for key, value in self.summary.items()},
+        }
+
+
+def validate(points: Sequence[Point], *, router: str = "multicore", seed: int = 0) -> Validation:
+    """Calibrate each series from its ``calibrate`` points and predict all its points.
+
+    Parameters
+    ----------
+    points : sequence of Point
+    router : {"multicore", "eq5"}
+    seed : int
+
+    Raises
+    ------
+    FitProblem
+        The router is unknown, or a series has too few points to calibrate.
+    """
+    if router not in ROUTERS:
+        from routecast.router.did_you_mean import did_you_mean  # noqa: PLC0415 - only for messages
+
+        raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
+    rows: dict[int, Row] = {}
+    series = []
+    for name in dict.fromkeys(point.series for point in points):
+        members = [index for index, point in enumerate(points) if point.series == name]
+        calibrating = [points[index] for index in members if points[index].calibrate]
+        if not calibrating:
+            raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
+        fitted = ROUTERS[router](calibrating, name, seed)
+        for index, prediction in zip(
+            members, fitted.predict([points[index] for index in members]), strict=True
+        ):
+            rows[index] = Row(
+                prediction=prediction, role="calibrate" if points[index].calibrate else "held_out"
+            )
+        series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
+    return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
+
+
+def _summary(rows: Sequence[Row]) -> dict[str, float]:
+    return summarise([row.prediction for row in rows if row.role == "held_out"])
+
+
+def _plain(value: float) -> float | None:
+    return value if math.isfinite(value) else None
