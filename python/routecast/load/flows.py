@@ -12,6 +12,7 @@ from routecast.load.toeplitz import MICROSOFT_KEY, rss_hash
 __all__ = ["Flow", "FlowSet", "rss_index"]
 
 _INDIRECTION_ENTRIES = 128
+_MOST_FLOWS = 1_000_000
 
 
 def rss_index(hash_value: int, queues: int, indirection: tuple[int, ...] = ()) -> int:
@@ -141,8 +142,8 @@ class FlowSet:
 
 def _check_count(count: int, ports: int) -> None:
     problems = []
-    if count < 1:
-        problems.append(Problem("count", f"got {count}: at least one flow is needed"))
+    if not 1 <= count <= _MOST_FLOWS:
+        problems.append(Problem("count", f"got {count}: allowed are 1 to {_MOST_FLOWS} flows"))
     if ports < 1:
         problems.append(Problem("ports", f"got {ports}: at least one port is needed"))
     if problems:

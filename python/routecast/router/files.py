@@ -1,0 +1,339 @@
+"""Reading routers from TOML files (``*.router.toml``): every fault at once, each with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.offered import OfferedLoad
+from routecast.router.check_load import check_load
+from routecast.router.did_you_mean import did_you_mean
+from routecast.router.file_models import (
+    ActivationTable,
+    ContentionTable,
+    ExplicitRouter,
+    LoadTable,
+    MulticoreRouter,
+    PoolTable,
+    PowerTable,
+    ServiceTable,
+    TaskTable,
+)
+from routecast.router.model import (
+    Activation,
+    Contention,
+    Need,
+    Policy,
+    Port,
+    PowerDraw,
+    ResourcePool,
+    Route,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+)
+from routecast.router.multicore import multicore
+
+__all__ = ["parse_router", "read_router", "read_router_and_load", "router_schema"]
+
+_BUILDERS = ("multicore",)
+_LARGEST_FILE_BYTES = 10_000_000
+_SHOWN_CHARACTERS = 60
+_UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|s)\b")
+
+
+def read_router(path: str | Path) -> RouterModel:
+    """Read a router model from a ``*.router.toml`` file.
+
+    Raises
+    ------
+    FileProblem
+        The file cannot be read, is no TOML, or says something wrong; all faults with their places.
+    """
+    return read_router_and_load(path)[0]
+
+
+def read_router_and_load(path: str | Path) -> tuple[RouterModel, OfferedLoad | None]:
+    """Read a router model and the load that its file suggests, None where it suggests none.
+
+    Raises
+    ------
+    FileProblem
+        As :func:`read_router`.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
+            raise FileProblem(
+                str(path), [Problem("", f"is larger than {_LARGEST_FILE_BYTES} bytes: no router file")]
+            )
+        text = path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+    return parse_router(text, subject=str(path), folder=path.parent)
+
+
+def parse_router(
+    text: str, *, subject: str = "router file", folder: Path | None = None
+) -> tuple[RouterModel, OfferedLoad | None]:
+    """Read a router model and its load, if any, from the text of a router file.
+
+    Parameters
+    ----------
+    text : str
+    subject : str
+        What to call the text in messages; its stem names a router without a name.
+    folder : Path or None
+        Where traces are looked for.
+
+    Raises
+    ------
+    FileProblem
+        As :func:`read_router`.
+
+    Examples
+    --------
+    >>> router, load = parse_router('''
+    ... builder = "multicore"
+    ... cores = 4
+    ... service = { per_packet = "550 ns" }
+    ... ''')
+    >>> len(router.tasks)
+    5
+    """
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
+        raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
+    table: type[ExplicitRouter] | type[MulticoreRouter] = ExplicitRouter
+    if "builder" in data:
+        if data["builder"] not in _BUILDERS:
+            got = _shown(data["builder"])
+            raise FileProblem(
+                subject, [Problem("builder", f"got {got}: {did_you_mean(str(got), _BUILDERS)}")]
+            )
+        table = MulticoreRouter
+    try:
+        router = table.model_validate(data)
+    except ValidationError as problem:
+        raise FileProblem(subject, _problems(problem, table)) from problem
+    except RecursionError as problem:
+        raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
+    name = router.name or Path(subject).name.removesuffix(".router.toml")
+    problems: list[Problem] = []
+    model = load = None
+    try:
+        model = _explicit(router, name) if isinstance(router, ExplicitRouter) else _multicore(router, name)
+    except ModelProblem as problem:
+        problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
+    if router.load is not None:
+        try:
+            ports = len(router.port) if isinstance(router, ExplicitRouter) else router.ports
+            load = _load(router.load, max(min(ports, 1024), 1), folder)
+            if model is not None:
+                check_load(model, load)
+        except ModelProblem as problem:
+            problems += [
+                Problem("load." + _UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems
+            ]
+        except RoutecastError as problem:
+            problems.append(Problem("load.arrivals.trace", str(problem)))
+    if problems or model is None:
+        raise FileProblem(subject, problems)
+    return model, load
+
+
+def router_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
+    schema = TypeAdapter(ExplicitRouter | MulticoreRouter).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "routecast router file",
+        "description": "A router: ports, pools and task units, or a builder with its parameters.",
+        **schema,
+    }
+
+
+def _explicit(router: ExplicitRouter, name: str) -> RouterModel:
+    return RouterModel(
+        name=name,
+        ports=tuple(
+            Port(name=port.name, link_bps=port.link, tx_ring_frames=port.tx_ring, entry=port.entry)
+            for port in router.port
+        ),
+        tasks=tuple(_task(task) for task in router.task),
+        pools=tuple(_pool(pool) for pool in router.pool),
+    )
+
+
+def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
+    return multicore(
+        router.cores,
+        _service(router.service),
+        queue_frames=router.queue,
+        ports=router.ports,
+        link_bps=router.link,
+        tx_ring_frames=router.tx_ring,
+        distribution=router.distribution,
+        contention=_contention(router.contention),
+        frequency_hz=router.frequency,
+        power=_power(router.power),
+        activation=_activation(router.activation),
+        batch_frames=router.batch,
+        nic_cap_pps=router.nic_cap,
+        bus_bytes_per_s=router.bus,
+        units=router.units,
+        name=name,
+    )
+
+
+def _task(task: TaskTable) -> TaskUnit:
+    return TaskUnit(
+        name=task.name,
+        needs=tuple(Need(pool=need.pool, units=need.units) for need in task.needs),
+        service=_service(task.service),
+        queue_frames=task.queue,
+        activation=_activation(task.activation),
+        batch_frames=task.batch,
+        parallel=task.parallel,
+        priority=task.priority,
+        weight=task.weight,
+        pin=tuple(task.pin),
+        route=Route(
+            kind=task.route.kind,
+            to=tuple(task.route.to),
+            weights=tuple(task.route.weights),
+            indirection=tuple(task.route.indirection),
+        ),
+    )
+
+
+def _pool(pool: PoolTable) -> ResourcePool:
+    return ResourcePool(
+        name=pool.name,
+        units=pool.units,
+        frequency_hz=pool.frequency,
+        unit_speed_ratio=tuple(pool.unit_speed),
+        policy=Policy(kind=pool.policy.kind, quantum_s=pool.policy.quantum),
+        switch_cost_s=pool.switch_cost,
+        migration_cost_s=pool.migration_cost,
+        contention=_contention(pool.contention),
+        power=_power(pool.power),
+    )
+
+
+def _service(service: ServiceTable) -> ServiceCost:
+    return ServiceCost(
+        per_packet_cycles=service.per_packet[0],
+        per_packet_s=service.per_packet[1],
+        per_byte_cycles=service.per_byte[0],
+        per_byte_s=service.per_byte[1],
+        per_batch_cycles=service.per_batch[0],
+        per_batch_s=service.per_batch[1],
+        memory_accesses=service.memory_accesses,
+        memory_latency_s=service.memory_latency,
+        variation=service.variation,
+        scv=service.scv,
+    )
+
+
+def _contention(contention: ContentionTable) -> Contention:
+    return Contention(sigma=contention.sigma, kappa=contention.kappa, table=tuple(contention.table))
+
+
+def _power(power: PowerTable | None) -> PowerDraw | None:
+    return None if power is None else PowerDraw(active_w=power.active, idle_w=power.idle, scope=power.scope)
+
+
+def _activation(activation: ActivationTable) -> Activation:
+    return Activation(
+        kind=activation.kind,
+        budget_frames=activation.budget,
+        interrupt_cost_s=activation.interrupt_cost,
+        moderation_s=activation.moderation,
+    )
+
+
+def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
+    flows = (
+        FlowSet.crafted(load.flows.count, ports=ports)
+        if load.flows.kind == "crafted"
+        else FlowSet.random(load.flows.count, seed=load.flows.seed, ports=ports)
+    )
+    if load.arrivals.kind == "trace":
+        if not load.arrivals.trace:
+            missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")
+            raise ModelProblem("load", [missing])
+        arrivals = Arrivals.from_trace((folder or Path()) / load.arrivals.trace)
+    else:
+        arrivals = Arrivals(
+            kind=load.arrivals.kind, burst_frames=float(load.arrivals.burst), peak_ratio=load.arrivals.peak
+        )
+    return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
+
+
+def _problems(error: ValidationError, table: type[BaseModel]) -> list[Problem]:
+    problems = []
+    for fault in error.errors(include_url=False, include_context=True):
+        place = _place(fault["loc"])
+        if fault["type"] == "extra_forbidden":
+            owner = _table_at(table, fault["loc"][:-1])
+            known = list(owner.model_fields) if owner else []
+            message = f"is no key that is known here: {did_you_mean(str(fault['loc'][-1]), known)}"
+        elif fault["type"] == "missing":
+            owner = _table_at(table, fault["loc"][:-1])
+            field = owner.model_fields.get(str(fault["loc"][-1])) if owner else None
+            message = f"is missing: {field.description if field else 'give it'}"
+        elif fault["type"] == "literal_error":
+            expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
+            message = f"got {_shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
+        elif fault["type"] in {"quantity", "value"}:
+            message = fault["msg"]
+        else:
+            message = f"got {_shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+        problems.append(Problem(place, message))
+    return problems
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    place = ""
+    for step in location:
+        place += f"[{step}]" if isinstance(step, int) else f"{'.' if place else ''}{step}"
+    return place
+
+
+def _table_at(table: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
+    """Follow a place into the file's tables."""
+    here: type[BaseModel] | None = table
+    for step in location:
+        if isinstance(step, int):
+            continue
+        field = here.model_fields.get(step) if here else None
+        here = _model_in(field.annotation) if field else None
+    return here
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) in {list, typing.Union, types.UnionType, typing.Annotated}:
+        for argument in typing.get_args(annotation):
+            found = _model_in(argument)
+            if found:
+                return found
+    return None
+
+
+def _shown(value: object) -> str:
+    shown = f'"{value}"' if isinstance(value, str) else repr(value)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "…"
