@@ -11,7 +11,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
 from routecast.study.laws import Prediction
-from routecast.study.result import Parameter
+from routecast.study.result import Hypothesis, Parameter
 from routecast.study.tasks import Workload
 
 # Paper 000, Table I(b).
@@ -30,14 +30,17 @@ class PaperLaw:
 
     name: str = "paper"
     description: str = "x = (S + 20)·8 / ((a + a0/k)·S + (b + b0/k))"
+    hypotheses: tuple[Hypothesis, ...] = ()
     parameters: tuple[Parameter, ...] = (Parameter(name="a", value=A, unit="Gbit/s/B"),)
-    next_points: tuple[str, ...] = ("2 flows of 64 B",)
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
         return multicore(
             load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps
         )
+
+    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        return ("2 flows of 64 B",) if targets else ()
 
     def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
         predictions = []

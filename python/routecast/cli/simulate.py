@@ -52,12 +52,12 @@ def simulate(
     from routecast.cli.trial import print_trial  # noqa: PLC0415 - heavy
     from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
     from routecast.quantity import parse_duration_s  # noqa: PLC0415
-    from routecast.router.files import read_router  # noqa: PLC0415
+    from routecast.router.files import read_router_and_load  # noqa: PLC0415
 
-    router = read_router(file)
+    model, default = read_router_and_load(file)
     offered = offered_load(
-        router.load,
-        ports=len(router.model.ports),
+        default,
+        ports=len(model.ports),
         load=load,
         frame=frame,
         flows=flows,
@@ -70,7 +70,7 @@ def simulate(
     duration_s = parse_duration_s(duration)
     with progress_bar("simulate") as progress:
         simulator = Simulate(
-            router.model, seed=seed, replications=replications, path=path, on_progress=progress
+            model=model, seed=seed, replications=replications, path=path, on_progress=progress
         )
         trial = simulator.trial(offered, duration_s)
     if as_json:

@@ -40,12 +40,12 @@ def solve(
     """Answer by closed form, in milliseconds: throughput, loss, latency where theory knows it, and the bottleneck."""
     from routecast.cli.trial import print_trial  # noqa: PLC0415 - heavy
     from routecast.evaluate.solve import Solve  # noqa: PLC0415
-    from routecast.router.files import read_router  # noqa: PLC0415
+    from routecast.router.files import read_router_and_load  # noqa: PLC0415
 
-    router = read_router(file)
+    model, default = read_router_and_load(file)
     offered = offered_load(
-        router.load,
-        ports=len(router.model.ports),
+        default,
+        ports=len(model.ports),
         load=load,
         frame=frame,
         flows=flows,
@@ -55,7 +55,7 @@ def solve(
         peak_ratio=peak_ratio,
         seed=seed,
     )
-    trial = Solve(model=router.model).trial(offered, 1.0)
+    trial = Solve(model=model).trial(offered, 1.0)
     if as_json:
         print_json(trial.to_json())
     else:

@@ -43,7 +43,7 @@ def validate(
     else:
         for table in validation_tables(validation):
             data().print(terminal_table(table))
-    reached = validation.summary.mean_abs_error_ratio
+    reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")
         raise typer.Exit(1)

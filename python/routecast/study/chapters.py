@@ -10,10 +10,12 @@ from routecast.study.picture import router_picture
 from routecast.study.plots import error_figure, throughput_figure
 from routecast.study.result import Estimate, StudyResult
 from routecast.study.tabulate import (
+    LIMITS,
     calibration_table,
     comparison_table,
     error_table,
     forecast_table,
+    hypothesis_table,
     parameter_table,
 )
 
@@ -81,7 +83,7 @@ def _headline(result: StudyResult) -> str:
             return (
                 f"With {best.cores} cores and links of {format_bps(best.link_bps)} it would forward "
                 f"**{_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
-                f"(95 % interval {_range(best)}), limited by {best.limit}."
+                f"(95 % interval {_range(best)}), limited by the {LIMITS.get(best.limit, best.limit)}."
             )
     return ""
 
@@ -183,19 +185,20 @@ def _agreement(result: StudyResult) -> str:
 
 
 def _explained(result: StudyResult) -> Section:
+    prose = (
+        "S is the frame size in bytes, k the number of busy cores. A frame costs a core the constant time T_c and the "
+        "time T_d for each of its bytes; c(k) says how many times longer that takes because other cores work too: they "
+        "share caches, memory and locks. A core forwards at most the inverse of that time. Whatever is smallest, the "
+        "cores' work, a flow's share of its link or the link, limits the router."
+    )
+    blocks: list[Block] = [Prose((prose,)), parameter_table(result)]
+    if len(result.hypotheses) > 1:
+        blocks.append(hypothesis_table(result))
     return Section(
         anchor="why",
         title="Why: the law behind the prediction",
         lead=f"Each frame keeps a core busy for `{result.law}`.",
-        blocks=(
-            Prose(
-                (
-                    "S is the frame size in bytes and k the number of cores that are busy. Each core forwards at most "
-                    "the inverse of that time; whatever is smaller, the cores together or a link, limits the router.",
-                )
-            ),
-            parameter_table(result),
-        ),
+        blocks=tuple(blocks),
     )
 
 

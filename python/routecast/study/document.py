@@ -6,44 +6,41 @@ predict. Quantities are texts with units; unknown keys are errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from routecast.errors import QuantityProblem
-from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_frame_bytes, parse_frames
+from routecast.quantity import parse_frame_bytes
+from routecast.router.file_fields import BitRate, Duration, FileModel, FrameCount
 
 __all__ = ["Criteria", "Evaluation", "LoadNote", "Measurements", "Scenario", "Study", "StudyRouter"]
 
 
-def _text_with_unit(parse: Callable[[str], float]) -> BeforeValidator:
-    def read(text: object) -> float:
-        try:
-            return parse(text)  # type: ignore[arg-type]  # whatever else a file holds, parse says that it wants a text
-        except QuantityProblem as problem:
-            raise ValueError(str(problem)) from problem
-
-    return BeforeValidator(read)
+def _frame_bytes(text: object) -> int:
+    try:
+        return parse_frame_bytes(text)  # type: ignore[arg-type]  # it says itself that it wants a text
+    except QuantityProblem as problem:
+        raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
 
 
-def _schema(what: str, example: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "description": what, "examples": [example]})
-
-
-BitRate = Annotated[float, _text_with_unit(parse_bit_rate_bps), _schema("a bit rate", "10 Gbit/s")]
-Duration = Annotated[float, _text_with_unit(parse_duration_s), _schema("a time", "5 ms")]
-FrameSize = Annotated[int, _text_with_unit(parse_frame_bytes), _schema("a frame size, FCS included", "64 B")]
-Frames = Annotated[int, _text_with_unit(parse_frames), _schema("a number of frames", "512 frames")]
+FrameSize = Annotated[
+    int,
+    BeforeValidator(_frame_bytes),
+    WithJsonSchema(
+        {"type": "string", "description": "Text with a unit: B, FCS included", "examples": ["64 B"]}
+    ),
+]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
 Ratio = Annotated[float, Field(gt=0.0, lt=1e6, allow_inf_nan=False)]
 
 
-class _Table(BaseModel):
-    """A table of the file: read once, never changed, no key that is not known."""
+class _Table(FileModel):
+    """A table of the file."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+    model_config = ConfigDict(str_strip_whitespace=True)
 
 
 class StudyRouter(_Table):
@@ -53,7 +50,7 @@ class StudyRouter(_Table):
     cores: Count = Field(description="Cores that the router has.")
     ports: Annotated[int, Field(ge=2, le=64, strict=True)] = Field(default=2, description="Interfaces.")
     link: BitRate = Field(description="Rate of each link.")
-    queue: Frames = Field(default=512, description="Frames that can wait for each core.")
+    queue: FrameCount = Field(default=512, description="Frames that can wait for each core.")
     description: str = Field(default="", description="The machine in words, for the report.")
 
 
@@ -108,10 +105,11 @@ class Scenario(_Table):
 
 
 class Criteria(_Table):
-    """``[criteria]``: bounds on the errors at the held-out points."""
+    """``[criteria]``: bounds on the absolute errors."""
 
-    mean_abs_error_ratio: Ratio | None = Field(default=None, description="Largest mean absolute error.")
-    max_abs_error_ratio: Ratio | None = Field(default=None, description="Largest absolute error.")
+    mean_over_all: Ratio | None = Field(default=None, description="Mean over all points, as papers count.")
+    mean_over_held_out: Ratio | None = Field(default=None, description="Mean over the held-out points.")
+    max_over_held_out: Ratio | None = Field(default=None, description="Largest at the held-out points.")
 
 
 class Study(_Table):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from routecast.router.model import RouterModel
 from routecast.study.document import Study
 from routecast.study.measurements import Measured
-from routecast.study.result import Parameter
+from routecast.study.result import Hypothesis, Parameter
 from routecast.study.tasks import Workload
 
 if TYPE_CHECKING:
@@ -56,13 +56,17 @@ class CalibratedLaw(Law, Protocol):
         ...
 
     @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """The laws of contention that it averages over, heaviest first; empty if there is one only."""
+        ...
+
+    @property
     def parameters(self) -> tuple[Parameter, ...]:
         """What was fitted."""
         ...
 
-    @property
-    def next_points(self) -> tuple[str, ...]:
-        """The measurements that would narrow the predictions most, in words."""
+    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
         ...
 
     def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
@@ -106,15 +110,25 @@ class _Calibrated:
 
     @property
     def description(self) -> str:
-        return self.router.law
+        return "x = (T_c + S·T_d)·c(k)"
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        return tuple(
+            Hypothesis(name=each.law.name, formula=each.law.formula, weight_ratio=each.weight)
+            for each in self.router.fitted
+        )
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        return ()
+        return tuple(
+            Parameter(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
+            for p in self.router.parameters.values()
+        )
 
-    @property
-    def next_points(self) -> tuple[str, ...]:
-        return ()
+    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        points = [_point(load) for load in targets]
+        return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=points))
 
     def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
         predictions = self.router.predict([_point(load) for load in loads])

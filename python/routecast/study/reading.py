@@ -118,7 +118,9 @@ def _problems(error: ValidationError) -> list[Problem]:
     faults = error.errors(include_url=False)
     for fault in faults:
         location, kind = fault["loc"], fault["type"]
-        if kind == "too_short" and any(f["loc"][: len(location)] == location and f is not fault for f in faults):
+        if kind == "too_short" and any(
+            f["loc"][: len(location)] == location and f is not fault for f in faults
+        ):
             continue  # pydantic counts only the entries that are right
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
         if kind == "extra_forbidden":
@@ -126,8 +128,8 @@ def _problems(error: ValidationError) -> list[Problem]:
             problems.append(Problem(place, f"unknown key; {did_you_mean(str(location[-1]), known)}"))
         elif kind == "missing":
             problems.append(Problem(place, "is missing"))
-        elif kind == "value_error":
-            problems.append(Problem(place, str(fault["ctx"]["error"])))
+        elif kind == "quantity":
+            problems.append(Problem(place, fault["msg"]))
         else:
             problems.append(Problem(place, f"got {fault['input']!r:.80}: {fault['msg']}"))
     return problems

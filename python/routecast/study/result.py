@@ -6,13 +6,24 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
+from routecast.calibrate.score import quantile
 from routecast.evaluate.plain import plain
 from routecast.study.document import Study
 
-__all__ = ["Comparison", "Criterion", "Curve", "ErrorSummary", "Estimate", "Made", "Parameter", "StudyResult"]
+__all__ = [
+    "Comparison",
+    "Criterion",
+    "Curve",
+    "ErrorSummary",
+    "Estimate",
+    "Hypothesis",
+    "Made",
+    "Parameter",
+    "StudyResult",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,23 +101,12 @@ class ErrorSummary:
     def of(cls, errors: Iterable[float]) -> ErrorSummary:
         """Summarise errors; NaN everywhere if there is none."""
         sizes = sorted(abs(error) for error in errors if math.isfinite(error))
-        if not sizes:
-            return cls(
-                points=0,
-                mean_abs_error_ratio=math.nan,
-                median_abs_error_ratio=math.nan,
-                p90_abs_error_ratio=math.nan,
-                max_abs_error_ratio=math.nan,
-            )
-        place = 0.9 * (len(sizes) - 1)
-        low = int(place)
-        high = min(low + 1, len(sizes) - 1)
         return cls(
             points=len(sizes),
-            mean_abs_error_ratio=fmean(sizes),
-            median_abs_error_ratio=median(sizes),
-            p90_abs_error_ratio=sizes[low] + (place - low) * (sizes[high] - sizes[low]),
-            max_abs_error_ratio=sizes[-1],
+            mean_abs_error_ratio=fmean(sizes) if sizes else math.nan,
+            median_abs_error_ratio=quantile(sizes, 0.5),
+            p90_abs_error_ratio=quantile(sizes, 0.9),
+            max_abs_error_ratio=sizes[-1] if sizes else math.nan,
         )
 
 
@@ -137,6 +137,15 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A law of contention that may hold, and the weight that the points give it."""
+
+    name: str
+    formula: str
+    weight_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """How the study was made."""
 
@@ -155,6 +164,7 @@ class StudyResult:
     study: Study
     out: Path
     law: str
+    hypotheses: tuple[Hypothesis, ...]
     parameters: tuple[Parameter, ...]
     comparisons: tuple[Comparison, ...]
     scenarios: Mapping[str, tuple[Estimate, ...]]
@@ -198,6 +208,7 @@ class StudyResult:
             "study": self.study.name,
             "title": self.study.title,
             "law": self.law,
+            "hypotheses": self.hypotheses,
             "parameters": self.parameters,
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},

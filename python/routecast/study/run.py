@@ -97,11 +97,12 @@ def run_study(
         study=study,
         out=out,
         law=laws.calibrated.description,
+        hypotheses=laws.calibrated.hypotheses,
         parameters=laws.calibrated.parameters,
         comparisons=comparisons,
         scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
         curves={name: _curves(laws.calibrated, loads) for name, loads in forecast.items()},
-        next_points=laws.calibrated.next_points,
+        next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
         made=Made(
             versions=_versions(),
@@ -209,12 +210,17 @@ def _curves(law: CalibratedLaw, loads: Sequence[Workload]) -> tuple[Curve, ...]:
 
 
 def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterion, ...]:
-    held_out = [row for row in comparisons if not row.calibrates]
-    summary = ErrorSummary.of(row.error_ratio(row.estimate.predicted_pps) for row in held_out)
-    bounds = study.criteria.model_dump(exclude_none=True)
-    return tuple(
-        Criterion(name=name, bound=bound, reached=getattr(summary, name)) for name, bound in bounds.items()
+    everywhere, held_out = (
+        ErrorSummary.of(row.error_ratio(row.estimate.predicted_pps) for row in rows)
+        for rows in (comparisons, [row for row in comparisons if not row.calibrates])
     )
+    reached = {
+        "mean_over_all": everywhere.mean_abs_error_ratio,
+        "mean_over_held_out": held_out.mean_abs_error_ratio,
+        "max_over_held_out": held_out.max_abs_error_ratio,
+    }
+    bounds = study.criteria.model_dump(exclude_none=True)
+    return tuple(Criterion(name=name, bound=bound, reached=reached[name]) for name, bound in bounds.items())
 
 
 def _versions() -> dict[str, str]:

@@ -5,9 +5,26 @@ from __future__ import annotations
 import math
 
 from routecast.report.tables import Cell, Column, Table
-from routecast.study.result import Estimate, StudyResult
+from routecast.study.result import Estimate, Parameter, StudyResult
 
-__all__ = ["calibration_table", "comparison_table", "error_table", "forecast_table", "parameter_table"]
+__all__ = [
+    "LIMITS",
+    "calibration_table",
+    "comparison_table",
+    "error_table",
+    "forecast_table",
+    "hypothesis_table",
+    "parameter_table",
+]
+
+LIMITS = {
+    "cpu": "cores",
+    "link": "links",
+    "nic": "NIC",
+    "shared": "shared",
+    "link and cpu": "links, cores",
+}
+"""What limits, in the words of a reader."""
 
 _FLOWS = Column(title="Flows", form="d")
 _FRAME = Column(title="Frame", unit="B", form="d")
@@ -98,7 +115,7 @@ def comparison_table(result: StudyResult) -> Table:
         cells += [row.error_ratio(e.simulated_pps)] if has_simulated else []
         cells += [row.error_ratio(e.baseline_pps)] if has_baseline else []
         cells += [row.error_ratio(row.reported_pps)] if has_reported else []
-        rows.append((*cells, e.limit))
+        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
     return Table(
         name="comparison",
         title="Measured and predicted",
@@ -153,6 +170,21 @@ def error_table(result: StudyResult) -> Table:
     )
 
 
+def hypothesis_table(result: StudyResult) -> Table:
+    """Return the laws of contention that the prediction averages over, and their weights."""
+    return Table(
+        name="hypotheses",
+        title="How cores slow each other down",
+        caption="No few points can tell which law holds; each is weighed by how well it explains them.",
+        columns=(
+            Column(title="Law", align="left"),
+            Column(title="k busy cores: c(k), or their joint speed g(k) = k/c(k)", align="left"),
+            Column(title="Weight", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
+        ),
+        rows=tuple((each.name, each.formula, each.weight_ratio) for each in result.hypotheses),
+    )
+
+
 def parameter_table(result: StudyResult) -> Table:
     """Return the calibrated parameters."""
     return Table(
@@ -166,17 +198,18 @@ def parameter_table(result: StudyResult) -> Table:
             Column(title="Unit", align="left"),
             Column(title="Meaning", align="left"),
         ),
-        rows=tuple(
-            (
-                p.name,
-                p.value,
-                f"{p.low:.4g} – {p.high:.4g}" if math.isfinite(p.low) and math.isfinite(p.high) else None,
-                p.unit,
-                p.meaning,
-            )
-            for p in result.parameters
-        ),
+        rows=tuple(_parameter_row(parameter) for parameter in result.parameters),
     )
+
+
+def _parameter_row(parameter: Parameter) -> tuple[Cell, ...]:
+    """Seconds are shown as nanoseconds: a frame takes hundreds of them."""
+    in_seconds = parameter.unit in {"s", "s/B"}
+    scale, unit = (1e9, f"n{parameter.unit}") if in_seconds else (1.0, parameter.unit)
+    low, high = parameter.low * scale, parameter.high * scale
+    known = math.isfinite(low) and math.isfinite(high)
+    interval = f"{low:.3g}–{high:.3g}" if known else None
+    return (parameter.name, parameter.value * scale, interval, "" if unit == "1" else unit, parameter.meaning)
 
 
 def forecast_table(result: StudyResult, scenario: str) -> Table:
@@ -204,7 +237,7 @@ def forecast_table(result: StudyResult, scenario: str) -> Table:
             e.simulated_pps / 1e6,
         ]
         cells += [e.baseline_pps / 1e6] if has_baseline else []
-        rows.append((*cells, e.limit))
+        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
     title = next(s.title for s in result.study.scenario if s.name == scenario)
     return Table(
         name=scenario,

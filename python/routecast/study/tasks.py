@@ -94,7 +94,7 @@ def _evaluator(task: Task) -> Evaluator:
         return Solve(model=task.model)
     from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
 
-    return Simulate(task.model, seed=task.seed)
+    return Simulate(model=task.model, seed=task.seed)
 
 
 def _workload_cells(task: Task) -> Row:

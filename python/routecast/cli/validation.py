@@ -1,0 +1,85 @@
+"""Tables of a validation and of the accuracy board."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routecast.report.tables import Cell, Column, Table
+from routecast.study.tabulate import LIMITS
+
+if TYPE_CHECKING:
+    from routecast.calibrate.validate import Validation
+
+__all__ = ["validation_tables"]
+
+
+def _signed_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:+.2f}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100.0 * ratio:.2f}"
+
+
+def validation_tables(validation: Validation) -> tuple[Table, ...]:
+    """Return every row with its prediction, and the errors by series."""
+    return _rows(validation), _errors(validation)
+
+
+def _rows(validation: Validation) -> Table:
+    several = len(validation.series) > 1
+    columns = [Column(title="Series", align="left")] if several else []
+    columns += [
+        Column(title="Cores", form="d"),
+        Column(title="Frame", unit="B", form="g"),
+        Column(title="Measured", unit="Mpps", form=".4g"),
+        Column(title="Predicted", unit="Mpps", form=".4g"),
+        Column(title="95 % interval", unit="Mpps"),
+        Column(title="Error", unit="%", form=_signed_percent),
+        Column(title="Limit", align="left"),
+    ]
+    rows: list[tuple[Cell, ...]] = []
+    for row in validation.rows:
+        made, point = row.prediction, row.point
+        cells: list[Cell] = [point.series] if several else []
+        cells += [
+            point.cores,
+            point.frame_bytes,
+            point.throughput_pps / 1e6,
+            made.throughput_pps / 1e6,
+            f"{made.low_pps / 1e6:.4g}–{made.high_pps / 1e6:.4g}" if made.low_pps == made.low_pps else None,
+            row.error_ratio,
+            LIMITS.get(made.limit, made.limit),
+        ]
+        rows.append(tuple(cells))
+    return Table(
+        name="rows",
+        title="Measured and predicted",
+        caption="Shaded rows calibrate; the others were held out.",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        strong=frozenset(n for n, row in enumerate(validation.rows) if row.role == "calibrate"),
+    )
+
+
+def _errors(validation: Validation) -> Table:
+    summaries = [(series.name or "all", series.summary) for series in validation.series]
+    if len(summaries) > 1:
+        summaries.append(("all", validation.summary))
+    names = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
+    return Table(
+        name="errors",
+        title="Absolute errors at the held-out points",
+        caption="",
+        columns=(
+            Column(title="Series", align="left"),
+            Column(title="Points", form="g"),
+            Column(title="Mean", unit="%", form=_percent),
+            Column(title="Median", unit="%", form=_percent),
+            Column(title="90th", unit="%", form=_percent),
+            Column(title="Largest", unit="%", form=_percent),
+        ),
+        rows=tuple(
+            (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
+        ),
+    )
