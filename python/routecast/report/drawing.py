@@ -22,6 +22,7 @@ class _Scale:
 
     pixel: Callable[[float], float]
     ticks: tuple[float, ...]
+    labels: tuple[str, ...]
 
 
 def draw(figure: Figure, *, width_px: int = 760) -> str:
@@ -86,7 +87,7 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, fro
         span = math.log(high / low) or 1.0
         decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         ticks = axis.ticks or tuple(10.0**n for n in decades)
-        return _Scale(lambda v: start + (end - start) * math.log(v / low) / span, ticks)
+        return _Scale(lambda v: start + (end - start) * math.log(v / low) / span, ticks, _labels(axis, ticks))
     if from_zero and axis.low is None:
         low = min(low, 0.0)
     step = _nice_step((high - low) or 1.0)
@@ -96,7 +97,11 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, fro
         low = math.floor(low / step) * step
     span = (high - low) or 1.0
     ticks = axis.ticks or tuple(low + i * step for i in range(round((high - low) / step) + 1))
-    return _Scale(lambda v: start + (end - start) * (v - low) / span, ticks)
+    return _Scale(lambda v: start + (end - start) * (v - low) / span, ticks, _labels(axis, ticks))
+
+
+def _labels(axis: Axis, ticks: tuple[float, ...]) -> tuple[str, ...]:
+    return axis.labels or tuple(f"{tick:g}" for tick in ticks)
 
 
 def _nice_step(span: float) -> float:
@@ -107,16 +112,16 @@ def _nice_step(span: float) -> float:
 
 def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, bottom: float) -> list[str]:
     parts = []
-    for tick in y.ticks:
+    for tick, label in zip(y.ticks, y.labels, strict=True):
         at = y.pixel(tick)
         if top - 1 <= at <= bottom + 1:
             parts.append(f'<path class="g" d="M{LEFT} {at:.1f}H{width_px - RIGHT}"/>')
-            parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for tick in x.ticks:
+            parts.append(f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{escape(label)}</text>')
+    for tick, label in zip(x.ticks, x.labels, strict=True):
         at = x.pixel(tick)
         if LEFT - 1 <= at <= width_px - RIGHT + 1:
             parts.append(f'<path class="a" d="M{at:.1f} {bottom}v5"/>')
-            parts.append(f'<text x="{at:.1f}" y="{bottom + 19}" text-anchor="middle">{tick:g}</text>')
+            parts.append(f'<text x="{at:.1f}" y="{bottom + 19}" text-anchor="middle">{escape(label)}</text>')
     middle = (top + bottom) / 2
     centre = (LEFT + width_px - RIGHT) / 2
     x_title, y_title = escape(figure.x.title), escape(figure.y.title)
@@ -159,7 +164,7 @@ def _line(line: Line, x: _Scale, y: _Scale) -> list[str]:
     parts = []
     if line.low:
         area = _area(line.x, line.low, line.high, x, y)
-        parts.append(f'<path d="{area}" fill="{line.colour}" fill-opacity=".18"/>')
+        parts.append(f'<path d="{area}" fill="{line.colour}" fill-opacity=".15"/>')
     dash = ' stroke-dasharray="6 4"' if line.dashed else ""
     path = _path(line.x, line.y, x, y)
     return [*parts, f'<path d="{path}" fill="none" stroke="{line.colour}" stroke-width="2"{dash}/>']
@@ -181,7 +186,7 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
 def _symbol(points: Points, x: float, y: float) -> str:
     paint = f'fill="{points.colour if points.filled else "none"}" stroke="{points.colour}" stroke-width="1.5"'
     if points.symbol == "circle":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {paint}/>'
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{points.size_px / 2:g}" {paint}/>'
     if points.symbol == "square":
         return f'<rect x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8" {paint}/>'
     if points.symbol == "diamond":

@@ -44,11 +44,15 @@ def _between(colours: Sequence[str], position: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis: its title with the unit, its scale, and the ticks to label (empty: chosen by the renderer)."""
+    """One axis: its title with the unit, its scale, and the ticks to label (empty: chosen by the renderer).
+
+    ``labels`` replace the numbers at the ticks.
+    """
 
     title: str
     scale: Literal["linear", "log"] = "linear"
     ticks: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
 
@@ -69,7 +73,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Points:
-    """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given."""
+    """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given.
+
+    A mark whose only point is NaN explains a symbol in the legend.
+    """
 
     name: str
     x: tuple[float, ...]
@@ -79,6 +86,7 @@ class Points:
     colour: str = ORDERED[0]
     filled: bool = True
     symbol: Literal["circle", "square", "diamond", "cross"] = "circle"
+    size_px: int = 8
     labels: tuple[str, ...] = ()
     legend: bool = True
 

@@ -43,7 +43,10 @@ def interactive(figure: Figure) -> Json:
 def _axis(axis: Axis) -> Json:
     layout: Json = {"title": {"text": axis.title}, "type": axis.scale, "zeroline": False, "ticks": "outside"}
     if axis.ticks:
-        layout |= {"tickvals": list(axis.ticks), "ticktext": [f"{tick:g}" for tick in axis.ticks]}
+        layout |= {
+            "tickvals": list(axis.ticks),
+            "ticktext": list(axis.labels) or [f"{tick:g}" for tick in axis.ticks],
+        }
     if axis.low is not None and axis.high is not None:
         ends = (axis.low, axis.high)
         layout["range"] = [math.log10(end) for end in ends] if axis.scale == "log" else list(ends)
@@ -97,7 +100,7 @@ def _points(points: Points) -> Json:
         "y": _numbers(points.y),
         "marker": {
             "color": points.colour,
-            "size": 9,
+            "size": points.size_px,
             "symbol": _symbol(points),
             "line": {"width": 1.5, "color": points.colour},
         },
@@ -137,6 +140,6 @@ def _stack(stack: Stack) -> Json:
     }
 
 
-def _faint(colour: str, opacity: float = 0.18) -> str:
+def _faint(colour: str, opacity: float = 0.15) -> str:
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:g})"

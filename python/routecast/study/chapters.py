@@ -148,7 +148,7 @@ def _predicted(result: StudyResult) -> Section:
             1,
             Tile(
                 value=percent(errors["reported"].mean_abs_error_ratio),
-                meaning=f"the same of the {result.study.measurements.reported}",
+                meaning=f"the same, {result.study.measurements.reported}",
                 beside=f"over all points {percent(everywhere['reported'].mean_abs_error_ratio)}",
             ),
         )
@@ -203,12 +203,11 @@ def _explained(result: StudyResult) -> Section:
 
 
 def _scenario(result: StudyResult, name: str) -> Section:
-    points = result.scenarios[name]
     scenario = next(scenario for scenario in result.study.scenario if scenario.name == name)
     return Section(
         anchor=name,
         title=f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
-        lead=_forecast_lead(points),
+        lead=_forecast_lead(result, name),
         blocks=(
             throughput_figure(result, name, unit="pps"),
             throughput_figure(result, name, unit="l1_bps"),
@@ -217,16 +216,25 @@ def _scenario(result: StudyResult, name: str) -> Section:
     )
 
 
-def _forecast_lead(points: tuple[Estimate, ...]) -> str:
+def _forecast_lead(result: StudyResult, name: str) -> str:
+    points = result.scenarios[name]
     cores = points[0].cores
-    full = [point for point in points if point.flows == cores] or list(points)
-    limited = [point for point in full if "link" in point.limit or "port" in point.limit]
-    smallest = min(full, key=lambda point: point.frame_bytes)
-    text = f"{cores} busy cores forward {_pps(smallest.predicted_pps)} of {smallest.frame_bytes}-byte frames"
-    if not limited:
+    busy = max((p.flows for p in points if p.flows <= cores), default=points[0].flows)
+    smallest = min((p for p in points if p.flows == busy), key=lambda point: point.frame_bytes)
+    text = (
+        f"{busy} busy cores forward {_pps(smallest.predicted_pps)} of {smallest.frame_bytes}-byte frames "
+        f"(95 % interval {_range(smallest)})"
+    )
+    line_bps = 0.999 * result.study.router.ports * smallest.link_bps
+    curve = next(curve for curve in result.curves[name] if curve.flows == busy)
+    filling = [
+        size
+        for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
+        if rate_pps * 8.0 * (size + 20) >= line_bps
+    ]
+    if not filling:
         return f"{text}; the cores stay the bottleneck at every frame size."
-    least = min(point.frame_bytes for point in limited)
-    return f"{text}; from {least} bytes on, the links are the bottleneck."
+    return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
 
 
 def _next(result: StudyResult) -> Section:

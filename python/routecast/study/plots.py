@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
@@ -13,6 +14,7 @@ __all__ = ["error_figure", "throughput_figure"]
 Unit = Literal["pps", "l1_bps"]
 
 _UNITS = {"pps": ("Mpps", 1e-6), "l1_bps": ("Gbit/s", 1e-9)}
+GREY = "#7a7f87"
 _PARTS = {"pps": "a", "l1_bps": "b"}
 
 
@@ -27,12 +29,11 @@ def throughput_figure(result: StudyResult, scenario: str, *, unit: Unit) -> Figu
         points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
         name = f"{flows} flow{'s' if flows != 1 else ''}"
         curve = next(c for c in result.curves[scenario] if c.flows == flows)
-        marks.append(_line(curve, unit, name, colour))
-        if measured:
-            marks.append(
-                _measured_points([row for row in measured if row.estimate.flows == flows], unit, colour)
-            )
+        marks.append(_line(curve, unit, name, colour, with_band=points[0].flows <= points[0].cores))
         marks.append(_simulated_points(points, unit, name, colour))
+        rows = [row for row in measured if row.estimate.flows == flows]
+        marks += [_measured_points(rows, unit, colour), _calibrating_ring(rows, unit, colour)]
+    marks += _legend(marks)
     title = next(s.title for s in result.study.scenario if s.name == scenario)
     shown, _ = _UNITS[unit]
     return Figure(
@@ -77,10 +78,24 @@ def error_figure(result: StudyResult) -> Figure:
             f"Points in the order of the table below, calibrating ones included. The largest error of routecast is at "
             f"{_point_name(worst)}."
         ),
-        x=Axis(title="measured point", low=0.0, high=len(rows) + 1.0),
+        x=_groups_axis(rows),
         y=Axis(title="error [%]", low=_floor(marks), high=_ceiling(marks)),
         marks=marks,
         height_px=340,
+    )
+
+
+def _groups_axis(rows: tuple[Comparison, ...]) -> Axis:
+    """Name the groups of rows with the same number of flows; within a group frames grow."""
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows, start=1):
+        places.setdefault(row.estimate.flows, []).append(place)
+    return Axis(
+        title="measured points by number of flows, frame size growing within each",
+        ticks=tuple(sum(group) / len(group) for group in places.values()),
+        labels=tuple(f"{flows} flow{'s' if flows != 1 else ''}" for flows in places),
+        low=0.0,
+        high=len(rows) + 1.0,
     )
 
 
@@ -122,7 +137,8 @@ def _scaled(estimate: Estimate, rate_pps: float, unit: Unit) -> float:
     return rate_pps * factor * (estimate.l1_bits if unit == "l1_bps" else 1.0)
 
 
-def _line(curve: Curve, unit: Unit, name: str, colour: str) -> Line:
+def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) -> Line:
+    """Draw random flows dashed and without a band: theirs is the one of crafted flows on as many cores."""
     factor = _UNITS[unit][1]
     scales = [factor * (8.0 * (size + 20) if unit == "l1_bps" else 1.0) for size in curve.frame_bytes]
 
@@ -133,9 +149,10 @@ def _line(curve: Curve, unit: Unit, name: str, colour: str) -> Line:
         name=name,
         x=tuple(float(size) for size in curve.frame_bytes),
         y=scaled(curve.predicted_pps),
-        low=scaled(curve.low_pps),
-        high=scaled(curve.high_pps),
+        low=scaled(curve.low_pps) if with_band else (),
+        high=scaled(curve.high_pps) if with_band else (),
         colour=colour,
+        dashed=not with_band,
     )
 
 
@@ -152,6 +169,31 @@ def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
         ),
         legend=False,
     )
+
+
+def _calibrating_ring(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+    """Encircle the calibrating points, as paper 000 does in Fig. 8(b)."""
+    rows = [row for row in rows if row.calibrates]
+    return Points(
+        name="calibrates",
+        x=tuple(float(row.estimate.frame_bytes) for row in rows),
+        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        colour=colour,
+        filled=False,
+        size_px=16,
+        legend=False,
+    )
+
+
+def _legend(marks: list[Mark]) -> list[Mark]:
+    """Explain the symbols that occur."""
+    symbols = {mark.name: mark for mark in marks if isinstance(mark, Points) and mark.x}
+    explained: dict[str, Mark] = {}
+    for mark in symbols.values():
+        name = "simulated" if mark.symbol == "cross" else mark.name
+        nowhere = (math.nan,)
+        explained[name] = replace(mark, name=name, x=nowhere, y=nowhere, labels=(), colour=GREY, legend=True)
+    return [explained[name] for name in sorted(explained)]
 
 
 def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
@@ -172,8 +214,8 @@ def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str
 
 
 def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool) -> str:
-    marks = "Lines are the calibrated law with its 95 % band, crosses the packet-level simulation"
-    marks += ", filled points measurements." if has_measured else "."
+    marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
+    marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
         smallest = min(e.frame_bytes for e in estimates)
         crafted = [e for e in estimates if e.frame_bytes == smallest and e.flows <= e.cores]
@@ -184,7 +226,9 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
             if low.flows == 1
             else f"At {smallest} B, throughput grows {gain:.2f} times from {low.flows} to {high.flows} cores"
         )
-        return f"{finding}; cores cost each other {1.0 - gain * low.flows / high.flows:.0%}. {marks}"
+        return (
+            f"{finding}; cores cost each other {100.0 * (1.0 - gain * low.flows / high.flows):.0f} %. {marks}"
+        )
     limited = sorted({e.frame_bytes for e in estimates if "link" in e.limit or "port" in e.limit})
     if not limited:
         return f"The cores are the bottleneck everywhere. {marks}"

@@ -26,7 +26,7 @@ __all__ = ["Report", "run_study"]
 Report = Callable[[int, int, str], None]
 """Progress: how many trials are done, of how many, what is going on."""
 
-CURVE_STEPS = 48
+LINE_STEPS = 24
 """Steps of frame size that a line of a figure is drawn with."""
 
 RANDOM_FLOW_DRAWS = 5
@@ -73,7 +73,14 @@ def run_study(
     compared = [_measured_workload(study, point) for point in validating]
     forecast = {scenario.name: _scenario_workloads(study, scenario.name) for scenario in study.scenario}
     workloads = list(dict.fromkeys([*compared, *(load for loads in forecast.values() for load in loads)]))
+    lines = {name: _line_workloads(study, loads) for name, loads in forecast.items()}
+    only_lines = [load for loads in lines.values() for load in loads if load not in set(workloads)]
     tasks = {task.key: task for load in workloads for task in _tasks(study, laws, load)}
+    tasks |= {
+        task.key: task
+        for load in only_lines
+        for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
+    }
     with Ledger(out) as ledger:
         resumed = sum(key in ledger.rows for key in tasks)
         for done, (key, task) in enumerate(tasks.items()):
@@ -82,7 +89,7 @@ def run_study(
             if key not in ledger.rows:
                 ledger.add(run_task(task))
         rows = [row for key, row in ledger.rows.items() if key in tasks]
-    estimates = _estimates(laws, workloads, rows)
+    estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
     calibrating_keys = {point.key for point in calibrating}
     comparisons = tuple(
         Comparison(
@@ -101,7 +108,7 @@ def run_study(
         parameters=laws.calibrated.parameters,
         comparisons=comparisons,
         scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
-        curves={name: _curves(laws.calibrated, loads) for name, loads in forecast.items()},
+        curves={name: _curves([estimates[load] for load in loads]) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
         made=Made(
@@ -143,12 +150,24 @@ def _scenario_workloads(study: Study, name: str) -> list[Workload]:
     ]
 
 
-def _tasks(study: Study, laws: _Laws, load: Workload) -> Iterable[Task]:
+def _line_workloads(study: Study, loads: Sequence[Workload]) -> list[Workload]:
+    """Return the workloads that a scenario's lines go through: many frame sizes where one trial of each suffices."""
+    smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
+    steps = (round(smallest * (largest / smallest) ** (i / LINE_STEPS)) for i in range(LINE_STEPS + 1))
+    dense = set(steps) if "solve" in study.evaluate.evaluators else set()
+    sizes = sorted(dense | {load.frame_bytes for load in loads})
+    firsts = {load.flows: load for load in loads}.values()
+    return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
+
+
+def _tasks(
+    study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] | None = None
+) -> Iterable[Task]:
     seed = study.evaluate.seed
     draws = range(seed, seed + (1 if load.is_crafted else RANDOM_FLOW_DRAWS))
     for law in laws:
         model = law.model(load, study.router.queue)
-        for evaluator in study.evaluate.evaluators:
+        for evaluator in evaluators or study.evaluate.evaluators:
             for flow_seed in draws:
                 yield Task(
                     law=law.name,
@@ -173,15 +192,18 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
 
     estimates = {}
     for load, prediction in zip(workloads, laws.calibrated.predict(workloads), strict=True):
+        solved, simulated = (mean_pps(laws.calibrated, name, load) for name in ("solve", "simulate"))
+        # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
+        shift = (simulated if math.isnan(solved) else solved) / prediction.throughput_pps
         estimates[load] = Estimate(
             cores=load.cores,
             flows=load.flows,
             frame_bytes=load.frame_bytes,
             link_bps=load.link_bps,
-            solved_pps=mean_pps(laws.calibrated, "solve", load),
-            simulated_pps=mean_pps(laws.calibrated, "simulate", load),
-            low_pps=prediction.low_pps,
-            high_pps=prediction.high_pps,
+            solved_pps=solved,
+            simulated_pps=simulated,
+            low_pps=prediction.low_pps * shift,
+            high_pps=prediction.high_pps * shift,
             limit=prediction.limit,
             baseline_pps=mean_pps(laws.baseline, "solve", load),
             baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
@@ -189,21 +211,17 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
     return estimates
 
 
-def _curves(law: CalibratedLaw, loads: Sequence[Workload]) -> tuple[Curve, ...]:
-    """Return the law between the scenario's smallest and largest frame, for each number of flows."""
-    smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
-    steps = (smallest * (largest / smallest) ** (i / CURVE_STEPS) for i in range(CURVE_STEPS + 1))
-    sizes = sorted({round(size) for size in steps} | {load.frame_bytes for load in loads})
+def _curves(estimates: Sequence[Estimate]) -> tuple[Curve, ...]:
     curves = []
-    for first in {load.flows: load for load in loads}.values():
-        predictions = law.predict([replace(first, frame_bytes=size) for size in sizes])
+    for flows in dict.fromkeys(estimate.flows for estimate in estimates):
+        points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
         curves.append(
             Curve(
-                flows=first.flows,
-                frame_bytes=tuple(sizes),
-                predicted_pps=tuple(p.throughput_pps for p in predictions),
-                low_pps=tuple(p.low_pps for p in predictions),
-                high_pps=tuple(p.high_pps for p in predictions),
+                flows=flows,
+                frame_bytes=tuple(e.frame_bytes for e in points),
+                predicted_pps=tuple(e.predicted_pps for e in points),
+                low_pps=tuple(e.low_pps for e in points),
+                high_pps=tuple(e.high_pps for e in points),
             )
         )
     return tuple(curves)
