@@ -1,7 +1,7 @@
 """Queues with exact answers, Markovian ones: M/M/1, M/M/1/K, M/M/c, M/M/c/K, and Jackson's tandem network.
 
 Symbols: arrival rate λ (:attr:`arrival_pps`), mean service time 1/μ (:attr:`service_s`), c servers, offered load
-a = λ/μ erlangs, ρ = a/c. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's notation does; a task
+a = λ/μ erlangs, rho = a/c. ``capacity_frames`` K counts waiting *and* served frames, as Kendall's notation does; a task
 unit with ``parallel`` c and ``queue_frames`` q is K = c + q.
 
 Each class says in its docstring the equation, its range of validity and its source. Sources by name:
@@ -153,7 +153,7 @@ def erlang_c(offered: float, servers: int) -> float:
 class MMc(Queue):
     """M/M/c: Poisson arrivals, exponential service, c servers, one unlimited queue, first come first served.
 
-    ``P(W > t) = C(c, a)·exp(-(cμ - λ)t)`` with Erlang's C; sojourn time = W + exponential service. Exact for ρ < 1.
+    ``P(W > t) = C(c, a)·exp(-(cμ - λ)t)`` with Erlang's C; sojourn time = W + exponential service. Exact for rho < 1.
     Source: Kleinrock sec. 3.5; Gross et al. sec. 2.3.
     """
 
@@ -207,17 +207,17 @@ class MMc(Queue):
 
 
 class MM1(MMc):
-    """M/M/1: ``T = 1/(μ - λ)``, exponentially distributed (Kleinrock sec. 3.2). Exact for ρ < 1."""
+    """M/M/1: ``T = 1/(μ - λ)``, exponentially distributed (Kleinrock sec. 3.2). Exact for rho < 1."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MMcK(Queue):
-    """M/M/c/K: as M/M/c with room for K frames in all; a birth-death chain, exact for every ρ.
+    """M/M/c/K: as M/M/c with room for K frames in all; a birth-death chain, exact for every rho.
 
-    ``p_n`` is proportional to ``a^n/n!`` up to c and to ``p_c·ρ^{n-c}`` beyond; loss = ``p_K`` (PASTA). Accepted frames
-    find n < K with ``q_n = p_n/(1 - p_K)``. Source: Gross et al. sec. 2.4 and 2.5.
+    ``p_n`` is proportional to ``a^n/n!`` up to c and to ``p_c·rho^{n-c}`` beyond; loss = ``p_K`` (PASTA). Accepted
+    frames find n < K with ``q_n = p_n/(1 - p_K)``. Source: Gross et al. sec. 2.4 and 2.5.
     """
 
     arrival_pps: float
@@ -270,11 +270,12 @@ class MMcK(Queue):
 
     def _found(self) -> NDArray[np.float64]:
         state = self._state()
-        return state[:-1] / (1.0 - state[-1])
+        found: NDArray[np.float64] = state[:-1] / (1.0 - state[-1])
+        return found
 
 
 class MM1K(MMcK):
-    """M/M/1/K: ``p_n = (1-ρ)ρ^n/(1-ρ^{K+1})`` (Kleinrock sec. 3.6). Exact for every ρ."""
+    """M/M/1/K: ``p_n = (1-rho)·rho^n/(1-rho^{K+1})`` (Kleinrock sec. 3.6). Exact for every rho."""
 
     __slots__ = ()
 
@@ -349,7 +350,8 @@ def log_factorials(count: int) -> NDArray[np.float64]:
     import numpy as np  # noqa: PLC0415
 
     logs: NDArray[np.float64] = np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))
-    return np.concatenate([[0.0], logs])[:count]
+    padded: NDArray[np.float64] = np.concatenate([[0.0], logs])[:count]
+    return padded
 
 
 def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:

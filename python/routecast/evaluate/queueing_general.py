@@ -64,7 +64,7 @@ class ServiceMix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MG1(Queue):
-    """M/G/1: ``W = λE[S²]/(2(1 - ρ))``, Pollaczek and Khinchine's formula. Exact for ρ < 1.
+    """M/G/1: ``W = λE[S²]/(2(1 - rho))``, Pollaczek and Khinchine's formula. Exact for rho < 1.
 
     Only the mean has a closed form for every service time. Source: Kleinrock sec. 5.6, eq. 5.70 (mean value formula).
     """
@@ -89,7 +89,7 @@ class MG1(Queue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """``ρ/(1-ρ)·(1 + c_s²)/2·E[S]``."""
+        """``rho/(1-rho)·(1 + c_s²)/2·E[S]``."""
         mean = self.service.mean_s
         load = self.arrival_pps * mean
         return load / (1.0 - load) * 0.5 * (1.0 + self.service.squared_cv) * mean
@@ -102,7 +102,7 @@ class MG1(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MD1(Queue):
-    """M/D/1: Poisson arrivals, one constant service time D, unlimited queue. Exact for ρ < 1.
+    """M/D/1: Poisson arrivals, one constant service time D, unlimited queue. Exact for rho < 1.
 
     With k the whole number for which (k-1)D <= t < kD,
     ``P(W <= t) = e^{-λ(kD-t)} Σ_{j<k} Q_{k-1-j} (λ(kD-t))^j/j!``, where ``Q_m`` is the probability of at most m waiting
@@ -131,7 +131,7 @@ class MD1(Queue):
 
     @property
     def waiting_mean_s(self) -> float:
-        """``ρD/(2(1 - ρ))``."""
+        """``rhoD/(2(1 - rho))``."""
         load = self.arrival_pps * self.service_s
         return 0.5 * load / (1.0 - load) * self.service_s
 
@@ -168,13 +168,13 @@ class MD1(Queue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MG1K(Queue):
-    """M/G/1/K: Poisson arrivals, one server, room for K frames in all. Exact for every ρ where the law is known.
+    """M/G/1/K: Poisson arrivals, one server, room for K frames in all. Exact for every rho where the law is known.
 
     Chain embedded at departures: with ``a_n`` the probability of n arrivals during a service, crossings of level j
     balance, ``π_j a_0 = π_0 ā_j + Σ_{0<i<j} π_i ā_{j-i+1}`` (``ā`` tail sums; positive terms only), j < K; then
-    ``loss = 1 - 1/(π_0 + ρ)`` and ``p_j = π_j/(π_0 + ρ)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction to
-    Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for constant, exponential and gamma times and for
-    mixes of them; a law given by two moments only is replaced by the gamma law with these moments.
+    ``loss = 1 - 1/(π_0 + rho)`` and ``p_j = π_j/(π_0 + rho)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction
+    to Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for constant, exponential and gamma times and for mixes of
+    them; a law given by two moments only is replaced by the gamma law with these moments.
     """
 
     arrival_pps: float
@@ -189,7 +189,7 @@ class MG1K(Queue):
 
     @property
     def loss_ratio(self) -> float:
-        """``1 - 1/(π_0 + ρ)``."""
+        """``1 - 1/(π_0 + rho)``."""
         load = self.arrival_pps * self.service.mean_s
         return max(1.0 - 1.0 / (float(self._embedded()[0]) + load), 0.0)
 
@@ -222,12 +222,12 @@ class MG1K(Queue):
 class GIGc(Queue):
     """GI/G/1 and GI/G/c by two moments: an approximation.
 
-    One server: Krämer and Langenbach-Belz, ``W ≈ ρ/(1-ρ)·E[S]·(c_a² + c_s²)/2·g`` with
-    ``g = exp(-2(1-ρ)(1-c_a²)²/(3ρ(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-ρ)(c_a²-1)/(c_a²+4c_s²))``
-    above; exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and ρ above 0.3 (8th
+    One server: Krämer and Langenbach-Belz, ``W ≈ rho/(1-rho)·E[S]·(c_a² + c_s²)/2·g`` with
+    ``g = exp(-2(1-rho)(1-c_a²)²/(3·rho·(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-rho)(c_a²-1)/(c_a²+4c_s²))``
+    above; exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and rho above 0.3 (8th
     International Teletraffic Congress, 1976). Several servers: Allen and Cunneen, ``W ≈ W_{M/M/c}·(c_a² +
     c_s²)/2`` (Allen, "Probability, Statistics and Queueing Theory", 2nd edition, 1990), exact for M/M/c.
-    Arrival gaps must be independent. ρ < 1.
+    Arrival gaps must be independent. rho < 1.
     """
 
     arrival_pps: float
@@ -283,9 +283,9 @@ class GIGc(Queue):
 class DD1(Queue):
     """D/D/1 and D/D/1/K: equal gaps, one constant service time. Exact.
 
-    ρ <= 1: nobody waits. ρ > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/ρ``; every
+    rho <= 1: nobody waits. rho > 1 with room for K: the queue is full in the long run, ``loss = 1 - 1/rho``; every
     service end makes one place, which the next arrival takes after half a gap on average (if gap and service
-    time are not commensurable), so ``N = K - 1/(2ρ)``, and the sojourn time is ``N·D`` by Little's law (paper
+    time are not commensurable), so ``N = K - 1/(2rho)``, and the sojourn time is ``N·D`` by Little's law (paper
     000, eq. 4).
     """
 
@@ -320,19 +320,19 @@ class DD1(Queue):
         return self.sojourn_mean_s - self.service_s
 
     def waiting_tail(self, time_s: float) -> float:
-        """Nobody waits below ρ = 1; not given above."""
+        """Nobody waits below rho = 1; not given above."""
         return (1.0 if time_s < 0.0 else 0.0) if self._load <= 1.0 else math.nan
 
     def sojourn_tail(self, time_s: float) -> float:
-        """Constant below ρ = 1; not given above."""
+        """Constant below rho = 1; not given above."""
         return (1.0 if time_s < self.service_s else 0.0) if self._load <= 1.0 else math.nan
 
 
 def kingman_bound_s(arrival_pps: float, arrival_scv: float, service_s: float, service_scv: float) -> float:
     """Kingman's upper bound on the mean waiting time in GI/G/1.
 
-    ``W <= λ(σ_a² + σ_s²)/(2(1 - ρ))``, σ² the variances of gap and service time; tight as ρ goes to 1. Source: Kingman,
-    Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
+    ``W <= λ(σ_a² + σ_s²)/(2(1 - rho))``, σ² the variances of gap and service time; tight as rho goes to 1. Source:
+    Kingman, Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
     """
     load = arrival_pps * service_s
     require_range("GI/G/1", load < 1.0, "is not stable: the load must be < 1")

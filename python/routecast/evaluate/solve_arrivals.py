@@ -94,7 +94,7 @@ def depart(
         return Arriving(
             kind="unknown", rate_pps=rate, scv=1.0, why="follows a station that theory does not cover"
         )
-    if isinstance(queue, MMc) and arriving.kind == "poisson":
+    if arriving.kind == "poisson" and (isinstance(queue, MMc) or getattr(queue, "product_form", False)):
         return Arriving(kind="poisson", rate_pps=rate, scv=1.0)
     if isinstance(queue, DD1):
         return Arriving(kind="regular", rate_pps=rate, scv=0.0)

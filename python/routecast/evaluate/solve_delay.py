@@ -10,7 +10,8 @@ in to first bit out (S9): stations on the way and the wait for the outgoing link
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,11 +20,13 @@ from routecast.evaluate.queueing import MMc, MMcK, Queue, Tandem, quantile_s
 from routecast.evaluate.queueing_general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix
 from routecast.evaluate.solve_arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve_fluid import Fluid
+from routecast.evaluate.solve_stations import FullQueue, shared_queue
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 
 __all__ = ["DelayAnswer", "delays"]
 
+_NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
 _MOST_STATES = 2048
 _NO_LOSS = 1e-9
 _OVERLOADED = 1.02
@@ -159,8 +162,7 @@ class _Walk:
     def _queue(self, index: int, rate: float, arriving: Arriving) -> tuple[Queue | None, str]:
         obstacle = self._obstacle(index)
         if obstacle:
-            shared = self._shared_queue(index, arriving)
-            return (shared, "") if shared is not None else (None, obstacle)
+            return self._shared_queue(index, arriving), obstacle
         task, mix, servers = self.graph.tasks[index], self._mix(index), self._units(index)
         if not bool(np.isclose(self.fluid.factor[index], 1.0)):
             self.notes.append(
@@ -178,7 +180,7 @@ class _Walk:
             self.notes.append(
                 f'"{task.name}" is overloaded: its queue is taken as always full (Little\'s law)'
             )
-            return _FullQueue(
+            return FullQueue(
                 arrival_pps=rate, service_s=mix.mean_s, servers=servers, capacity_frames=room
             ), ""
         if arriving.kind in {"renewal", "poisson"} and load < 1.0:
@@ -194,50 +196,19 @@ class _Walk:
         return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
 
     def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
-        """Take a unit that several task units visit in order of request as one queue of all their frames.
-
-        With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
-        Palacios, Journal of the ACM 22(2), 1975), up to the order in which the task units' frames are served; otherwise
-        it is M/G/1 with the frames of all.
-        """
-        fluid, tasks = self.fluid, self.graph.tasks
+        fluid = self.fluid
         parts = [part for part in fluid.components if any(member == index for member, _ in part.members)]
         if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
             return None
         part = parts[0]
-        plain = all(
-            tasks[member].activation.kind == "dedicated"
-            and len(tasks[member].needs) == 1
-            and units == 1
-            and fluid.costs[member].batch_s == 0.0
-            for member, units in part.members
-        )
-        if not plain or part.pool.policy.kind != "fifo" or part.pool.switch_cost_s > 0.0:
-            return None
-        rates = [float(self.rates[member].sum()) for member, _ in part.members]
-        mixes = [self._mix(member) for member, _ in part.members]
-        total = sum(rates)
-        mean_s = sum(rate * mix.mean_s for rate, mix in zip(rates, mixes, strict=True)) / total
-        if total * mean_s >= len(part.units) * (1.0 - 1e-6):
-            return None
-        second = sum(
-            rate * (1.0 + mix.squared_cv) * mix.mean_s**2 for rate, mix in zip(rates, mixes, strict=True)
-        )
-        self.notes.append(
-            f'pool "{part.pool.name}" is taken as one queue of all its task units\' frames, an approximation'
-        )
-        own = self._mix(index)
-        exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
-        if exponential and max(mix.mean_s for mix in mixes) <= 1.000001 * min(mix.mean_s for mix in mixes):
-            waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=len(part.units)).waiting_mean_s
-            method = "Jackson network (order of service approximated)"
-        else:
-            scv = second / total / mean_s**2 - 1.0
-            common = GIGc(
-                arrival_pps=total, arrival_scv=1.0, service_s=mean_s, service_scv=scv, servers=len(part.units)
+        visits = {member: (float(self.rates[member].sum()), self._mix(member)) for member, _ in part.members}
+        queue = shared_queue(part, fluid, visits, index)
+        if queue is not None:
+            name = part.pool.name
+            self.notes.append(
+                f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation'
             )
-            waiting_s, method = common.waiting_mean_s, "M/G/c for a shared unit (approximation)"
-        return _SharedQueue(waiting_s=waiting_s, service_s=own.mean_s, named=method)
+        return queue
 
     def _poisson_queue(
         self, rate: float, mix: ServiceMix, servers: int, room: int, load: float
@@ -319,14 +290,14 @@ class _Walk:
         }
         if self.unknown:
             self.notes.append(f"no latency: {self.unknown}")
-            return DelayAnswer(drops_pps=drops, queue_frames=queue_frames, notes=tuple(self.notes))
+            return DelayAnswer(drops_pps=drops, queue_frames=queue_frames, notes=_gathered(self.notes))
         latency, waiting = self._sums()
         return DelayAnswer(
             drops_pps=drops,
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
-            notes=tuple(self.notes),
+            notes=_gathered(self.notes),
         )
 
     def _sums(self) -> tuple[Delay, Delay]:
@@ -393,9 +364,22 @@ class _Walk:
         return Tandem(stations=tuple(stations))
 
 
-def _mixture(mean_s: float, method: str, parts: list[tuple[float, object]]) -> Delay:
+def _gathered(notes: list[str]) -> tuple[str, ...]:
+    """Say once what holds for several places: ``"core 0" and 3 more: …``."""
+    places: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        match = _NOTE.fullmatch(note)
+        name, rest = (match[1], match[2]) if match else ("", note)
+        places.setdefault(rest, []).append(name)
+    return tuple(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{rest}"
+        for rest, names in places.items()
+    )
+
+
+def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
     def tail(time_s: float) -> float:
-        return math.fsum(share * one(time_s) for share, one in parts)  # type: ignore[operator]
+        return math.fsum(share * one(time_s) for share, one in parts)
 
     return Delay(
         mean_s=mean_s,
@@ -405,54 +389,3 @@ def _mixture(mean_s: float, method: str, parts: list[tuple[float, object]]) -> D
         p999_s=quantile_s(tail, mean_s, 0.999),
         method=method,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SharedQueue(Queue):
-    """A visit to a unit that other task units visit too."""
-
-    waiting_s: float
-    service_s: float
-    named: str
-
-    @property
-    def method(self) -> str:
-        return self.named
-
-    @property
-    def loss_ratio(self) -> float:
-        return 0.0
-
-    @property
-    def waiting_mean_s(self) -> float:
-        return self.waiting_s
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        return self.waiting_s + self.service_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FullQueue(Queue):
-    """Overload: the queue is always full, the sojourn time is its length over the rate (paper 000, eq. 4)."""
-
-    arrival_pps: float
-    service_s: float
-    servers: int
-    capacity_frames: int
-
-    @property
-    def method(self) -> str:
-        return "full queue, Little's law"
-
-    @property
-    def loss_ratio(self) -> float:
-        return 1.0 - self.servers / (self.arrival_pps * self.service_s)
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        return self.capacity_frames * self.service_s / self.servers
-
-    @property
-    def waiting_mean_s(self) -> float:
-        return self.sojourn_mean_s - self.service_s

@@ -63,7 +63,7 @@ class Cost:
     def interrupts_busy(self, rate_pps: float, used: float) -> float:
         """Share of time in interrupts: each idle period ends with one, as in M/G/1 with a set-up time.
 
-        Idle periods begin at the rate ``λ(1 - ρ)/(1 + λC)`` (Welch, Operations Research 12(5), 1964);
+        Idle periods begin at the rate ``λ(1 - rho)/(1 + λC)`` (Welch, Operations Research 12(5), 1964);
         moderation bounds it.
         """
         if self.interrupt_s <= 0.0 or rate_pps <= 0.0:

@@ -43,7 +43,7 @@ def _read(parse: Callable[[str], _T], ready: type | None = None) -> BeforeValida
         if ready is not None and isinstance(value, ready):
             return value  # type: ignore[return-value]
         try:
-            return parse(value)  # type: ignore[arg-type] - a text is what the parsers insist on
+            return parse(value)  # type: ignore[arg-type]
         except QuantityProblem as problem:
             raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
         except RoutecastError as problem:

@@ -46,34 +46,40 @@ __all__ = [
 class ServiceTable(FileModel):
     """Work for one frame (S5); what is given in cycles needs a frequency of the pool."""
 
-    per_packet: Cost = Field((0.0, 0.0), description="Cost of a frame, cycles or s")
-    per_byte: CostPerByte = Field((0.0, 0.0), description="Cost of a byte of a frame, cycles/B or s/B")
-    per_batch: Cost = Field((0.0, 0.0), description="Cost of a batch, shared by its frames, cycles or s")
-    memory_accesses: Number = Field(
-        0.0, description="Memory accesses of a frame that the cache does not serve"
+    per_packet: Cost = Field(default=(0.0, 0.0), description="Cost of a frame, cycles or s")
+    per_byte: CostPerByte = Field(
+        default=(0.0, 0.0), description="Cost of a byte of a frame, cycles/B or s/B"
     )
-    memory_latency: Span = Field(0.0, description="Latency of one memory access, s")
+    per_batch: Cost = Field(
+        default=(0.0, 0.0), description="Cost of a batch, shared by its frames, cycles or s"
+    )
+    memory_accesses: Number = Field(
+        default=0.0, description="Memory accesses of a frame that the cache does not serve"
+    )
+    memory_latency: Span = Field(default=0.0, description="Latency of one memory access, s")
     variation: Variation = Field(
-        "deterministic", description="Distribution of the service time around its mean"
+        default="deterministic", description="Distribution of the service time around its mean"
     )
     scv: Number | None = Field(
-        None, description="Squared coefficient of variation of the service time (gamma, lognormal, …)"
+        default=None, description="Squared coefficient of variation of the service time (gamma, lognormal, …)"
     )
 
 
 class ContentionTable(FileModel):
     """Factor on the service time by the number k of busy units: 1 + sigma(k-1) + kappa·k(k-1), or a table (S5)."""
 
-    sigma: Number = Field(0.0, description="Contention, dimensionless, >= 0")
-    kappa: Number = Field(0.0, description="Coherence, dimensionless, >= 0")
-    table: list[Number] = Field([], description="Factors for 1, 2, … busy units instead of sigma and kappa")
+    sigma: Number = Field(default=0.0, description="Contention, dimensionless, >= 0")
+    kappa: Number = Field(default=0.0, description="Coherence, dimensionless, >= 0")
+    table: list[Number] = Field(
+        default=[], description="Factors for 1, 2, … busy units instead of sigma and kappa"
+    )
 
 
 class PolicyTable(FileModel):
     """How the resource manager grants units (S4)."""
 
-    kind: PolicyKind = Field("fifo", description="Order in which task units get units")
-    quantum: Duration | None = Field(None, description="Longest grant under round_robin and fair, s")
+    kind: PolicyKind = Field(default="fifo", description="Order in which task units get units")
+    quantum: Duration | None = Field(default=None, description="Longest grant under round_robin and fair, s")
 
 
 class PowerTable(FileModel):
@@ -81,32 +87,34 @@ class PowerTable(FileModel):
 
     active: Power = Field(description="While it works, W")
     idle: Power = Field(description="While it does not, W")
-    scope: str = Field("package", description="What the figures cover: package, server, wall")
+    scope: str = Field(default="package", description="What the figures cover: package, server, wall")
 
 
 class ActivationTable(FileModel):
     """When a task unit works (S6)."""
 
-    kind: ActivationKind = Field("dedicated", description="dedicated, polling, or interrupt (NAPI)")
-    budget: FrameCount = Field(64, description="Most frames of a poll, frames")
-    interrupt_cost: Span = Field(0.0, description="Cost of an interrupt, s")
-    moderation: Span = Field(0.0, description="Least time between two interrupts, s")
+    kind: ActivationKind = Field(default="dedicated", description="dedicated, polling, or interrupt (NAPI)")
+    budget: FrameCount = Field(default=64, description="Most frames of a poll, frames")
+    interrupt_cost: Span = Field(default=0.0, description="Cost of an interrupt, s")
+    moderation: Span = Field(default=0.0, description="Least time between two interrupts, s")
 
 
 class RouteTable(FileModel):
     """Where frames go next; no target: they leave the router."""
 
-    kind: RouteKind = Field("single", description="How a target is chosen")
-    to: list[str] = Field([], description="Names of task units or ports")
-    weights: list[Number] = Field([], description="Chances of the targets, for kind random")
-    indirection: list[Count] = Field([], description="128 target numbers, for kind rss; none: they go round")
+    kind: RouteKind = Field(default="single", description="How a target is chosen")
+    to: list[str] = Field(default=[], description="Names of task units or ports")
+    weights: list[Number] = Field(default=[], description="Chances of the targets, for kind random")
+    indirection: list[Count] = Field(
+        default=[], description="128 target numbers, for kind rss; none: they go round"
+    )
 
 
 class NeedTable(FileModel):
     """Units of a pool that a task unit needs while it serves."""
 
     pool: str = Field(description="Name of the pool")
-    units: Count = Field(1, description="How many at once")
+    units: Count = Field(default=1, description="How many at once")
 
 
 class PortTable(FileModel):
@@ -114,7 +122,7 @@ class PortTable(FileModel):
 
     name: str = Field(description="Name of the port")
     link: BitRate = Field(description="Rate of the link in each direction, bit/s")
-    tx_ring: FrameCount = Field(512, description="Transmit ring, frames")
+    tx_ring: FrameCount = Field(default=512, description="Transmit ring, frames")
     entry: str = Field(description="Name of the task unit that receives its frames")
 
 
@@ -122,16 +130,18 @@ class PoolTable(FileModel):
     """Like resource units under one resource manager."""
 
     name: str = Field(description="Name of the pool")
-    units: Count = Field(1, description="How many units")
-    frequency: Frequency | None = Field(None, description="Cycles per second of a unit, Hz")
+    units: Count = Field(default=1, description="How many units")
+    frequency: Frequency | None = Field(default=None, description="Cycles per second of a unit, Hz")
     unit_speed: list[Number] = Field(
-        [], description="Speed of each unit relative to the frequency; none: all 1"
+        default=[], description="Speed of each unit relative to the frequency; none: all 1"
     )
-    policy: PolicyTable = Field(PolicyTable(), description="How units are granted")
-    switch_cost: Span = Field(0.0, description="Lost when a unit turns to another task unit, s")
-    migration_cost: Span = Field(0.0, description="Lost when a task unit goes on at another unit, s")
-    contention: ContentionTable = Field(ContentionTable(), description="How units slow each other down")
-    power: PowerTable | None = Field(None, description="Watts of one unit")
+    policy: PolicyTable = Field(default=PolicyTable(), description="How units are granted")
+    switch_cost: Span = Field(default=0.0, description="Lost when a unit turns to another task unit, s")
+    migration_cost: Span = Field(default=0.0, description="Lost when a task unit goes on at another unit, s")
+    contention: ContentionTable = Field(
+        default=ContentionTable(), description="How units slow each other down"
+    )
+    power: PowerTable | None = Field(default=None, description="Watts of one unit")
 
 
 class TaskTable(FileModel):
@@ -139,37 +149,37 @@ class TaskTable(FileModel):
 
     name: str = Field(description="Name of the task unit")
     needs: list[NeedTable] = Field(
-        [], description="Units of pools, all granted at once; none: a processor of its own"
+        default=[], description="Units of pools, all granted at once; none: a processor of its own"
     )
-    service: ServiceTable = Field(ServiceTable(), description="Cost of a frame")
-    queue: FrameCount = Field(512, description="Frames that can wait, frames")
-    activation: ActivationTable = Field(ActivationTable(), description="When it works")
-    batch: FrameCount = Field(1, description="Most frames served per grant, frames")
-    parallel: Count = Field(1, description="Frames in service at once")
-    priority: Count = Field(0, description="Larger is more urgent")
-    weight: Number = Field(1.0, description="Share under the policy fair")
-    pin: list[Count] = Field([], description="Units of its first pool that it may use; none: all")
-    route: RouteTable = Field(RouteTable(), description="Where frames go next")
+    service: ServiceTable = Field(default=ServiceTable(), description="Cost of a frame")
+    queue: FrameCount = Field(default=512, description="Frames that can wait, frames")
+    activation: ActivationTable = Field(default=ActivationTable(), description="When it works")
+    batch: FrameCount = Field(default=1, description="Most frames served per grant, frames")
+    parallel: Count = Field(default=1, description="Frames in service at once")
+    priority: Count = Field(default=0, description="Larger is more urgent")
+    weight: Number = Field(default=1.0, description="Share under the policy fair")
+    pin: list[Count] = Field(default=[], description="Units of its first pool that it may use; none: all")
+    route: RouteTable = Field(default=RouteTable(), description="Where frames go next")
 
 
 class FlowsTable(FileModel):
     """The flows of a load."""
 
     kind: Literal["crafted", "random"] = Field(
-        "crafted", description="Spread evenly by RSS, or by its real hash"
+        default="crafted", description="Spread evenly by RSS, or by its real hash"
     )
-    count: Count = Field(1, description="How many flows, 1 to 100000", ge=1, le=100_000)
-    seed: Count = Field(1, description="Seed of random flows")
+    count: Count = Field(default=1, description="How many flows, 1 to 100000", ge=1, le=100_000)
+    seed: Count = Field(default=1, description="Seed of random flows")
 
 
 class ArrivalsTable(FileModel):
     """How frames follow each other."""
 
-    kind: Literal["cbr", "poisson", "on_off", "trace"] = Field("cbr", description="Arrival process")
-    burst: FrameCount = Field(1, description="Mean burst of on_off, frames")
-    peak: Number = Field(1.0, description="Peak over mean rate of on_off, dimensionless, > 1")
+    kind: Literal["cbr", "poisson", "on_off", "trace"] = Field(default="cbr", description="Arrival process")
+    burst: FrameCount = Field(default=1, description="Mean burst of on_off, frames")
+    peak: Number = Field(default=1.0, description="Peak over mean rate of on_off, dimensionless, > 1")
     trace: str = Field(
-        "", description="CSV file with the columns time_s, frame_bytes, flow, beside this file"
+        default="", description="CSV file with the columns time_s, frame_bytes, flow, beside this file"
     )
 
 
@@ -178,42 +188,46 @@ class LoadTable(FileModel):
 
     rate: FrameRate = Field(description="Intended load over all ports, frames/s")
     frames: Frames = Field(
-        FrameMix.fixed(64), validate_default=False, description="Frame size or mix, B with FCS"
+        default=FrameMix.fixed(64), validate_default=False, description="Frame size or mix, B with FCS"
     )
-    flows: FlowsTable = Field(FlowsTable(), description="The flows")
-    arrivals: ArrivalsTable = Field(ArrivalsTable(), description="The arrival process")
+    flows: FlowsTable = Field(default=FlowsTable(), description="The flows")
+    arrivals: ArrivalsTable = Field(default=ArrivalsTable(), description="The arrival process")
 
 
 class ExplicitRouter(FileModel):
     """A router given by its ports, pools and task units."""
 
-    name: str = Field("", description="Name of the router; without it the file's")
+    name: str = Field(default="", description="Name of the router; without it the file's")
     port: list[PortTable] = Field(description="The interfaces")
-    pool: list[PoolTable] = Field([], description="The resource pools")
+    pool: list[PoolTable] = Field(default=[], description="The resource pools")
     task: list[TaskTable] = Field(description="The task units")
-    load: LoadTable | None = Field(None, description="Load to evaluate with by default")
+    load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")
 
 
 class MulticoreRouter(FileModel):
     """A multi-core router in short: a distributor and one task unit for each core."""
 
     builder: Literal["multicore"] = Field(description="Name of the builder")
-    name: str = Field("", description="Name of the router; without it the file's")
+    name: str = Field(default="", description="Name of the router; without it the file's")
     cores: Count = Field(description="Cores that process frames")
-    units: Count | None = Field(None, description="Cores of the machine, where that is more")
+    units: Count | None = Field(default=None, description="Cores of the machine, where that is more")
     service: ServiceTable = Field(description="Cost of a frame on a core")
-    queue: FrameCount = Field(512, description="Queue of each core, frames")
-    ports: Count = Field(2, description="Interfaces")
-    link: BitRate = Field(10e9, description="Rate of each link in each direction, bit/s")
-    tx_ring: FrameCount = Field(512, description="Transmit ring of each port, frames")
+    queue: FrameCount = Field(default=512, description="Queue of each core, frames")
+    ports: Count = Field(default=2, description="Interfaces")
+    link: BitRate = Field(default=10e9, description="Rate of each link in each direction, bit/s")
+    tx_ring: FrameCount = Field(default=512, description="Transmit ring of each port, frames")
     distribution: Literal["rss", "round_robin", "per_flow"] = Field(
-        "rss", description="How frames get to cores"
+        default="rss", description="How frames get to cores"
     )
-    contention: ContentionTable = Field(ContentionTable(), description="How cores slow each other down")
-    frequency: Frequency | None = Field(None, description="Cycles per second of a core, Hz")
-    power: PowerTable | None = Field(None, description="Watts of one core")
-    activation: ActivationTable = Field(ActivationTable(), description="When a core works")
-    batch: FrameCount = Field(1, description="Most frames that a core takes at once, frames")
-    nic_cap: FrameRate | None = Field(None, description="Frames that the NICs can take in, frames/s")
-    bus: ByteRate | None = Field(None, description="Rate of the bus that frames cross in and out, B/s")
-    load: LoadTable | None = Field(None, description="Load to evaluate with by default")
+    contention: ContentionTable = Field(
+        default=ContentionTable(), description="How cores slow each other down"
+    )
+    frequency: Frequency | None = Field(default=None, description="Cycles per second of a core, Hz")
+    power: PowerTable | None = Field(default=None, description="Watts of one core")
+    activation: ActivationTable = Field(default=ActivationTable(), description="When a core works")
+    batch: FrameCount = Field(default=1, description="Most frames that a core takes at once, frames")
+    nic_cap: FrameRate | None = Field(default=None, description="Frames that the NICs can take in, frames/s")
+    bus: ByteRate | None = Field(
+        default=None, description="Rate of the bus that frames cross in and out, B/s"
+    )
+    load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")

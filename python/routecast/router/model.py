@@ -233,6 +233,9 @@ class TaskUnit:
     parallel : int
         Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the
         number of units for a pool that serves one common queue (M/M/c).
+    request : {"task", "frame"}
+        Who asks the resource manager: ``task``, the task unit for the frame at the head of its queue; ``frame``,
+        every waiting frame for itself, so that frames of several task units share a FIFO pool in order of arrival.
     priority : int
         Larger is more urgent (policies ``priority``, ``preemptive``).
     weight : float
@@ -249,6 +252,7 @@ class TaskUnit:
     activation: Activation = field(default_factory=Activation)
     batch_frames: int = 1
     parallel: int = 1
+    request: Literal["task", "frame"] = "task"
     priority: int = 0
     weight: float = 1.0
     pin: tuple[int, ...] = ()

@@ -1,0 +1,127 @@
+"""Stations that are not a textbook queue alone: units that several task units visit, queues in overload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from routecast.evaluate.queueing import MMc, Queue
+from routecast.evaluate.queueing_general import GIGc, ServiceMix
+from routecast.evaluate.solve_fluid import Fluid
+from routecast.evaluate.solve_share import Component
+
+__all__ = ["FullQueue", "SharedQueue", "shared_queue"]
+
+
+def shared_queue(
+    part: Component, fluid: Fluid, visits: Mapping[int, tuple[float, ServiceMix]], index: int
+) -> Queue | None:
+    """Take units that several task units visit in order of request as one queue of all their frames.
+
+    With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
+    Palacios, Journal of the ACM 22(2), 1975), up to the order in which the task units' frames are served; otherwise it
+    is M/G/c with the frames of all. None where other things come in: another policy, switch costs, batches, several
+    units at once.
+
+    Parameters
+    ----------
+    visits : mapping
+        Arrival rate and service times of each member of ``part``.
+    index : int
+        The member whose visit is asked for.
+    """
+    tasks = fluid.graph.tasks
+    plain = all(
+        tasks[member].activation.kind == "dedicated"
+        and len(tasks[member].needs) == 1
+        and units == 1
+        and fluid.costs[member].batch_s == 0.0
+        for member, units in part.members
+    )
+    if not plain or part.pool.policy.kind != "fifo" or part.pool.switch_cost_s > 0.0:
+        return None
+    servers = len(part.units)
+    total = sum(rate for rate, _ in visits.values())
+    mean_s = sum(rate * mix.mean_s for rate, mix in visits.values()) / total
+    if total * mean_s >= servers * (1.0 - 1e-6):
+        return None
+    second = sum(rate * (1.0 + mix.squared_cv) * mix.mean_s**2 for rate, mix in visits.values()) / total
+    times = [mix.mean_s for _, mix in visits.values()]
+    exponential = all(mix.law == "exponential" and mix.is_one_size for _, mix in visits.values())
+    product_form = exponential and max(times) <= min(times) * (1.0 + 1e-6)
+    if product_form:
+        waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=servers).waiting_mean_s
+        method = "Jackson network (order of service approximated)"
+    else:
+        common = GIGc(
+            arrival_pps=total,
+            arrival_scv=1.0,
+            service_s=mean_s,
+            service_scv=second / mean_s**2 - 1.0,
+            servers=servers,
+        )
+        waiting_s, method = common.waiting_mean_s, f"M/G/{servers} for shared units (approximation)"
+    return SharedQueue(
+        waiting_s=waiting_s, service_s=visits[index][1].mean_s, named=method, product_form=product_form
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedQueue(Queue):
+    """A visit to a unit that other task units visit too."""
+
+    waiting_s: float
+    service_s: float
+    named: str
+    product_form: bool
+    """Whether its output may be taken as Poisson, as in a Jackson network."""
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return self.named
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the frames that find no room."""
+        return 0.0
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.waiting_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.waiting_s + self.service_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FullQueue(Queue):
+    """Overload: the queue is always full, the sojourn time is its length over the rate (paper 000, eq. 4)."""
+
+    arrival_pps: float
+    service_s: float
+    servers: int
+    capacity_frames: int
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        return "full queue, Little's law"
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the frames that find no room."""
+        return 1.0 - self.servers / (self.arrival_pps * self.service_s)
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Mean waiting and service time."""
+        return self.capacity_frames * self.service_s / self.servers
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """Mean waiting time."""
+        return self.sojourn_mean_s - self.service_s

@@ -1,0 +1,123 @@
+"""Frames, flows and arrivals, against RFCs and arithmetic."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routecast.errors import FileProblem, ModelProblem, QuantityProblem, RoutecastError
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, line_rate_pps
+
+
+def test_line_rates_are_those_of_rfc_2544():
+    # RFC 2544 appendix A: 10 Mbit/s Ethernet, 64 B 14,880 and 1518 B 812 frames/s; ten gigabit is a thousand times that.
+    assert math.floor(line_rate_pps(10e6, 64)) == 14_880
+    assert math.floor(line_rate_pps(10e6, 1518)) == 812
+    assert round(line_rate_pps(10e9, 64)) == 14_880_952
+
+
+def test_imix_is_seven_to_four_to_one():
+    # FD.io CSIT, IMIX_v4_1: 28 x 64, 16 x 570, 4 x 1518, mean 353.83 B.
+    assert FrameMix.imix().mean_bytes == pytest.approx(353.83, abs=0.005)
+    assert FrameMix.imix(594).share_by_bytes == {64: 7 / 12, 594: 4 / 12, 1518: 1 / 12}
+    assert FrameMix.parse("7x64, 4x594, 1x1518").share_by_bytes == FrameMix.imix(594).share_by_bytes
+
+
+def test_genomes_spell_the_sizes_of_rfc_6985():
+    # RFC 6985 sec. 4, table of the IMIX genome.
+    sizes = (64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 16000)
+    assert FrameMix.genome("abcdefghij").sequence_bytes == sizes
+    assert FrameMix.genome("z", mtu_frame_bytes=1522).sequence_bytes == (1522,)
+    assert FrameMix.genome("a3g").sequence_bytes == (64, 64, 64, 1518)
+    with pytest.raises(QuantityProblem, match="MTU"):
+        FrameMix.genome("aaz")
+
+
+@pytest.mark.parametrize("text", ["60 B", "64 Mbit", "", "IMIX 600", "genome xyz", "0x64, 1x128", "1x20", "99999999x64"])
+def test_wrong_frames_are_refused(text):
+    with pytest.raises(QuantityProblem):
+        FrameMix.parse(text)
+
+
+@given(text=st.text(max_size=30) | st.from_regex(r"(genome )?[a-jz0-9x, +]{0,12}", fullmatch=True))
+def test_any_text_is_a_mix_or_refused(text):
+    try:
+        mix = FrameMix.parse(text)
+    except RoutecastError:
+        return
+    assert 64 <= mix.mean_bytes <= 65_535
+
+
+def test_crafted_flows_spread_evenly():
+    assert FlowSet.crafted(4).share_per_core(4) == (0.25,) * 4
+    assert FlowSet.crafted(2).share_per_port(2) == (0.5, 0.5)
+
+
+def test_random_flows_are_uneven_reproducible_and_grow_by_appending():
+    few, many = FlowSet.random(100, seed=7), FlowSet.random(200, seed=7)
+    assert many.flows[:100] == few.flows
+    assert few != FlowSet.random(100, seed=8)
+    shares = few.share_per_core(4)
+    assert sum(shares) == pytest.approx(1.0)
+    assert max(shares) > 0.25
+
+
+def test_random_flows_fill_queues_like_a_fair_draw():
+    # 10,000 flows over 4 queues: 2,500 each with standard deviation sqrt(10,000·3/16) = 43; five of them allowed.
+    assert all(abs(share * 10_000 - 2500) < 5 * 43.3 for share in FlowSet.random(10_000, seed=3).share_per_core(4))
+
+
+def test_an_indirection_table_moves_flows():
+    flows = FlowSet.crafted(4)
+    assert flows.share_per_core(4, (0,) * 128) == (1.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
+def test_a_flow_needs_a_weight(weight):
+    with pytest.raises(ModelProblem, match="share"):
+        FlowSet(name="x", flows=(Flow(rss_hash=0, weight=weight),))
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf])
+def test_a_load_needs_a_rate(rate):
+    with pytest.raises(ModelProblem, match="finite number > 0"):
+        OfferedLoad(rate_pps=rate)
+
+
+def test_on_off_gaps_have_the_stated_variation():
+    # Simulation of the definition: bursts of geometric length at peak rate, exponential pauses.
+    arrivals = Arrivals.on_off(burst_frames=5.0, peak_ratio=4.0)
+    draw, gaps = random.Random(1), []
+    for _ in range(200_000):
+        gap = 0.25
+        if draw.random() < 1 / 5.0:
+            gap += draw.expovariate(1.0 / (5.0 * 0.75))
+        gaps.append(gap)
+    assert statistics.fmean(gaps) == pytest.approx(1.0, rel=0.02)
+    assert statistics.pvariance(gaps) == pytest.approx(arrivals.interarrival_scv, rel=0.03)
+
+
+def test_a_trace_is_read_and_every_wrong_line_is_named(tmp_path):
+    good = tmp_path / "good.csv"
+    good.write_text("time_s,frame_bytes,flow\n0,64,0\n1e-6,128,1\n2e-6,64,0\n")
+    arrivals = Arrivals.from_trace(good)
+    assert arrivals.trace_frame_bytes == (64, 128, 64)
+    assert arrivals.trace_rate_pps == pytest.approx(1e6)
+    bad = tmp_path / "bad.csv"
+    bad.write_text("time_s,frame_bytes,flow\n0,63,0\n1,64\n-1,64,0\nnan,64,0\nx,64,0\n")
+    with pytest.raises(FileProblem) as caught:
+        Arrivals.from_trace(bad)
+    assert [problem.place for problem in caught.value.problems] == [f"line {line}" for line in range(2, 7)]
+    with pytest.raises(FileProblem, match="cannot be read"):
+        Arrivals.from_trace(tmp_path / "none.csv")
+
+
+def test_a_trace_needs_its_flows():
+    arrivals = Arrivals(kind="trace", trace_time_s=(0.0,), trace_frame_bytes=(64,), trace_flow=(3,))
+    with pytest.raises(ModelProblem, match="names flow 3"):
+        OfferedLoad(rate_pps=1.0, arrivals=arrivals)

@@ -1,0 +1,190 @@
+"""A model that contradicts itself is refused, with every fault and its place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from routecast.errors import ModelProblem, RoutecastError
+from routecast.load import Flow, FlowSet, OfferedLoad
+from routecast.router import (
+    Activation,
+    Contention,
+    Need,
+    Policy,
+    Port,
+    ResourcePool,
+    Route,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+    check_load,
+    multicore,
+    station,
+    tandem,
+)
+
+PORT = Port(name="p", link_bps=1e9, entry="t")
+TASK = TaskUnit(name="t", needs=(Need(pool="cpu"),), service=ServiceCost(per_packet_s=1e-6))
+POOL = ResourcePool(name="cpu")
+
+
+def faults(ports=(PORT,), tasks=(TASK,), pools=(POOL,)):
+    with pytest.raises(ModelProblem) as caught:
+        RouterModel(name="r", ports=ports, tasks=tasks, pools=pools)
+    return {problem.place: problem.message for problem in caught.value.problems}
+
+
+def test_a_sound_model_is_accepted():
+    RouterModel(name="r", ports=(PORT,), tasks=(TASK,), pools=(POOL,))
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        ({"needs": (Need(pool="cpuu"),)}, "task[0].needs[0].pool", 'did you mean "cpu"'),
+        ({"needs": (Need(pool="cpu", units=2),)}, "task[0].needs[0].units", "needs 2 units"),
+        ({"needs": (Need(pool="cpu"), Need(pool="cpu"))}, "task[0].needs[1].pool", "twice"),
+        ({"parallel": 2}, "task[0].parallel", "has 1"),
+        ({"pin": (1,)}, "task[0].pin[0]", "more cores than units"),
+        ({"queue_frames": 0}, "task[0].queue_frames", "got 0"),
+        ({"batch_frames": 0}, "task[0].batch_frames", "got 0"),
+        ({"weight": math.nan}, "task[0].weight", "finite"),
+        ({"service": ServiceCost(per_byte_s=-1.0)}, "task[0].service.per_byte_s", ">= 0"),
+        ({"service": ServiceCost(per_packet_s=math.nan)}, "task[0].service.per_packet_s", "finite"),
+        ({"service": ServiceCost(per_packet_cycles=9.0)}, "task[0].service", "no frequency"),
+        ({"service": ServiceCost(variation="uniform")}, "task[0].service.scv", "missing"),
+        ({"service": ServiceCost(variation="uniform", scv=0.5)}, "task[0].service.scv", "1/3"),
+        ({"service": ServiceCost(variation="hyperexponential", scv=0.5)}, "task[0].service.scv", ">= 1"),
+        ({"activation": Activation(kind="interrupt", budget_frames=0)}, "task[0].activation.budget_frames", "got 0"),
+        ({"route": Route(to=("q",))}, "task[0].route.to[0]", "neither task unit nor port"),
+        ({"route": Route(to=("p", "p"))}, "task[0].route.to", "kind single has one"),
+        ({"route": Route(kind="rss")}, "task[0].route.to", "empty"),
+        ({"route": Route(kind="egress", to=("t",))}, "task[0].route.to[0]", "leads to ports"),
+        ({"route": Route(kind="random", to=("p",))}, "task[0].route.weights", "0 entries"),
+        ({"route": Route(kind="rss", to=("p",), indirection=(0,))}, "task[0].route.indirection", "RSS has 128"),
+        ({"route": Route(to=("t",))}, "task", "t → t"),
+    ],
+)
+def test_each_contradiction_of_a_task_unit_is_named(change, place, says):
+    found = faults(tasks=(replace(TASK, **change),))
+    assert place in found
+    assert says in found[place]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"units": 0}, "pool[0].units"),
+        ({"frequency_hz": 0.0}, "pool[0].frequency_hz"),
+        ({"unit_speed_ratio": (1.0, 1.0)}, "pool[0].unit_speed_ratio"),
+        ({"policy": Policy(kind="fair")}, "pool[0].policy.quantum_s"),
+        ({"policy": Policy(kind="fifo", quantum_s=1.0)}, "pool[0].policy.quantum_s"),
+        ({"contention": Contention(table=(1.0, 0.0))}, "pool[0].contention.table[1]"),
+        ({"contention": Contention(sigma=math.inf)}, "pool[0].contention.sigma"),
+        ({"switch_cost_s": -1.0}, "pool[0].switch_cost_s"),
+    ],
+)
+def test_each_contradiction_of_a_pool_is_named(change, place):
+    assert place in faults(pools=(replace(POOL, **change),))
+
+
+def test_cycles_are_named_and_unreachable_task_units_too():
+    tasks = (
+        replace(TASK, route=Route(to=("a",))),
+        TaskUnit(name="a", route=Route(to=("b",))),
+        TaskUnit(name="b", route=Route(to=("a",))),
+        TaskUnit(name="lost"),
+    )
+    found = faults(tasks=tasks)
+    assert "a → b → a" in found["task"]
+    assert "never reached" in found["task[3]"]
+
+
+def test_all_faults_come_at_once():
+    found = faults(
+        ports=(Port(name="p", link_bps=-1.0, tx_ring_frames=0, entry="x"),),
+        tasks=(replace(TASK, queue_frames=0, weight=0.0),),
+        pools=(replace(POOL, units=0),),
+    )
+    assert len(found) >= 6
+
+
+def test_polling_task_units_may_not_starve_others():
+    polling = replace(TASK, activation=Activation(kind="polling"), route=Route(to=("u",)))
+    found = faults(tasks=(polling, TaskUnit(name="u", needs=(Need(pool="cpu"),))))
+    assert "never gets one" in found["pool[0].units"]
+
+
+def test_long_chains_of_task_units_are_checked_without_recursion():
+    tandem([ServiceCost(per_packet_s=1e-9)] * 3000)
+
+
+def test_the_multicore_router_says_what_is_wrong_with_its_parameters():
+    with pytest.raises(ModelProblem) as caught:
+        multicore(8, ServiceCost(), units=4, distribution="rs", nic_cap_pps=math.nan, bus_bytes_per_s=-1.0)
+    assert [problem.place for problem in caught.value.problems] == [
+        "cores",
+        "distribution",
+        "nic_cap_pps",
+        "bus_bytes_per_s",
+    ]
+    assert "more cores than units" in str(caught.value)
+
+
+def test_the_multicore_router_has_a_pinned_task_unit_per_core():
+    router = multicore(3, ServiceCost(per_packet_s=1e-6), nic_cap_pps=1e6, bus_bytes_per_s=1e9)
+    assert [task.name for task in router.tasks] == [
+        *("nic", "bus in", "distributor", "core 0", "core 1", "core 2", "bus out"),
+    ]
+    assert [router.task(f"core {core}").pin for core in range(3)] == [(0,), (1,), (2,)]
+    assert {port.entry for port in router.ports} == {"nic"}
+
+
+def test_a_flow_needs_its_ports():
+    router = multicore(1, ServiceCost(per_packet_s=1e-6))
+    load = OfferedLoad(rate_pps=1.0, flows=FlowSet(name="x", flows=(Flow(rss_hash=0, ingress=2, egress=3),)))
+    with pytest.raises(ModelProblem) as caught:
+        check_load(router, load)
+    assert [problem.place for problem in caught.value.problems] == ["flows[0].ingress", "flows[0].egress"]
+    check_load(station(ServiceCost()), OfferedLoad(rate_pps=1.0))
+
+
+NAMES = st.sampled_from(["a", "b", "c", "p", ""])
+NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 1e-6])
+COUNTS = st.integers(-1, 5)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_model_is_accepted_or_refused(data):
+    draw = data.draw
+    tasks = tuple(
+        TaskUnit(
+            name=draw(NAMES),
+            needs=tuple(Need(pool=draw(NAMES), units=draw(COUNTS)) for _ in range(draw(st.integers(0, 2)))),
+            service=ServiceCost(per_packet_s=draw(NUMBERS), per_byte_cycles=draw(NUMBERS)),
+            queue_frames=draw(COUNTS),
+            parallel=draw(COUNTS),
+            pin=tuple(draw(st.lists(COUNTS, max_size=3))),
+            route=Route(
+                kind=draw(st.sampled_from(["single", "rss", "random", "egress", "round_robin", "per_flow"])),
+                to=tuple(draw(st.lists(NAMES, max_size=3))),
+                weights=tuple(draw(st.lists(NUMBERS, max_size=3))),
+            ),
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    )
+    try:
+        RouterModel(
+            name="fuzz",
+            ports=tuple(Port(name=draw(NAMES), link_bps=draw(NUMBERS), entry=draw(NAMES)) for _ in range(draw(COUNTS))),
+            tasks=tasks,
+            pools=(ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),),
+        )
+    except RoutecastError as problem:
+        assert str(problem)

@@ -1,0 +1,120 @@
+"""Texts with units become numbers, and nothing is guessed."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routecast import quantity
+from routecast.errors import QuantityProblem
+
+PARSERS = [
+    quantity.parse_rate_pps,
+    quantity.parse_bit_rate_bps,
+    quantity.parse_byte_rate_bytes_per_s,
+    quantity.parse_frame_bytes,
+    quantity.parse_frames,
+    quantity.parse_duration_s,
+    quantity.parse_frequency_hz,
+    quantity.parse_power_w,
+    quantity.parse_cycles,
+    quantity.parse_cost,
+    quantity.parse_cost_per_byte,
+]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [
+        (quantity.parse_rate_pps, "1.2 Mpps", 1.2e6),
+        (quantity.parse_rate_pps, "14,880,952 pps", 14_880_952.0),
+        (quantity.parse_rate_pps, "3 kframes/s", 3e3),
+        (quantity.parse_bit_rate_bps, "10 Gbit/s", 10e9),
+        (quantity.parse_bit_rate_bps, "10Gbps", 10e9),
+        (quantity.parse_bit_rate_bps, "1.25 GB/s", 10e9),
+        (quantity.parse_byte_rate_bytes_per_s, "8 GB/s", 8e9),
+        (quantity.parse_frame_bytes, "64 B", 64),
+        (quantity.parse_frame_bytes, "1518 bytes", 1518),
+        (quantity.parse_frames, "512 packets", 512),
+        (quantity.parse_duration_s, "100 ms", 0.1),
+        (quantity.parse_duration_s, "1 µs", 1e-6),
+        (quantity.parse_duration_s, "1 us", 1e-6),
+        (quantity.parse_duration_s, "2 min", 120.0),
+        (quantity.parse_frequency_hz, "3.3 GHz", 3.3e9),
+        (quantity.parse_power_w, "95 W", 95.0),
+        (quantity.parse_cycles, "120 cycles", 120.0),
+        (quantity.parse_cost, "300 ns", (0.0, 300e-9)),
+        (quantity.parse_cost_per_byte, "1.5 cycles/B", (1.5, 0.0)),
+    ],
+)
+def test_quantities_are_read_exactly(parse, text, value):
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "says"),
+    [
+        (quantity.parse_frame_bytes, "64 Mbit", "number of bits"),
+        (quantity.parse_frame_bytes, "60 B", "64 to 65535"),
+        (quantity.parse_frame_bytes, "64.5 B", "whole"),
+        (quantity.parse_rate_pps, "12", "no unit"),
+        (quantity.parse_rate_pps, "1.2 mpps", "'Mpps'"),
+        (quantity.parse_rate_pps, "10 Gbit/s", "a bit rate"),
+        (quantity.parse_rate_pps, "0 pps", "more than 0"),
+        (quantity.parse_rate_pps, "-3 pps", "more than 0"),
+        (quantity.parse_rate_pps, "nan pps", "finite"),
+        (quantity.parse_rate_pps, "inf pps", "finite"),
+        (quantity.parse_rate_pps, "1e999 pps", "too large"),
+        (quantity.parse_frequency_hz, "3.3 Ghz", "'GHz'"),
+        (quantity.parse_duration_s, "", "start with a number"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_a_reason(parse, text, says):
+    with pytest.raises(QuantityProblem, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize("number", [5, 5.0, math.nan, True, None])
+def test_a_bare_number_is_refused(parse, number):
+    with pytest.raises(QuantityProblem, match="no unit"):
+        parse(number)
+
+
+@given(text=st.text(max_size=40) | st.from_regex(r"[-+0-9.,e_]{1,12} ?[a-zA-Z/µ^*]{0,8}", fullmatch=True))
+def test_any_text_is_read_or_refused(text):
+    for parse in PARSERS:
+        try:
+            value = parse(text)
+        except QuantityProblem as problem:
+            assert str(problem)
+            assert str(pickle.loads(pickle.dumps(problem))) == str(problem)
+        else:
+            numbers = value if isinstance(value, tuple) else (value,)
+            assert all(math.isfinite(number) and number >= 0.0 for number in numbers)
+
+
+@given(value=st.floats(1e-11, 1e13))
+def test_a_written_rate_reads_back_to_four_digits(value):
+    text = quantity.format_duration(value) if value < 1e3 else quantity.format_bps(value)
+    read = quantity.parse_duration_s(text) if value < 1e3 else quantity.parse_bit_rate_bps(text)
+    assert read == pytest.approx(value, rel=5.1e-4)
+
+
+def test_screens_show_four_digits_and_a_prefix():
+    assert quantity.format_pps(14_880_952.4) == "14.88 Mpps"
+    assert quantity.format_pps(999_999.9) == "1 Mpps"
+    assert quantity.format_bps(0.0) == "0 bit/s"
+    assert quantity.format_ratio(0.0123) == "1.23 %"
+
+
+def test_pint_is_not_imported_before_a_text_is_parsed():
+    code = "import sys, routecast.quantity, routecast.load, routecast.router; print('pint' in sys.modules, 'pydantic' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
