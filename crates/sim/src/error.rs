@@ -1,0 +1,57 @@
+//! What a scenario can get wrong.
+
+/// A scenario that cannot be simulated, with the values that make it so.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum SimError {
+    /// An index points past the end of the list that it refers to.
+    #[error("{place}: index {got} is out of range: there are {len}")]
+    Index {
+        /// Where the index stands.
+        place: String,
+        /// The index.
+        got: usize,
+        /// How many there are.
+        len: usize,
+    },
+    /// A number is outside its range.
+    #[error("{place}: got {got}; {allowed}")]
+    Number {
+        /// Where the number stands.
+        place: String,
+        /// The number.
+        got: f64,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+    /// The task graph has a cycle.
+    #[error("the task graph has a cycle through task unit {task}: frames would never leave; remove one of its routes")]
+    Cycle {
+        /// A task unit on the cycle.
+        task: usize,
+    },
+    /// The recursion was asked for, but the model needs events.
+    #[error(
+        "task unit {task} cannot be simulated by recursion ({why}); use the path \"events\" or \"auto\""
+    )]
+    NotRecursive {
+        /// The first task unit that needs events.
+        task: usize,
+        /// Why it does.
+        why: &'static str,
+    },
+    /// The trial ended before its transient did.
+    #[error(
+        "a trial of {duration_s} s is too short to pass the transient ({why}); simulate at least {needed_s:.3} s"
+    )]
+    Transient {
+        /// What was simulated.
+        duration_s: f64,
+        /// What should be enough.
+        needed_s: f64,
+        /// What was seen.
+        why: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

@@ -1,0 +1,42 @@
+//! A frame on its way through the router.
+
+use crate::source::Arrival;
+
+/// What the simulator carries for each frame: 40 bytes, copied from stage to stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Frame {
+    /// When it reached the present stage, picoseconds. First, because stages sort by it.
+    pub at: u64,
+    /// Number in order of arrival at the router; decides ties.
+    pub seq: u64,
+    /// Last bit in (S9), picoseconds.
+    pub arrival: u64,
+    /// Time spent in queues so far, picoseconds.
+    pub waited: u64,
+    /// Index of its flow.
+    pub flow: u32,
+    /// Size in bytes, FCS included (S1).
+    pub bytes: u32,
+}
+
+impl Frame {
+    /// A frame that has just come in.
+    #[inline]
+    #[must_use]
+    pub fn new(arrival: Arrival, seq: u64) -> Self {
+        Self { at: arrival.at, seq, arrival: arrival.at, waited: 0, flow: arrival.flow, bytes: arrival.bytes }
+    }
+}
+
+/// What became of a frame; kept only where a run is asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fate {
+    /// The frame's number.
+    pub seq: u64,
+    /// Last bit in, picoseconds.
+    pub arrival_ps: u64,
+    /// Last bit out, or the instant of the drop, picoseconds.
+    pub end_ps: u64,
+    /// Node that dropped it; none if it was forwarded.
+    pub dropped_at: Option<u32>,
+}

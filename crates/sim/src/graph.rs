@@ -1,0 +1,450 @@
+//! The scenario compiled to a graph of nodes, each in the plane that can run it fastest.
+//!
+//! Nodes are the task units, then the ports (on their way out). A node whose units nobody else can touch is a queueing
+//! station, and its departures follow Lindley's recursion; everything else needs events. Nodes fed only by sources and
+//! recursive nodes form the *prefix*, recursive nodes that feed no event node the *suffix*:
+//!
+//! ```text
+//!   sources ──► prefix (recursion) ──► events (calendar) ──► suffix (recursion) ──► out
+//! ```
+
+use crate::error::SimError;
+use crate::random::mix;
+use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Target, Task};
+
+/// The place outside the router.
+pub const EXIT: u32 = u32::MAX;
+
+/// No single node: a turn or a chance decides.
+const DYNAMIC: u32 = u32::MAX - 1;
+
+/// Which part of the engine runs a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plane {
+    /// Nothing happens there: frames go on at once.
+    Passthrough,
+    /// Recursion before the events.
+    Prefix,
+    /// The event calendar.
+    Events,
+    /// Recursion after the events.
+    Suffix,
+}
+
+/// How a node chooses the next one.
+#[derive(Debug, Clone)]
+pub enum Router {
+    /// Always the same node.
+    One(u32),
+    /// By flow.
+    ByFlow(Vec<u32>),
+    /// In turn.
+    RoundRobin {
+        /// The nodes.
+        to: Vec<u32>,
+        /// The one that is next.
+        next: usize,
+    },
+    /// At random, by the frame's number: the choice does not depend on the order of computation.
+    Random {
+        /// The nodes.
+        to: Vec<u32>,
+        /// Cumulative chances.
+        cumulative: Vec<f64>,
+        /// Key of the random choice.
+        key: u64,
+    },
+}
+
+impl Router {
+    /// The node after this one for a frame.
+    #[inline]
+    pub fn target(&mut self, flow: u32, seq: u64) -> u32 {
+        match self {
+            Self::One(to) => *to,
+            Self::ByFlow(table) => table[flow as usize],
+            Self::RoundRobin { to, next } => {
+                let chosen = to[*next];
+                *next = if *next + 1 == to.len() { 0 } else { *next + 1 };
+                chosen
+            }
+            Self::Random { to, cumulative, key } => {
+                let u = (mix(*key ^ seq) >> 11) as f64 * (-53.0_f64).exp2();
+                to[cumulative.partition_point(|&c| c <= u).min(to.len() - 1)]
+            }
+        }
+    }
+}
+
+/// Where frames go from a node, passthroughs followed.
+#[derive(Debug, Clone)]
+pub enum Next {
+    /// All to one node.
+    Fixed(u32),
+    /// By flow.
+    ByFlow(Vec<u32>),
+    /// It takes a turn or a chance: ask [`Graph::onward`] for each frame.
+    Dynamic,
+}
+
+/// Servers inside the events whose departures are known on arrival: those of one station between event nodes, or of a
+/// FIFO pool that several task units share frame by frame (a bus that a frame crosses twice).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// How many servers.
+    pub servers: usize,
+}
+
+/// The compiled graph.
+#[derive(Debug)]
+pub struct Graph {
+    /// Plane of each node.
+    pub planes: Vec<Plane>,
+    /// Router of each node (ports lead out).
+    routers: Vec<Router>,
+    /// Next node of each node, and first node from each entry, where flows decide it once and for all.
+    onward: Vec<Next>,
+    /// First node of each flow, or [`DYNAMIC`].
+    inward: Vec<u32>,
+    /// Entry task unit of each flow.
+    entry: Vec<u32>,
+    /// Event nodes that are stations all the same, with the number of their group of servers; see [`Group`].
+    pub grouped: Vec<Option<u32>>,
+    /// Groups of servers inside the events.
+    pub groups: Vec<Group>,
+    /// Recursive nodes that only sources feed: they see frames in order without sorting.
+    pub direct: Vec<bool>,
+    /// Nodes in topological order.
+    pub order: Vec<u32>,
+    /// Number of edges from a source, at most; larger is further down.
+    pub depth: Vec<u8>,
+    /// Number of task units; node numbers from here on are ports.
+    pub tasks: usize,
+}
+
+impl Graph {
+    /// Compiles a checked scenario.
+    ///
+    /// # Errors
+    ///
+    /// A cycle in the task graph; recursion asked for where it cannot be.
+    pub fn compile(scenario: &Scenario) -> Result<Self, SimError> {
+        let model = &scenario.model;
+        let tasks = model.tasks.len();
+        let nodes = tasks + model.ports.len();
+        let node = |target: Target| match target {
+            Target::Task(t) => t as u32,
+            Target::Port(p) => (tasks + p) as u32,
+        };
+        let mut routers: Vec<Router> = (0..tasks).map(|t| router(scenario, t, &node)).collect();
+        routers.resize(nodes, Router::One(EXIT));
+
+        let successors: Vec<Vec<u32>> = (0..nodes)
+            .map(|n| if n < tasks { model.tasks[n].route.to.iter().map(|&to| node(to)).collect() } else { vec![] })
+            .collect();
+        let order = topological(&successors)?;
+        let mut depth = vec![0_u8; nodes];
+        for &n in &order {
+            for &next in &successors[n as usize] {
+                depth[next as usize] = depth[next as usize].max(depth[n as usize].saturating_add(1));
+            }
+        }
+
+        let obstacle: Vec<Option<&str>> = (0..nodes)
+            .map(|n| match scenario.run.path {
+                Path::Events => Some("events were asked for"),
+                _ if n < tasks => needs_events(scenario, n),
+                _ => None,
+            })
+            .collect();
+        let mut sources_only = vec![true; nodes];
+        let mut planes = vec![Plane::Prefix; nodes];
+        for &n in &order {
+            let n = n as usize;
+            if n < tasks && is_passthrough(&model.tasks[n], sources_only[n]) {
+                // A passthrough stands in the plane of what feeds it; nothing ever waits there.
+                let fed_by_events = planes[n] == Plane::Suffix;
+                planes[n] = Plane::Passthrough;
+                for &next in &successors[n] {
+                    sources_only[next as usize] &= sources_only[n];
+                    if fed_by_events {
+                        planes[next as usize] = Plane::Suffix;
+                    }
+                }
+                continue;
+            }
+            if obstacle[n].is_some() {
+                planes[n] = Plane::Events;
+            }
+            for &next in &successors[n] {
+                sources_only[next as usize] = false;
+                if planes[n] != Plane::Prefix {
+                    planes[next as usize] = Plane::Suffix;
+                }
+            }
+        }
+        // A recursive node between two event nodes must take part in the events.
+        let mut feeds_events = vec![false; nodes];
+        for &n in order.iter().rev() {
+            let n = n as usize;
+            feeds_events[n] = successors[n]
+                .iter()
+                .any(|&next| feeds_events[next as usize] || planes[next as usize] == Plane::Events);
+            if planes[n] == Plane::Suffix && feeds_events[n] {
+                planes[n] = Plane::Events;
+            }
+        }
+        if scenario.run.path == Path::Recursion
+            && let Some(task) = planes.iter().position(|&plane| plane == Plane::Events)
+        {
+            return Err(SimError::NotRecursive { task, why: obstacle[task].unwrap_or("it lies between others") });
+        }
+        let (groups, grouped) = group(scenario, &planes);
+        let direct = (0..nodes).map(|n| planes[n] == Plane::Prefix && sources_only[n]).collect();
+        let mut graph = Self { planes, direct, groups, grouped, routers, onward: vec![], inward: vec![], entry: vec![], order, depth, tasks };
+        let flows = scenario.load.flows.len();
+        graph.onward = (0..nodes as u32).map(|n| graph.next_from(n, flows)).collect();
+        graph.entry = vec![0; flows];
+        for source in &scenario.load.sources {
+            for &flow in &source.flows {
+                graph.entry[flow as usize] = model.ports[source.port].entry.expect("checked") as u32;
+            }
+        }
+        graph.inward = (0..flows).map(|flow| graph.follow(graph.entry[flow], flow, false)).collect();
+        Ok(graph)
+    }
+
+    /// Servers of a node that is a station.
+    #[must_use]
+    pub fn servers(&self, scenario: &Scenario, node: usize) -> usize {
+        scenario.model.tasks.get(node).map_or(1, |task| servers(scenario, task))
+    }
+
+    /// Where frames go after a node.
+    #[must_use]
+    pub fn next_of(&self, node: usize) -> &Next {
+        &self.onward[node]
+    }
+
+    fn next_from(&self, from: u32, flows: usize) -> Next {
+        let table: Vec<u32> = (0..flows).map(|flow| self.follow(from, flow, true)).collect();
+        match table.first() {
+            _ if table.contains(&DYNAMIC) => Next::Dynamic,
+            Some(&only) if table.iter().all(|&node| node == only) => Next::Fixed(only),
+            _ => Next::ByFlow(table),
+        }
+    }
+
+    /// Follows a flow from a node (or, with `step`, from the one after it) through passthroughs.
+    fn follow(&self, from: u32, flow: usize, step: bool) -> u32 {
+        let (mut node, mut first) = (from, step);
+        while node != EXIT && (first || self.planes[node as usize] == Plane::Passthrough) {
+            first = false;
+            node = match &self.routers[node as usize] {
+                Router::One(to) => *to,
+                Router::ByFlow(by_flow) => by_flow[flow],
+                Router::RoundRobin { .. } | Router::Random { .. } => return DYNAMIC,
+            };
+        }
+        node
+    }
+
+    /// The node where a frame that comes in first waits or is served.
+    #[inline]
+    pub fn enter(&mut self, flow: u32, seq: u64) -> u32 {
+        match self.inward[flow as usize] {
+            DYNAMIC => self.resolve(self.entry[flow as usize], flow, seq),
+            node => node,
+        }
+    }
+
+    /// The node that a frame goes to after `node`, passthroughs followed.
+    #[inline]
+    pub fn onward(&mut self, node: u32, flow: u32, seq: u64) -> u32 {
+        match &self.onward[node as usize] {
+            Next::Fixed(next) => *next,
+            Next::ByFlow(table) => table[flow as usize],
+            Next::Dynamic => {
+                let next = self.routers[node as usize].target(flow, seq);
+                self.resolve(next, flow, seq)
+            }
+        }
+    }
+
+    fn resolve(&mut self, mut node: u32, flow: u32, seq: u64) -> u32 {
+        while node != EXIT && self.planes[node as usize] == Plane::Passthrough {
+            node = self.routers[node as usize].target(flow, seq);
+        }
+        node
+    }
+}
+
+fn router(scenario: &Scenario, task: usize, node: &impl Fn(Target) -> u32) -> Router {
+    let route = &scenario.model.tasks[task].route;
+    let to: Vec<u32> = route.to.iter().map(|&target| node(target)).collect();
+    if to.is_empty() {
+        return Router::One(EXIT);
+    }
+    let flows = &scenario.load.flows;
+    let tasks = scenario.model.tasks.len();
+    match route.kind {
+        RouteKind::Egress => Router::ByFlow(flows.iter().map(|flow| (tasks + flow.egress) as u32).collect()),
+        RouteKind::Rss if to.len() > 1 => Router::ByFlow(
+            flows
+                .iter()
+                .map(|flow| {
+                    let entry = flow.hash as usize & 127;
+                    let queue = match route.indirection.as_slice() {
+                        [] => entry,
+                        table => table[entry % table.len()],
+                    };
+                    to[queue % to.len()]
+                })
+                .collect(),
+        ),
+        RouteKind::PerFlow => Router::ByFlow((0..flows.len()).map(|flow| to[flow % to.len()]).collect()),
+        RouteKind::RoundRobin if to.len() > 1 => Router::RoundRobin { to, next: 0 },
+        RouteKind::Random if to.len() > 1 => {
+            let total: f64 = route.weights.iter().sum();
+            let mut sum = 0.0;
+            let cumulative = route
+                .weights
+                .iter()
+                .map(|weight| {
+                    sum += weight / total;
+                    sum
+                })
+                .collect();
+            let key = mix(scenario.run.seed ^ mix(scenario.run.replication)) ^ mix(task as u64);
+            Router::Random { to, cumulative, key: mix(key) }
+        }
+        _ => Router::One(to[0]),
+    }
+}
+
+/// Nothing to do and nobody to ask (the distributor of paper 000, Fig. 7).
+fn is_passthrough(task: &Task, sources_only: bool) -> bool {
+    task.needs.is_empty()
+        && task.per_frame_ps == 0.0
+        && task.per_byte_ps == 0.0
+        && task.per_batch_ps == 0.0
+        && task.activation == Activation::Dedicated
+        // Turns are taken in order of arrival, which only the sources guarantee before anything has waited.
+        && (task.route.kind != RouteKind::RoundRobin || sources_only)
+}
+
+/// Why a task unit cannot be a station by itself; none if it can.
+fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
+    let this = &scenario.model.tasks[task];
+    if matches!(this.activation, Activation::Interrupt { .. }) {
+        return Some("it is activated by interrupts");
+    }
+    if this.batch > 1 {
+        return Some("it takes frames in batches");
+    }
+    let Some(need) = this.needs.first() else { return None };
+    if this.needs.len() > 1 || need.units > 1 {
+        return Some("it needs several units at once");
+    }
+    let pool = &scenario.model.pools[need.pool];
+    let allowed = allowed_units(this, pool.speed.len());
+    if !pool.contention.iter().all(|&factor| factor == 1.0) {
+        return Some("the units of its pool slow each other down");
+    }
+    if allowed.len() > 1 && pool.migration_ps > 0.0 {
+        return Some("it migrates at a cost");
+    }
+    if this.parallel.is_some_and(|parallel| parallel > allowed.len()) {
+        return Some("it may ask for more units than it may use");
+    }
+    if allowed.iter().any(|&unit| pool.speed[unit] != pool.speed[allowed[0]]) {
+        return Some("its units differ in speed");
+    }
+    let shared = scenario.model.tasks.iter().enumerate().any(|(other, that)| {
+        other != task
+            && that.needs.iter().enumerate().any(|(i, theirs)| {
+                theirs.pool == need.pool
+                    && (i > 0 || allowed_units(that, pool.speed.len()).iter().any(|unit| allowed.contains(unit)))
+            })
+    });
+    shared.then_some("it shares a unit with another task unit")
+}
+
+/// Finds the stations inside the events.
+fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>) {
+    let model = &scenario.model;
+    let mut groups = Vec::new();
+    let mut grouped = vec![None; planes.len()];
+    if scenario.run.path == Path::Events {
+        return (groups, grouped);
+    }
+    for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events) {
+        if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
+            let servers = model.tasks.get(node).map_or(1, |task| servers(scenario, task));
+            grouped[node] = Some(groups.len() as u32);
+            groups.push(Group { servers });
+        }
+    }
+    for (p, pool) in model.pools.iter().enumerate() {
+        let users: Vec<usize> = (0..model.tasks.len())
+            .filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p))
+            .collect();
+        let frame_by_frame = |&t: &usize| {
+            let task = &model.tasks[t];
+            planes[t] == Plane::Events
+                && task.parallel.is_none()
+                && task.needs.len() == 1
+                && task.needs[0].units == 1
+                && task.pin.is_empty()
+                && task.batch == 1
+                && task.activation == Activation::Dedicated
+        };
+        let like = pool.switch_ps == 0.0
+            && pool.migration_ps == 0.0
+            && pool.speed.iter().all(|&speed| speed == pool.speed[0])
+            && pool.contention.iter().all(|&factor| factor == 1.0);
+        if users.len() > 1 && pool.policy == Policy::Fifo && like && users.iter().all(frame_by_frame) {
+            for &user in &users {
+                grouped[user] = Some(groups.len() as u32);
+            }
+            groups.push(Group { servers: pool.speed.len() });
+        }
+    }
+    (groups, grouped)
+}
+
+/// Servers of a task unit that is a station.
+#[must_use]
+fn servers(scenario: &Scenario, task: &Task) -> usize {
+    task.parallel.unwrap_or_else(|| {
+        task.needs.first().map_or(1, |need| allowed_units(task, scenario.model.pools[need.pool].speed.len()).len())
+    })
+}
+
+/// Units of its first pool that a task unit may use.
+#[must_use]
+pub fn allowed_units(task: &Task, units: usize) -> Vec<usize> {
+    if task.pin.is_empty() { (0..units).collect() } else { task.pin.clone() }
+}
+
+fn topological(successors: &[Vec<u32>]) -> Result<Vec<u32>, SimError> {
+    let mut incoming = vec![0_usize; successors.len()];
+    for &next in successors.iter().flatten() {
+        incoming[next as usize] += 1;
+    }
+    let mut order: Vec<u32> = (0..successors.len() as u32).filter(|&n| incoming[n as usize] == 0).collect();
+    let mut done = 0;
+    while let Some(&n) = order.get(done) {
+        done += 1;
+        for &next in &successors[n as usize] {
+            incoming[next as usize] -= 1;
+            if incoming[next as usize] == 0 {
+                order.push(next);
+            }
+        }
+    }
+    match incoming.iter().position(|&left| left > 0) {
+        Some(task) => Err(SimError::Cycle { task }),
+        None => Ok(order),
+    }
+}

@@ -1,0 +1,261 @@
+//! The ledger of one run: what was offered, forwarded, dropped, how long it took, by segment of the trial.
+//!
+//! The trial is cut into [`SEGMENTS`] equal segments of [`MINIS`] / [`SEGMENTS`] mini-batches each. Mini-batches carry
+//! the series that decides where the transient ends and the batch means of the confidence intervals; segments carry
+//! the histograms, so that those of the transient can be left out afterwards without a second run.
+
+use crate::frame::{Fate, Frame};
+use crate::histogram::{Histogram, Sparse};
+
+/// Segments of a trial.
+pub const SEGMENTS: usize = 20;
+/// Mini-batches of a trial.
+pub const MINIS: usize = 1000;
+/// One number per segment.
+pub type Row = [u64; SEGMENTS];
+
+/// Forwarded frames of one mini-batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mini {
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Sum of their latencies, picoseconds.
+    pub latency_ps: u64,
+    /// Sum of their waiting times, picoseconds.
+    pub waited_ps: u64,
+}
+
+impl Mini {
+    /// Adds another mini-batch's sums.
+    #[inline]
+    pub fn add(&mut self, other: &Self) {
+        self.frames += other.frames;
+        self.bytes += other.bytes;
+        self.latency_ps += other.latency_ps;
+        self.waited_ps += other.waited_ps;
+    }
+}
+
+/// What one node (task unit or outgoing port) did.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// Picoseconds of work, all units together.
+    pub busy_ps: Row,
+    /// Sum of waiting times of frames that arrived in the segment.
+    pub waited_ps: Row,
+    /// Frames dropped for want of room.
+    pub dropped: Row,
+    /// Most frames that ever waited.
+    pub longest_queue: usize,
+}
+
+/// Everything counted during one run.
+#[derive(Debug)]
+pub struct Ledger {
+    end: u64,
+    per_segment: f64,
+    per_mini: f64,
+    segment: usize,
+    segment_begin: u64,
+    segment_end: u64,
+    /// The open mini-batch: departures in `mini_begin .. mini_begin + mini_length` add to `mini`.
+    mini: Mini,
+    mini_index: usize,
+    mini_begin: u64,
+    mini_length: u64,
+    /// Forwarded frames by mini-batch of their departure.
+    pub minis: Vec<Mini>,
+    latency: Histogram,
+    waiting: Histogram,
+    /// Finished latency histograms by segment.
+    pub latencies: Vec<Sparse>,
+    /// Finished waiting-time histograms by segment.
+    pub waitings: Vec<Sparse>,
+    /// Offered frames by segment.
+    pub offered: Row,
+    /// Offered bytes by segment.
+    pub offered_bytes: Row,
+    /// One account per node.
+    pub accounts: Vec<Account>,
+    /// Frames that had not left when the trial ended, as far as the exits know.
+    pub late: u64,
+    /// Fates, where they are kept.
+    pub fates: Option<Vec<Fate>>,
+}
+
+impl Ledger {
+    /// A blank ledger.
+    #[must_use]
+    pub fn new(duration_ps: u64, nodes: usize, keep_fates: bool) -> Self {
+        Self {
+            end: duration_ps,
+            per_segment: SEGMENTS as f64 / duration_ps as f64,
+            per_mini: MINIS as f64 / duration_ps as f64,
+            segment: 0,
+            segment_begin: 0,
+            segment_end: boundary(duration_ps, 1),
+            mini: Mini::default(),
+            mini_index: 0,
+            mini_begin: 0,
+            mini_length: mini_boundary(duration_ps, 1),
+            minis: vec![Mini::default(); MINIS],
+            latency: Histogram::default(),
+            waiting: Histogram::default(),
+            latencies: Vec::with_capacity(SEGMENTS),
+            waitings: Vec::with_capacity(SEGMENTS),
+            offered: [0; SEGMENTS],
+            offered_bytes: [0; SEGMENTS],
+            accounts: vec![Account::default(); nodes],
+            late: 0,
+            fates: keep_fates.then(Vec::new),
+        }
+    }
+
+    /// End of the segment that is being computed.
+    #[must_use]
+    pub fn segment_end(&self) -> u64 {
+        self.segment_end
+    }
+
+    /// The segment that is being computed.
+    #[inline]
+    #[must_use]
+    pub fn segment(&self) -> usize {
+        self.segment
+    }
+
+    /// Whether all segments are closed.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.segment == SEGMENTS
+    }
+
+    /// Counts frames offered in the present segment.
+    #[inline]
+    pub fn offer(&mut self, frames: u64, bytes: u64) {
+        self.offered[self.segment] += frames;
+        self.offered_bytes[self.segment] += bytes;
+    }
+
+    /// A frame left (or will leave) the router: first bit out at `first_ps`, last bit at `last_ps`.
+    #[inline]
+    pub fn forward(&mut self, frame: &Frame, first_ps: u64, last_ps: u64) {
+        if last_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(last_ps) {
+            return;
+        }
+        let latency_ps = first_ps - frame.arrival;
+        self.mini.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps: frame.waited });
+        self.latency.record(latency_ps);
+        self.waiting.record(frame.waited);
+        if let Some(fates) = &mut self.fates {
+            fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: last_ps, dropped_at: None });
+        }
+    }
+
+    /// Frames left the router, `(frame, first bit out, last bit out)`; see [`Self::forward`].
+    #[inline]
+    pub fn forward_all<'a>(&mut self, departures: impl Iterator<Item = (&'a Frame, u64, u64)>) {
+        if self.fates.is_some() {
+            departures.for_each(|(frame, first_ps, last_ps)| self.forward(frame, first_ps, last_ps));
+            return;
+        }
+        let (mut begin, mut length, mut sum) = (self.mini_begin, self.mini_length, self.mini);
+        for (frame, first_ps, last_ps) in departures {
+            if last_ps.wrapping_sub(begin) >= length {
+                self.mini = sum;
+                let open = self.turn_to(last_ps);
+                (begin, length, sum) = (self.mini_begin, self.mini_length, self.mini);
+                if !open {
+                    continue;
+                }
+            }
+            let latency_ps = first_ps - frame.arrival;
+            sum.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps: frame.waited });
+            self.latency.record(latency_ps);
+            self.waiting.record(frame.waited);
+        }
+        self.mini = sum;
+    }
+
+    /// Opens the mini-batch of an instant; false if the trial is over by then.
+    #[cold]
+    fn turn_to(&mut self, at_ps: u64) -> bool {
+        if at_ps >= self.end {
+            self.late += 1;
+            return false;
+        }
+        self.minis[self.mini_index].add(&std::mem::take(&mut self.mini));
+        self.mini_index = ((at_ps as f64 * self.per_mini) as usize).min(MINIS - 1);
+        self.mini_begin = mini_boundary(self.end, self.mini_index);
+        self.mini_length = mini_boundary(self.end, self.mini_index + 1) - self.mini_begin;
+        // The product may round across a boundary; the boundaries decide.
+        if at_ps < self.mini_begin || at_ps - self.mini_begin >= self.mini_length {
+            let later = at_ps >= self.mini_begin;
+            self.mini_index = if later { self.mini_index + 1 } else { self.mini_index - 1 }.min(MINIS - 1);
+            self.mini_begin = mini_boundary(self.end, self.mini_index);
+            self.mini_length = mini_boundary(self.end, self.mini_index + 1) - self.mini_begin;
+        }
+        true
+    }
+
+    /// A node had no room for a frame.
+    #[inline]
+    pub fn drop_frame(&mut self, node: usize, frame: &Frame) {
+        let segment = self.segment_of(frame.at);
+        self.accounts[node].dropped[segment] += 1;
+        if let Some(fates) = &mut self.fates {
+            let dropped_at = Some(node as u32);
+            fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: frame.at, dropped_at });
+        }
+    }
+
+    /// A node works from one instant to another.
+    #[inline]
+    pub fn work(&mut self, node: usize, from_ps: u64, to_ps: u64) {
+        let row = &mut self.accounts[node].busy_ps;
+        if from_ps >= self.segment_begin && to_ps <= self.segment_end {
+            row[self.segment] += to_ps - from_ps;
+            return;
+        }
+        let to_ps = to_ps.min(self.end);
+        let mut from_ps = from_ps;
+        let mut segment = ((from_ps as f64 * self.per_segment) as usize).min(SEGMENTS);
+        while from_ps < to_ps && segment < SEGMENTS {
+            let until = boundary(self.end, segment + 1).clamp(from_ps, to_ps);
+            row[segment] += until - from_ps;
+            from_ps = until;
+            segment += 1;
+        }
+    }
+
+    /// Segment of an instant.
+    #[inline]
+    #[must_use]
+    pub fn segment_of(&self, at_ps: u64) -> usize {
+        ((at_ps as f64 * self.per_segment) as usize).min(SEGMENTS - 1)
+    }
+
+    /// Ends the present segment.
+    pub fn close_segment(&mut self) {
+        self.minis[self.mini_index].add(&std::mem::take(&mut self.mini));
+        self.latencies.push(self.latency.take());
+        self.waitings.push(self.waiting.take());
+        self.segment += 1;
+        self.segment_begin = self.segment_end;
+        self.segment_end = boundary(self.end, self.segment + 1);
+    }
+}
+
+/// Beginning of a mini-batch.
+#[must_use]
+fn mini_boundary(duration_ps: u64, minis: usize) -> u64 {
+    (u128::from(duration_ps) * minis as u128 / MINIS as u128) as u64
+}
+
+/// End of the first `segments` segments.
+#[must_use]
+fn boundary(duration_ps: u64, segments: usize) -> u64 {
+    (u128::from(duration_ps) * segments as u128 / SEGMENTS as u128) as u64
+}

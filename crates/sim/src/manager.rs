@@ -1,0 +1,376 @@
+//! Resource managers: pools, requests and policies (semantics S4; paper 000, sec. IV-C).
+//!
+//! One [`Managers`] holds the local manager of every pool and acts as the global one: a request for several pools is
+//! granted only when all of them can be, at one instant, so nobody holds one resource while waiting for another and
+//! there is no deadlock. A request that cannot be granted yet does not block younger ones that can (the managers are
+//! work-conserving); whenever a unit comes free the oldest that fits goes first.
+
+use crate::graph::allowed_units;
+use crate::scenario::{Model, Need, Policy};
+use crate::time::Span;
+
+/// A thread of a task unit: the holder of grants.
+pub type LaneId = u32;
+
+const NOBODY: u32 = u32::MAX;
+
+/// What a lane asks for; fixed for each task unit.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Units by pool, ascending by pool.
+    pub needs: Vec<Need>,
+    /// Units it may use, as a bit set, per need.
+    allowed: Vec<u128>,
+    /// Larger is more urgent.
+    pub priority: i32,
+    weight: f64,
+    /// Task unit.
+    pub task: u32,
+}
+
+impl Claim {
+    /// The claim of task unit `task` of a model.
+    #[must_use]
+    pub fn new(model: &Model, task: usize) -> Self {
+        let unit = &model.tasks[task];
+        let mut needs = unit.needs.clone();
+        let first = needs.first().map(|need| need.pool);
+        needs.sort_by_key(|need| need.pool);
+        let allowed = needs
+            .iter()
+            .map(|need| {
+                let units = model.pools[need.pool].speed.len();
+                let list = if Some(need.pool) == first { allowed_units(unit, units) } else { (0..units).collect() };
+                list.iter().fold(0_u128, |set, &u| set | (1 << u))
+            })
+            .collect();
+        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task: task as u32 }
+    }
+
+    /// The claim of a node that works on a processor of its own (paper 000: ⊗), such as a port.
+    #[must_use]
+    pub fn nothing(node: usize) -> Self {
+        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task: node as u32 }
+    }
+}
+
+#[derive(Debug)]
+struct Pool {
+    policy: Policy,
+    free: u128,
+    speed: Vec<f64>,
+    last_task: Vec<u32>,
+    switch: u64,
+    migration: u64,
+    contention: Vec<f64>,
+    /// Units at work (granted and not merely held), for contention.
+    working: usize,
+    /// Lanes that wait for units of this pool, in order of request.
+    waiting: Vec<LaneId>,
+    /// Fair policy: no waking task unit starts behind this virtual time.
+    virtual_time: f64,
+}
+
+/// What a grant costs and how fast its units work.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Switching and migration, picoseconds.
+    pub overhead_ps: u64,
+    /// Picoseconds that a picosecond of work takes, contention apart.
+    pub slowness: f64,
+}
+
+/// A message between a task unit and its manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// REQ: a task unit applies for units.
+    Request,
+    /// REP: the manager allocates a unit.
+    Reply,
+    /// REL: the task unit gives it back.
+    Release,
+    /// REV: the manager withdraws it.
+    Revoke,
+}
+
+/// A message that was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Picoseconds.
+    pub at_ps: u64,
+    /// What it says.
+    pub kind: Kind,
+    /// Task unit.
+    pub task: u32,
+    /// Pool.
+    pub pool: u32,
+    /// Unit; none for a request.
+    pub unit: Option<u32>,
+}
+
+/// All resource managers of a router.
+#[derive(Debug)]
+pub struct Managers {
+    pools: Vec<Pool>,
+    /// Units held by each lane: `(pool, unit)`.
+    held: Vec<Vec<(u32, u32)>>,
+    held_since: Vec<u64>,
+    /// Service received by each task unit over its weight (fair policy).
+    virtual_runtime: Vec<f64>,
+    /// Unit that each task unit used last in its first pool.
+    last_unit: Vec<u32>,
+    /// Messages kept so far.
+    pub messages: Vec<Message>,
+    message_limit: usize,
+}
+
+impl Managers {
+    /// Managers of pools for `lanes` lanes of `nodes` nodes.
+    #[must_use]
+    pub fn new(pools: &[crate::scenario::Pool], nodes: usize, lanes: usize, message_limit: usize) -> Self {
+        let pools = pools
+            .iter()
+            .map(|pool| Pool {
+                policy: pool.policy,
+                free: if pool.speed.len() == 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
+                speed: pool.speed.clone(),
+                last_task: vec![NOBODY; pool.speed.len()],
+                switch: Span::from_ps(pool.switch_ps).0,
+                migration: Span::from_ps(pool.migration_ps).0,
+                contention: pool.contention.clone(),
+                working: 0,
+                waiting: Vec::new(),
+                virtual_time: 0.0,
+            })
+            .collect();
+        Self {
+            pools,
+            held: vec![Vec::new(); lanes],
+            held_since: vec![0; lanes],
+            virtual_runtime: vec![0.0; nodes],
+            last_unit: vec![NOBODY; nodes],
+            messages: Vec::new(),
+            message_limit,
+        }
+    }
+
+    /// REQ: records the application; call [`Self::try_grant`] or [`Self::enqueue`] next.
+    #[inline]
+    pub fn request(&mut self, claim: &Claim, now: u64) {
+        for need in &claim.needs {
+            let pool = &mut self.pools[need.pool];
+            if let Policy::Fair { .. } = pool.policy {
+                let runtime = &mut self.virtual_runtime[claim.task as usize];
+                *runtime = runtime.max(pool.virtual_time);
+            }
+            if self.message_limit > 0 {
+                self.note(now, Kind::Request, claim.task, need.pool as u32, None);
+            }
+        }
+    }
+
+    /// REP: grants the claim to the lane if every pool has units for it now.
+    #[inline]
+    pub fn try_grant(&mut self, lane: LaneId, claim: &Claim, now: u64) -> Option<Terms> {
+        if !self.fits(claim) {
+            return None;
+        }
+        let mut terms = Terms { overhead_ps: 0, slowness: 1.0 };
+        for (i, need) in claim.needs.iter().enumerate() {
+            for _ in 0..need.units {
+                let unit = self.choose(need.pool, claim, i);
+                let pool = &mut self.pools[need.pool];
+                pool.free &= !(1 << unit);
+                if pool.last_task[unit] != claim.task {
+                    if pool.last_task[unit] != NOBODY {
+                        terms.overhead_ps += pool.switch;
+                    }
+                    pool.last_task[unit] = claim.task;
+                }
+                if i == 0 && need.units == 1 {
+                    let last = &mut self.last_unit[claim.task as usize];
+                    if *last != NOBODY && *last != unit as u32 {
+                        terms.overhead_ps += pool.migration;
+                    }
+                    *last = unit as u32;
+                }
+                terms.slowness = terms.slowness.max(1.0 / pool.speed[unit]);
+                if i == 0 && need.units == 1 {
+                    terms.slowness = 1.0 / pool.speed[unit];
+                }
+                self.held[lane as usize].push((need.pool as u32, unit as u32));
+                if self.message_limit > 0 {
+                    self.note(now, Kind::Reply, claim.task, need.pool as u32, Some(unit as u32));
+                }
+            }
+        }
+        self.held_since[lane as usize] = now;
+        Some(terms)
+    }
+
+    fn fits(&self, claim: &Claim) -> bool {
+        claim
+            .needs
+            .iter()
+            .zip(&claim.allowed)
+            .all(|(need, allowed)| (self.pools[need.pool].free & allowed).count_ones() as usize >= need.units)
+    }
+
+    /// The unit to take: the one that served this task unit last, else one that served nobody, else the first free.
+    #[inline]
+    fn choose(&self, pool: usize, claim: &Claim, need: usize) -> usize {
+        let state = &self.pools[pool];
+        let free = state.free & claim.allowed[need];
+        let last = self.last_unit[claim.task as usize];
+        if last != NOBODY && last < 128 && free & (1 << last) != 0 && state.last_task[last as usize] == claim.task {
+            return last as usize;
+        }
+        free.trailing_zeros() as usize
+    }
+
+    /// Puts a lane that was not granted on the waiting lists of its pools.
+    pub fn enqueue(&mut self, lane: LaneId, claim: &Claim) {
+        for need in &claim.needs {
+            self.pools[need.pool].waiting.push(lane);
+        }
+    }
+
+    /// Whether anybody waits for a unit of the lane's pools.
+    #[inline]
+    #[must_use]
+    pub fn is_contested(&self, claim: &Claim) -> bool {
+        claim.needs.iter().any(|need| !self.pools[need.pool].waiting.is_empty())
+    }
+
+    /// REL or REV: takes a lane's units back.
+    #[inline]
+    pub fn take_back(&mut self, lane: LaneId, claim: &Claim, now: u64, kind: Kind) {
+        let held = now - self.held_since[lane as usize];
+        self.virtual_runtime[claim.task as usize] += held as f64 / claim.weight;
+        for i in 0..self.held[lane as usize].len() {
+            let (pool, unit) = self.held[lane as usize][i];
+            self.pools[pool as usize].free |= 1 << unit;
+            if self.message_limit > 0 {
+                self.note(now, kind, claim.task, pool, Some(unit));
+            }
+        }
+        self.held[lane as usize].clear();
+    }
+
+    /// The lane that a pool's policy serves next among those that wait and fit; takes it off all waiting lists.
+    pub fn next_waiting(&mut self, pool: usize, claims: &[Claim], task_of: &[u32]) -> Option<LaneId> {
+        if self.pools[pool].waiting.is_empty() {
+            return None;
+        }
+        let claim = |lane: LaneId| &claims[task_of[lane as usize] as usize];
+        let waiting = &self.pools[pool].waiting;
+        let mut fitting = waiting.iter().copied().filter(|&lane| self.fits(claim(lane)));
+        let chosen = match self.pools[pool].policy {
+            Policy::Fifo | Policy::RoundRobin { .. } => fitting.next()?,
+            Policy::Priority | Policy::Preemptive => {
+                // `max_by_key` would keep the youngest of equals; the oldest is wanted.
+                fitting.reduce(|a, b| if claim(b).priority > claim(a).priority { b } else { a })?
+            }
+            Policy::Fair { .. } => {
+                let runtime = |lane: LaneId| self.virtual_runtime[task_of[lane as usize] as usize];
+                fitting.reduce(|a, b| if runtime(b) < runtime(a) { b } else { a })?
+            }
+        };
+        let task = task_of[chosen as usize];
+        let runtime = self.virtual_runtime[task as usize];
+        self.pools[pool].virtual_time = self.pools[pool].virtual_time.max(runtime);
+        for need in &claims[task as usize].needs {
+            self.pools[need.pool].waiting.retain(|&lane| lane != chosen);
+        }
+        Some(chosen)
+    }
+
+    /// Lanes to revoke so that the claim fits: the least urgent first, only less urgent ones; none if that is not enough.
+    #[must_use]
+    pub fn victims(&self, claim: &Claim, claims: &[Claim], task_of: &[u32]) -> Option<Vec<LaneId>> {
+        let mut victims: Vec<LaneId> = Vec::new();
+        for (need, allowed) in claim.needs.iter().zip(&claim.allowed) {
+            let pool = &self.pools[need.pool];
+            let mut available = pool.free & allowed;
+            for &victim in &victims {
+                for &(p, unit) in &self.held[victim as usize] {
+                    if p as usize == need.pool {
+                        available |= (1 << unit) & allowed;
+                    }
+                }
+            }
+            if available.count_ones() as usize >= need.units {
+                continue;
+            }
+            if pool.policy != Policy::Preemptive {
+                return None;
+            }
+            let mut candidates: Vec<(i32, std::cmp::Reverse<u64>, LaneId, u128)> = self
+                .held
+                .iter()
+                .enumerate()
+                .filter(|&(lane, _)| !victims.contains(&(lane as u32)))
+                .filter_map(|(lane, held)| {
+                    let units = held
+                        .iter()
+                        .filter(|&&(p, _)| p as usize == need.pool)
+                        .fold(0_u128, |set, &(_, unit)| set | (1 << unit));
+                    let theirs = claims[task_of[lane] as usize].priority;
+                    (units & allowed != 0 && theirs < claim.priority)
+                        .then(|| (theirs, std::cmp::Reverse(self.held_since[lane]), lane as u32, units & allowed))
+                })
+                .collect();
+            candidates.sort_unstable();
+            for (_, _, lane, units) in candidates {
+                if available.count_ones() as usize >= need.units {
+                    break;
+                }
+                available |= units;
+                victims.push(lane);
+            }
+            if (available.count_ones() as usize) < need.units {
+                return None;
+            }
+        }
+        Some(victims)
+    }
+
+    /// The longest time a claim may hold its units while others wait.
+    #[must_use]
+    pub fn quantum_ps(&self, claim: &Claim) -> Option<u64> {
+        claim
+            .needs
+            .iter()
+            .filter_map(|need| self.pools[need.pool].policy.quantum_ps())
+            .reduce(f64::min)
+            .map(|quantum| Span::from_ps(quantum).0.max(1))
+    }
+
+    /// The claim's units begin to work; returns the contention factor for the units that now work (S5).
+    #[inline]
+    pub fn begin_work(&mut self, claim: &Claim) -> f64 {
+        let mut factor = 1.0;
+        for need in &claim.needs {
+            let pool = &mut self.pools[need.pool];
+            pool.working += need.units;
+            if let Some(&last) = pool.contention.last() {
+                factor *= pool.contention.get(pool.working - 1).copied().unwrap_or(last);
+            }
+        }
+        factor
+    }
+
+    /// The claim's units stop working.
+    #[inline]
+    pub fn end_work(&mut self, claim: &Claim) {
+        for need in &claim.needs {
+            self.pools[need.pool].working -= need.units;
+        }
+    }
+
+    fn note(&mut self, at_ps: u64, kind: Kind, task: u32, pool: u32, unit: Option<u32>) {
+        if self.messages.len() < self.message_limit {
+            self.messages.push(Message { at_ps, kind, task, pool, unit });
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! What a simulation says: rates, loss, delays, work, with the transient removed and 95 % intervals.
+
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use crate::error::SimError;
+use crate::frame::Fate;
+use crate::histogram::{Distribution, Sparse, summarise};
+use crate::ledger::{MINIS, Mini, Row, SEGMENTS};
+use crate::manager::{Kind, Message};
+use crate::run::{Record, run};
+use crate::scenario::Scenario;
+use crate::steady::{Truncation, half_width, mser5};
+use crate::time::PS_PER_S;
+
+const MINIS_PER_SEGMENT: usize = MINIS / SEGMENTS;
+const BATCHES: usize = 20;
+
+/// A figure with the half-width of its 95 % interval (NaN where there is none, which JSON writes as null).
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Estimate {
+    /// The figure.
+    pub value: f64,
+    /// Half-width of its 95 % confidence interval.
+    pub half_width: f64,
+}
+
+/// What one node did, after the transient.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct NodeOutcome {
+    /// Units at work, on average.
+    pub working_units: f64,
+    /// Frames that wait, on average (Little's law on waiting times).
+    pub waiting_frames: f64,
+    /// Most frames that ever waited, the transient included.
+    pub longest_queue_frames: usize,
+    /// Frames dropped per second.
+    pub dropped_pps: f64,
+    /// Whether events ran it, or recursion.
+    pub by_events: bool,
+}
+
+/// A kept message, for the trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct MessageRow {
+    /// Seconds.
+    pub at_s: f64,
+    /// REQ, REP, REL or REV.
+    pub kind: &'static str,
+    /// Task unit.
+    pub task: u32,
+    /// Pool.
+    pub pool: u32,
+    /// Unit; none for a request.
+    pub unit: Option<u32>,
+}
+
+/// What became of a frame, for the trace.
+#[derive(Debug, Clone, Serialize)]
+pub struct FateRow {
+    /// Number in order of arrival.
+    pub seq: u64,
+    /// Last bit in, picoseconds.
+    pub arrival_ps: u64,
+    /// Last bit out or drop, picoseconds.
+    pub end_ps: u64,
+    /// Node that dropped it.
+    pub dropped_at: Option<u32>,
+}
+
+/// Outcome of one simulation, or of several replications together.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Outcome {
+    /// Replications behind it.
+    pub replications: usize,
+    /// Simulated seconds after the transient, per replication.
+    pub measured_s: f64,
+    /// Whether every replication passed its transient.
+    pub settled: bool,
+    /// Frames offered, whole run, all replications.
+    pub offered_frames: u64,
+    /// Frames forwarded, likewise.
+    pub forwarded_frames: u64,
+    /// Frames dropped, likewise.
+    pub dropped_frames: u64,
+    /// Frames inside at the end, likewise.
+    pub in_flight_frames: u64,
+    /// Offered frames per second after the transient.
+    pub offered_pps: f64,
+    /// Offered bytes per second after the transient.
+    pub offered_bytes_per_s: f64,
+    /// Forwarded frames per second.
+    pub forwarded_pps: Estimate,
+    /// Forwarded bytes per second.
+    pub forwarded_bytes_per_s: f64,
+    /// Frames dropped over frames offered.
+    pub loss_ratio: Estimate,
+    /// Last bit in to first bit out.
+    pub latency: Distribution,
+    /// Half-width of the 95 % interval of the mean latency.
+    pub latency_half_width_s: f64,
+    /// Time in queues.
+    pub waiting: Distribution,
+    /// Half-width of the 95 % interval of the mean waiting time.
+    pub waiting_half_width_s: f64,
+    /// By node: task units, then ports.
+    pub nodes: Vec<NodeOutcome>,
+    /// Kept messages of the first replication.
+    pub messages: Vec<MessageRow>,
+    /// Kept fates of the first replication, by frame number.
+    pub fates: Vec<FateRow>,
+}
+
+/// Runs a scenario once.
+///
+/// # Errors
+///
+/// Whatever [`Scenario::check`] and [`run`] refuse, and [`SimError::Transient`] where a steady state is needed.
+pub fn simulate(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Outcome, SimError> {
+    scenario.check()?;
+    let record = run(scenario, report)?;
+    let outcome = combine(scenario, vec![record]);
+    require_steady_state(scenario, &outcome)?;
+    Ok(outcome)
+}
+
+/// Refuses an outcome whose transient did not end, where the run asks for a steady state.
+///
+/// # Errors
+///
+/// [`SimError::Transient`].
+pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<(), SimError> {
+    if outcome.settled || !scenario.run.need_steady_state {
+        return Ok(());
+    }
+    let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
+    let frames = outcome.offered_frames as f64;
+    let (needed_s, why) = if frames < FEWEST_FRAMES as f64 {
+        let growth = 2.0 * FEWEST_FRAMES as f64 / frames.max(1.0);
+        (duration_s * growth, format!("only {frames} frames were offered"))
+    } else if outcome.forwarded_frames == 0 {
+        (4.0 * duration_s, "no frame left the router".into())
+    } else {
+        (4.0 * duration_s, "the mean latency is still moving".into())
+    };
+    Err(SimError::Transient { duration_s, needed_s, why })
+}
+
+/// Fewer frames than this say nothing about a steady state.
+const FEWEST_FRAMES: u64 = 200;
+
+struct Window {
+    first: usize,
+    settled: bool,
+}
+
+/// Decides how many leading segments of a run are its transient.
+fn window(record: &Record) -> Window {
+    let ledger = &record.ledger;
+    let series: Vec<f64> = ledger
+        .minis
+        .iter()
+        .filter(|mini| mini.frames > 0)
+        .map(|mini| mini.latency_ps as f64 / mini.frames as f64)
+        .collect();
+    let offered: u64 = ledger.offered.iter().sum();
+    if series.is_empty() || offered < FEWEST_FRAMES {
+        return Window { first: 0, settled: false };
+    }
+    match mser5(&series) {
+        // The series may have gaps; cut the same share of the trial as of the series.
+        Truncation::After(cut) => {
+            Window { first: (cut * SEGMENTS).div_ceil(series.len()).min(SEGMENTS / 2), settled: true }
+        }
+        Truncation::NotSettled => Window { first: SEGMENTS / 2, settled: false },
+    }
+}
+
+fn after(row: &Row, first: usize) -> f64 {
+    row[first..].iter().sum::<u64>() as f64
+}
+
+/// Means over one run after its transient.
+struct Means {
+    seconds: f64,
+    forwarded: f64,
+    bytes: f64,
+    offered: f64,
+    offered_bytes: f64,
+    dropped: f64,
+    latency_s: f64,
+    waited_s: f64,
+}
+
+impl Means {
+    fn of(record: &Record, duration_s: f64, first: usize) -> Self {
+        let ledger = &record.ledger;
+        let sum = total(&ledger.minis[first * MINIS_PER_SEGMENT..]);
+        let frames = sum.frames as f64;
+        Self {
+            seconds: duration_s * (SEGMENTS - first) as f64 / SEGMENTS as f64,
+            forwarded: frames,
+            bytes: sum.bytes as f64,
+            offered: after(&ledger.offered, first),
+            offered_bytes: after(&ledger.offered_bytes, first),
+            dropped: ledger.accounts.iter().map(|account| after(&account.dropped, first)).sum(),
+            latency_s: sum.latency_ps as f64 / frames / PS_PER_S,
+            waited_s: sum.waited_ps as f64 / frames / PS_PER_S,
+        }
+    }
+
+    fn loss(&self) -> f64 {
+        if self.offered > 0.0 { self.dropped / self.offered } else { 0.0 }
+    }
+}
+
+fn total(minis: &[Mini]) -> Mini {
+    let mut sum = Mini::default();
+    minis.iter().for_each(|mini| sum.add(mini));
+    sum
+}
+
+/// Samples whose spread gives the intervals: batch means of one run, or the means of several.
+struct Samples {
+    forwarded_pps: Vec<f64>,
+    loss: Vec<f64>,
+    latency_s: Vec<f64>,
+    waited_s: Vec<f64>,
+}
+
+impl Samples {
+    fn of_batches(record: &Record, duration_s: f64, first: usize) -> Self {
+        let minis = &record.ledger.minis[first * MINIS_PER_SEGMENT..];
+        let size = minis.len() / BATCHES;
+        let batches: Vec<Mini> = minis.chunks_exact(size).map(total).collect();
+        let batch_s = duration_s * size as f64 / MINIS as f64;
+        let mean = |pick: fn(&Mini) -> u64| {
+            batches
+                .iter()
+                .filter(|batch| batch.frames > 0)
+                .map(|batch| pick(batch) as f64 / batch.frames as f64 / PS_PER_S)
+                .collect()
+        };
+        let loss = (first..SEGMENTS)
+            .filter(|&segment| record.ledger.offered[segment] > 0)
+            .map(|segment| {
+                let dropped: u64 = record.ledger.accounts.iter().map(|account| account.dropped[segment]).sum();
+                dropped as f64 / record.ledger.offered[segment] as f64
+            })
+            .collect();
+        Self {
+            forwarded_pps: batches.iter().map(|batch| batch.frames as f64 / batch_s).collect(),
+            loss,
+            latency_s: mean(|batch| batch.latency_ps),
+            waited_s: mean(|batch| batch.waited_ps),
+        }
+    }
+
+    fn of_replications(means: &[Means]) -> Self {
+        Self {
+            forwarded_pps: means.iter().map(|m| m.forwarded / m.seconds).collect(),
+            loss: means.iter().map(Means::loss).collect(),
+            latency_s: means.iter().map(|m| m.latency_s).collect(),
+            waited_s: means.iter().map(|m| m.waited_s).collect(),
+        }
+    }
+}
+
+/// Puts replications of one scenario together.
+#[must_use]
+pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
+    let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
+    let windows: Vec<Window> = records.iter().map(window).collect();
+    let means: Vec<Means> =
+        records.iter().zip(&windows).map(|(record, w)| Means::of(record, duration_s, w.first)).collect();
+    let samples = if let [record] = records.as_slice() {
+        Samples::of_batches(record, duration_s, windows[0].first)
+    } else {
+        Samples::of_replications(&means)
+    };
+    let over = |pick: fn(&Means) -> f64| means.iter().map(pick).sum::<f64>();
+    let seconds = over(|m| m.seconds);
+    let frames = over(|m| m.forwarded);
+    let mean_of = |values: &[f64], pooled: f64| {
+        if records.len() > 1 { values.iter().sum::<f64>() / values.len() as f64 } else { pooled }
+    };
+    let latency_s = mean_of(&samples.latency_s, over(|m| m.latency_s * m.forwarded) / frames);
+    let waited_s = mean_of(&samples.waited_s, over(|m| m.waited_s * m.forwarded) / frames);
+    let whole = |pick: fn(&Record) -> u64| records.iter().map(pick).sum::<u64>();
+
+    let mut outcome = Outcome {
+        replications: records.len(),
+        measured_s: seconds / records.len() as f64,
+        settled: windows.iter().all(|w| w.settled),
+        offered_frames: whole(|record| record.ledger.offered.iter().sum()),
+        forwarded_frames: whole(|record| total(&record.ledger.minis).frames),
+        dropped_frames: whole(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
+        in_flight_frames: whole(|record| record.in_flight),
+        offered_pps: over(|m| m.offered) / seconds,
+        offered_bytes_per_s: over(|m| m.offered_bytes) / seconds,
+        forwarded_pps: Estimate { value: frames / seconds, half_width: half_width(&samples.forwarded_pps) },
+        forwarded_bytes_per_s: over(|m| m.bytes) / seconds,
+        loss_ratio: Estimate {
+            value: over(|m| m.dropped) / over(|m| m.offered).max(1.0),
+            half_width: half_width(&samples.loss),
+        },
+        latency: summarise(parts(&records, &windows, |record| &record.ledger.latencies), latency_s),
+        latency_half_width_s: half_width(&samples.latency_s),
+        waiting: summarise(parts(&records, &windows, |record| &record.ledger.waitings), waited_s),
+        waiting_half_width_s: half_width(&samples.waited_s),
+        nodes: nodes(&records, &windows, seconds),
+        messages: Vec::new(),
+        fates: Vec::new(),
+    };
+    // S12: every frame is accounted for, always.
+    assert_eq!(
+        outcome.offered_frames,
+        outcome.forwarded_frames + outcome.dropped_frames + outcome.in_flight_frames,
+        "offered = forwarded + dropped + in flight"
+    );
+    if let Some(first) = records.into_iter().next() {
+        outcome.messages = first.messages.iter().map(message_row).collect();
+        let mut fates: Vec<Fate> = first.ledger.fates.unwrap_or_default();
+        fates.sort_unstable();
+        outcome.fates = fates
+            .iter()
+            .map(|f| FateRow { seq: f.seq, arrival_ps: f.arrival_ps, end_ps: f.end_ps, dropped_at: f.dropped_at })
+            .collect();
+    }
+    outcome
+}
+
+fn parts<'a>(
+    records: &'a [Record],
+    windows: &'a [Window],
+    pick: fn(&Record) -> &Vec<Sparse>,
+) -> impl Iterator<Item = &'a Sparse> {
+    records.iter().zip(windows).flat_map(move |(record, w)| pick(record)[w.first..].iter())
+}
+
+fn nodes(records: &[Record], windows: &[Window], seconds: f64) -> Vec<NodeOutcome> {
+    let count = records.first().map_or(0, |record| record.ledger.accounts.len());
+    (0..count)
+        .map(|node| {
+            let mut outcome = NodeOutcome::default();
+            for (record, w) in records.iter().zip(windows) {
+                let account = &record.ledger.accounts[node];
+                outcome.working_units += after(&account.busy_ps, w.first) / PS_PER_S / seconds;
+                outcome.waiting_frames += after(&account.waited_ps, w.first) / PS_PER_S / seconds;
+                outcome.dropped_pps += after(&account.dropped, w.first) / seconds;
+                outcome.longest_queue_frames = outcome.longest_queue_frames.max(account.longest_queue);
+                outcome.by_events = record.planes[node] == crate::graph::Plane::Events;
+            }
+            outcome
+        })
+        .collect()
+}
+
+fn message_row(message: &Message) -> MessageRow {
+    MessageRow {
+        at_s: message.at_ps as f64 / PS_PER_S,
+        kind: match message.kind {
+            Kind::Request => "REQ",
+            Kind::Reply => "REP",
+            Kind::Release => "REL",
+            Kind::Revoke => "REV",
+        },
+        task: message.task,
+        pool: message.pool,
+        unit: message.unit,
+    }
+}

@@ -1,0 +1,68 @@
+//! Independent replications on all cores, until the answer is sure enough (semantics S10).
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::SimError;
+use crate::outcome::{Outcome, combine, require_steady_state};
+use crate::run::{Record, run};
+use crate::scenario::Scenario;
+
+/// How many replications.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// At least so many.
+    pub replications: usize,
+    /// Go on until the half-width of the mean latency is at most this share of the mean.
+    pub target_relative_half_width: Option<f64>,
+    /// At most so many.
+    pub most: usize,
+}
+
+/// Runs replications of a scenario in parallel. Their streams differ, their results do not depend on the number of
+/// threads. `report` hears the finished share of the present round, 0..1, and may stop everything.
+///
+/// # Errors
+///
+/// Whatever [`Scenario::check`] and [`run`] refuse; [`SimError::Transient`] where a steady state is needed.
+pub fn replicate(
+    scenario: &Scenario,
+    plan: Plan,
+    report: &(dyn Fn(f64) -> ControlFlow<()> + Sync),
+) -> Result<Outcome, SimError> {
+    scenario.check()?;
+    let mut seeds: Vec<u64> = Vec::new();
+    let mut wanted = plan.replications.max(1);
+    loop {
+        // Earlier replications run again rather than stay in memory: a record is large, a rerun is cheap and exact.
+        let first = scenario.run.replication;
+        seeds.extend(first + seeds.len() as u64..first + wanted as u64);
+        let finished = AtomicUsize::new(0);
+        let share = |part: f64| (finished.load(Ordering::Relaxed) as f64 + part) / wanted as f64;
+        let records: Result<Vec<Record>, SimError> = seeds
+            .par_iter()
+            .map(|&replication| {
+                let mut one = scenario.clone();
+                one.run.replication = replication;
+                one.run.record_frames &= replication == first;
+                let record = run(&one, &|part| report(share(part)))?;
+                finished.fetch_add(1, Ordering::Relaxed);
+                if report(share(0.0)).is_break() {
+                    return Err(SimError::Interrupted);
+                }
+                Ok(record)
+            })
+            .collect();
+        let outcome = combine(scenario, records?);
+        require_steady_state(scenario, &outcome)?;
+        let unsure = plan
+            .target_relative_half_width
+            .is_some_and(|target| !(outcome.latency_half_width_s <= target * outcome.latency.mean_s));
+        if !unsure || wanted >= plan.most {
+            return Ok(outcome);
+        }
+        wanted = (wanted * 2).max(4).min(plan.most);
+    }
+}

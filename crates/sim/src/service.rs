@@ -1,0 +1,163 @@
+//! Service times: the mean of S5 times a random factor of mean 1.
+
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, Exp1, Gamma, LogNormal};
+
+use crate::random::Stream;
+use crate::scenario::{Task, Variation};
+
+/// Service times of one task unit or port.
+#[derive(Debug)]
+pub struct Service {
+    per_frame_ps: f64,
+    per_byte_ps: f64,
+    per_batch_ps: f64,
+    factor: Factor,
+    rng: Stream,
+}
+
+#[derive(Debug)]
+enum Factor {
+    One,
+    Exponential,
+    Gamma(Gamma<f64>),
+    Hyperexponential { p: f64, mean_a: f64, mean_b: f64 },
+    LogNormal(LogNormal<f64>),
+    Uniform { half: f64 },
+}
+
+impl Service {
+    /// The service of a task unit, with its own random stream.
+    #[must_use]
+    pub fn new(task: &Task, rng: Stream) -> Self {
+        let factor = match task.variation {
+            Variation::Deterministic => Factor::One,
+            Variation::Exponential => Factor::Exponential,
+            Variation::Gamma { scv } => Factor::Gamma(Gamma::new(1.0 / scv, scv).expect("scv was checked")),
+            Variation::Hyperexponential { scv } => {
+                // Balanced means: each phase carries half of the mean.
+                let p = 0.5 * (1.0 + ((scv - 1.0) / (scv + 1.0)).sqrt());
+                Factor::Hyperexponential { p, mean_a: 0.5 / p, mean_b: if p < 1.0 { 0.5 / (1.0 - p) } else { 0.0 } }
+            }
+            Variation::Lognormal { scv } => {
+                let variance = (1.0 + scv).ln();
+                Factor::LogNormal(LogNormal::new(-0.5 * variance, variance.sqrt()).expect("scv was checked"))
+            }
+            Variation::Uniform { scv } => Factor::Uniform { half: (3.0 * scv).sqrt() },
+        };
+        Self {
+            per_frame_ps: task.per_frame_ps,
+            per_byte_ps: task.per_byte_ps,
+            per_batch_ps: task.per_batch_ps,
+            factor,
+            rng,
+        }
+    }
+
+    /// Transmission on a link: a fixed time per byte, the wire overhead included.
+    #[must_use]
+    pub fn link(link_bps: f64, rng: Stream) -> Self {
+        let per_byte_ps = 8.0 * crate::time::PS_PER_S / link_bps;
+        Self {
+            per_frame_ps: per_byte_ps * f64::from(crate::source::WIRE_OVERHEAD_BYTES),
+            per_byte_ps,
+            per_batch_ps: 0.0,
+            factor: Factor::One,
+            rng,
+        }
+    }
+
+    /// Whether every frame takes no time at all.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.per_frame_ps == 0.0 && self.per_byte_ps == 0.0 && self.per_batch_ps == 0.0
+    }
+
+    /// Picoseconds that open a batch.
+    #[inline]
+    #[must_use]
+    pub fn per_batch_ps(&self) -> f64 {
+        self.per_batch_ps
+    }
+
+    /// The picoseconds of a frame of this size, batch cost included, if they do not vary.
+    #[inline]
+    #[must_use]
+    pub fn constant_ps(&self, bytes: u32) -> Option<f64> {
+        matches!(self.factor, Factor::One)
+            .then(|| self.per_frame_ps + self.per_byte_ps * f64::from(bytes) + self.per_batch_ps)
+    }
+
+    /// Draws the picoseconds of one frame at speed 1 without contention.
+    #[inline]
+    pub fn draw_ps(&mut self, bytes: u32) -> f64 {
+        let mean = self.per_frame_ps + self.per_byte_ps * f64::from(bytes);
+        match &self.factor {
+            Factor::One => mean,
+            Factor::Exponential => {
+                let factor: f64 = Exp1.sample(&mut self.rng);
+                mean * factor
+            }
+            Factor::Gamma(gamma) => mean * gamma.sample(&mut self.rng),
+            Factor::Hyperexponential { p, mean_a, mean_b } => {
+                let phase = if self.rng.random::<f64>() < *p { *mean_a } else { *mean_b };
+                let factor: f64 = Exp1.sample(&mut self.rng);
+                mean * phase * factor
+            }
+            Factor::LogNormal(normal) => mean * normal.sample(&mut self.rng),
+            Factor::Uniform { half } => mean * (1.0 + half * (2.0 * self.rng.random::<f64>() - 1.0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::stream;
+    use crate::scenario::{Activation, Route, RouteKind};
+
+    fn task(variation: Variation) -> Task {
+        Task {
+            needs: vec![],
+            per_frame_ps: 1000.0,
+            per_byte_ps: 0.0,
+            per_batch_ps: 0.0,
+            variation,
+            queue: 1,
+            activation: Activation::Dedicated,
+            batch: 1,
+            parallel: Some(1),
+            priority: 0,
+            weight: 1.0,
+            pin: vec![],
+            route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
+        }
+    }
+
+    #[test]
+    fn every_variation_has_the_mean_and_squared_cv_that_it_names() {
+        let cases = [
+            (Variation::Deterministic, 0.0),
+            (Variation::Exponential, 1.0),
+            (Variation::Gamma { scv: 0.5 }, 0.5),
+            (Variation::Gamma { scv: 2.0 }, 2.0),
+            (Variation::Hyperexponential { scv: 4.0 }, 4.0),
+            (Variation::Lognormal { scv: 0.7 }, 0.7),
+            (Variation::Uniform { scv: 0.2 }, 0.2),
+        ];
+        for (variation, scv) in cases {
+            let mut service = Service::new(&task(variation), stream(7, 0, "service", 0));
+            let n = 400_000;
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for _ in 0..n {
+                let x = service.draw_ps(64) / 1000.0;
+                sum += x;
+                squares += x * x;
+            }
+            let mean = sum / f64::from(n);
+            let got = squares / f64::from(n) / (mean * mean) - 1.0;
+            assert!((mean - 1.0).abs() < 0.015, "{variation:?}: mean {mean}");
+            assert!((got - scv).abs() < 0.06 * scv.max(0.1), "{variation:?}: scv {got}");
+        }
+    }
+}

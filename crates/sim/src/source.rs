@@ -1,0 +1,289 @@
+//! Sources: the frames of one port, in order, never faster than the link (S1).
+
+use rand::RngExt as _;
+use rand_distr::{Distribution as _, Exp1};
+
+use crate::random::{Stream, stream};
+use crate::scenario::{Load, Process, Run, Scenario, Source as Spec};
+use crate::time::PS_PER_S;
+
+/// Bytes that a frame adds on the wire: preamble, start of frame delimiter, inter-frame gap.
+pub const WIRE_OVERHEAD_BYTES: u32 = 20;
+
+/// Frames made ahead.
+const BUFFER: usize = 512;
+
+/// Generator of one port's frames.
+#[derive(Debug)]
+pub struct Source {
+    gaps: Gaps,
+    sizes: Sizes,
+    flows: Flows,
+    wire_ps_per_byte: f64,
+    last_in: f64,
+    end: f64,
+    buffer: Vec<Arrival>,
+    head: usize,
+    exhausted: bool,
+}
+
+/// A frame as it comes off the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Last bit in, picoseconds.
+    pub at: u64,
+    /// Size in bytes, FCS included.
+    pub bytes: u32,
+    /// Flow.
+    pub flow: u32,
+}
+
+#[derive(Debug)]
+enum Gaps {
+    Cbr { period: f64, phase: f64, count: u64 },
+    Poisson { mean: f64, last: f64, rng: Stream },
+    OnOff { peak_gap: f64, pause: f64, stop: f64, left: u64, last: f64, rng: Stream },
+    Trace { time_ps: Vec<u64>, bytes: Vec<u32>, flow: Vec<u32>, next: usize },
+}
+
+#[derive(Debug)]
+enum Sizes {
+    One(u32),
+    Cycle { list: Vec<u32>, next: usize },
+    Random { list: Vec<u32>, rng: Stream },
+}
+
+#[derive(Debug)]
+enum Flows {
+    Cycle { list: Vec<u32>, next: usize },
+    Random { list: Vec<u32>, cumulative: Vec<f64>, rng: Stream, held: u32 },
+}
+
+impl Source {
+    /// Opens source number `index` of a scenario.
+    #[must_use]
+    pub fn new(scenario: &Scenario, index: usize) -> Self {
+        let (load, run) = (&scenario.load, &scenario.run);
+        let spec = &load.sources[index];
+        let port = &scenario.model.ports[spec.port];
+        let mut source = Self {
+            gaps: Gaps::new(spec, run, index),
+            sizes: Sizes::new(load, run, index),
+            flows: Flows::new(spec, load, run, index),
+            wire_ps_per_byte: 8.0 * PS_PER_S / port.link_bps,
+            last_in: f64::NEG_INFINITY,
+            end: run.duration_ps as f64,
+            buffer: Vec::with_capacity(BUFFER),
+            head: 0,
+            exhausted: false,
+        };
+        source.refill();
+        source
+    }
+
+    /// The instant before which all of its frames are known; `u64::MAX` at the end of the trial.
+    #[must_use]
+    pub fn known_before(&self) -> u64 {
+        match self.buffer.last() {
+            Some(last) if !self.exhausted => last.at,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Moves the frames that arrive before `until`, no later than [`Self::known_before`], to the end of `block`.
+    pub fn take_until(&mut self, until: u64, block: &mut Vec<Arrival>) {
+        let ahead = &self.buffer[self.head..];
+        let taken = ahead.partition_point(|arrival| arrival.at < until);
+        block.extend_from_slice(&ahead[..taken]);
+        self.head += taken;
+        self.refill();
+    }
+
+    fn refill(&mut self) {
+        if self.head == self.buffer.len() {
+            self.buffer.clear();
+        } else {
+            self.buffer.drain(..self.head);
+        }
+        self.head = 0;
+        if self.exhausted || self.refill_evenly() {
+            return;
+        }
+        let mut last_in = self.last_in;
+        while self.buffer.len() < BUFFER && !self.exhausted {
+            let Some((ideal, opens)) = self.gaps.next() else {
+                self.exhausted = true;
+                break;
+            };
+            let (bytes, flow) = match &self.gaps {
+                Gaps::Trace { bytes, flow, next, .. } => (bytes[next - 1], flow[next - 1]),
+                _ => (self.sizes.next(), self.flows.next(opens)),
+            };
+            // A frame's last bit follows the last one's by its own time on the wire, at least.
+            last_in = ideal.max(last_in + f64::from(bytes + WIRE_OVERHEAD_BYTES) * self.wire_ps_per_byte);
+            if last_in >= self.end {
+                self.exhausted = true;
+                break;
+            }
+            self.buffer.push(Arrival { at: last_in as i64 as u64, bytes, flow });
+        }
+        self.last_in = last_in;
+    }
+}
+
+impl Source {
+    /// The commonest source, even gaps of frames of one size that the link can carry, in a short loop; false if this
+    /// is not one.
+    fn refill_evenly(&mut self) -> bool {
+        let (Gaps::Cbr { period, phase, count }, Sizes::One(bytes), Flows::Cycle { list, next }) =
+            (&mut self.gaps, &self.sizes, &mut self.flows)
+        else {
+            return false;
+        };
+        let (period, phase, bytes) = (*period, *phase, *bytes);
+        if period < f64::from(bytes + WIRE_OVERHEAD_BYTES) * self.wire_ps_per_byte {
+            return false;
+        }
+        let left = ((self.end / period - phase).ceil() - *count as f64).max(0.0) as u64;
+        let frames = left.min((BUFFER - self.buffer.len()) as u64);
+        let (first, mut turn) = (*count, *next);
+        self.buffer.extend((first..first + frames).map(|n| {
+            let flow = list[turn];
+            turn = if turn + 1 == list.len() { 0 } else { turn + 1 };
+            // Through i64, which is one instruction where u64 is a dozen; a trial is far shorter than 2^63 ps.
+            Arrival { at: ((n as i64 as f64 + phase) * period) as i64 as u64, bytes, flow }
+        }));
+        (*count, *next) = (first + frames, turn);
+        // Rounding can put one frame too many at the very end.
+        let end = self.end as u64;
+        while self.buffer.last().is_some_and(|last| last.at >= end) {
+            self.buffer.pop();
+        }
+        self.exhausted = left == frames;
+        true
+    }
+}
+
+impl Gaps {
+    fn new(spec: &Spec, run: &Run, index: usize) -> Self {
+        let mean = PS_PER_S / spec.rate_pps;
+        let rng = || stream(run.seed, run.replication, "gap", index);
+        match &spec.process {
+            Process::Cbr { phase } => Self::Cbr { period: mean, phase: *phase, count: 0 },
+            Process::Poisson => Self::Poisson { mean, last: 0.0, rng: rng() },
+            Process::OnOff { burst_frames, peak_ratio } => {
+                // A burst of B frames takes B gaps at the peak rate; the pause makes up the rest of B mean gaps.
+                let peak_gap = mean / peak_ratio;
+                let pause = burst_frames * (mean - peak_gap);
+                Self::OnOff { peak_gap, pause, stop: 1.0 / burst_frames, left: 0, last: 0.0, rng: rng() }
+            }
+            Process::Trace { time_ps, bytes, flow } => {
+                Self::Trace { time_ps: time_ps.clone(), bytes: bytes.clone(), flow: flow.clone(), next: 0 }
+            }
+        }
+    }
+
+    /// Instant of the next frame, and whether it opens a burst.
+    #[inline]
+    fn next(&mut self) -> Option<(f64, bool)> {
+        match self {
+            Self::Cbr { period, phase, count } => {
+                // A product, not a sum, keeps the long-run rate exact.
+                let at = (*count as f64 + *phase) * *period;
+                *count += 1;
+                Some((at, true))
+            }
+            Self::Poisson { mean, last, rng } => {
+                let gap: f64 = Exp1.sample(rng);
+                *last += gap * *mean;
+                Some((*last, true))
+            }
+            Self::OnOff { peak_gap, pause, stop, left, last, rng } => {
+                *last += *peak_gap;
+                let opens = *left == 0;
+                if opens {
+                    let gap: f64 = Exp1.sample(rng);
+                    *last += gap * *pause;
+                    // Geometric number of frames with mean 1/stop, by inversion.
+                    let u: f64 = rng.random();
+                    *left = if *stop >= 1.0 { 1 } else { ((1.0 - u).ln() / (1.0 - *stop).ln()).floor() as u64 + 1 };
+                }
+                *left -= 1;
+                Some((*last, opens))
+            }
+            Self::Trace { time_ps, next, .. } => {
+                let at = *time_ps.get(*next)?;
+                *next += 1;
+                Some((at as f64, true))
+            }
+        }
+    }
+}
+
+impl Sizes {
+    fn new(load: &Load, run: &Run, index: usize) -> Self {
+        match load.sizes.as_slice() {
+            [only] => Self::One(*only),
+            list if load.random_sizes => {
+                Self::Random { list: list.to_vec(), rng: stream(run.seed, run.replication, "size", index) }
+            }
+            list => Self::Cycle { list: list.to_vec(), next: 0 },
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> u32 {
+        match self {
+            Self::One(bytes) => *bytes,
+            Self::Cycle { list, next } => {
+                let bytes = list[*next];
+                *next = if *next + 1 == list.len() { 0 } else { *next + 1 };
+                bytes
+            }
+            Self::Random { list, rng } => list[rng.random_range(0..list.len())],
+        }
+    }
+}
+
+impl Flows {
+    fn new(spec: &Spec, load: &Load, run: &Run, index: usize) -> Self {
+        let weights: Vec<f64> = spec.flows.iter().map(|&flow| load.flows[flow as usize].weight).collect();
+        let equal = weights.iter().all(|&weight| weight == weights[0]);
+        if weights.len() == 1 || (equal && matches!(spec.process, Process::Cbr { .. })) {
+            return Self::Cycle { list: spec.flows.clone(), next: 0 };
+        }
+        let total: f64 = weights.iter().sum();
+        let cumulative = weights
+            .iter()
+            .scan(0.0, |sum, weight| {
+                *sum += weight / total;
+                Some(*sum)
+            })
+            .collect();
+        Self::Random {
+            list: spec.flows.clone(),
+            cumulative,
+            rng: stream(run.seed, run.replication, "flow", index),
+            held: spec.flows[0],
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, new_burst: bool) -> u32 {
+        match self {
+            Self::Cycle { list, next } => {
+                let flow = list[*next];
+                *next = if *next + 1 == list.len() { 0 } else { *next + 1 };
+                flow
+            }
+            Self::Random { list, cumulative, rng, held } => {
+                // All frames of a burst belong to one flow.
+                if new_burst {
+                    let u: f64 = rng.random();
+                    *held = list[cumulative.partition_point(|&c| c <= u).min(list.len() - 1)];
+                }
+                *held
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+"""A router model and a load as the scenario of the compiled core: indices for names, picoseconds for seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from routecast.load.arrivals import Arrivals
+from routecast.load.offered import OfferedLoad
+from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
+
+__all__ = ["run_of", "scenario_of"]
+
+_PS = 1e12
+
+
+def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
+    """Return ``model`` and ``load`` in the form of ``crates/sim/src/scenario.rs``; the caller adds the run."""
+    tasks = {task.name: index for index, task in enumerate(model.tasks)}
+    pools = {pool.name: index for index, pool in enumerate(model.pools)}
+    ports = {port.name: index for index, port in enumerate(model.ports)}
+    return {
+        "model": {
+            "ports": [_port(port, tasks) for port in model.ports],
+            "tasks": [_task(task, model, tasks, pools, ports) for task in model.tasks],
+            "pools": [_pool(pool) for pool in model.pools],
+        },
+        "load": _load(load),
+    }
+
+
+def run_of(
+    duration_s: float, *, seed: int, path: str, keep_frames: bool, message_limit: int, steady_state: bool
+) -> dict[str, Any]:
+    """Return how to run a scenario."""
+    return {
+        "duration_ps": max(round(duration_s * _PS), 1),
+        "seed": seed,
+        "path": path,
+        "record_frames": keep_frames,
+        "message_limit": message_limit,
+        "need_steady_state": steady_state,
+    }
+
+
+def _port(port: Port, tasks: dict[str, int]) -> dict[str, Any]:
+    entry = tasks[port.entry] if port.entry else None
+    return {"link_bps": port.link_bps, "tx_ring": port.tx_ring_frames, "entry": entry}
+
+
+def _pool(pool: ResourcePool) -> dict[str, Any]:
+    quantum_ps = (pool.policy.quantum_s or 0.0) * _PS
+    policy: dict[str, Any] = {"kind": pool.policy.kind}
+    if pool.policy.kind == "round_robin":
+        policy["quantum_ps"] = quantum_ps
+    elif pool.policy.kind == "fair":
+        policy["slice_ps"] = quantum_ps
+    contention = pool.contention
+    return {
+        "speed": list(pool.unit_speed_ratio) or [1.0] * pool.units,
+        "policy": policy,
+        "switch_ps": pool.switch_cost_s * _PS,
+        "migration_ps": pool.migration_cost_s * _PS,
+        "contention": [] if contention.is_none else [contention.factor(k) for k in range(1, pool.units + 1)],
+    }
+
+
+def _task(
+    task: TaskUnit, model: RouterModel, tasks: dict[str, int], pools: dict[str, int], ports: dict[str, int]
+) -> dict[str, Any]:
+    service = task.service
+    frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
+    cycle_ps = _PS / frequency_hz if frequency_hz else 0.0
+    variation: dict[str, Any] = {"kind": service.variation}
+    if service.variation not in {"deterministic", "exponential"}:
+        variation["scv"] = service.squared_cv
+    activation: dict[str, Any] = {"kind": task.activation.kind}
+    if task.activation.kind == "interrupt":
+        activation["budget"] = task.activation.budget_frames
+        activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
+        activation["moderation_ps"] = task.activation.moderation_s * _PS
+    memory_s = service.memory_accesses * service.memory_latency_s
+    return {
+        "needs": [{"pool": pools[need.pool], "units": need.units} for need in task.needs],
+        "per_frame_ps": (service.per_packet_s + memory_s) * _PS + service.per_packet_cycles * cycle_ps,
+        "per_byte_ps": service.per_byte_s * _PS + service.per_byte_cycles * cycle_ps,
+        "per_batch_ps": service.per_batch_s * _PS + service.per_batch_cycles * cycle_ps,
+        "variation": variation,
+        "queue": task.queue_frames,
+        "activation": activation,
+        "batch": task.batch_frames,
+        "parallel": None if task.request == "frame" else task.parallel,
+        "priority": task.priority,
+        "weight": task.weight,
+        "pin": list(task.pin),
+        "route": {
+            "kind": task.route.kind,
+            "to": [{"task": tasks[name]} if name in tasks else {"port": ports[name]} for name in task.route.to],
+            "weights": list(task.route.weights),
+            "indirection": list(task.route.indirection),
+        },
+    }
+
+
+def _load(load: OfferedLoad) -> dict[str, Any]:
+    flows = load.flows.flows
+    by_port: dict[int, list[int]] = {}
+    for number, flow in enumerate(flows):
+        by_port.setdefault(flow.ingress, []).append(number)
+    sources = []
+    for order, (port, members) in enumerate(sorted(by_port.items())):
+        share = sum(flows[number].weight for number in members) / load.flows.total_weight
+        process = _process(load.arrivals, members, order / len(by_port))
+        if process["kind"] != "trace" or process["time_ps"]:
+            sources.append({"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members})
+    return {
+        "sources": sources,
+        "flows": [{"hash": flow.rss_hash & 0xFFFFFFFF, "egress": flow.egress, "weight": flow.weight} for flow in flows],
+        "sizes": list(load.frames.sequence_bytes),
+        "random_sizes": load.frames.order == "random",
+    }
+
+
+def _process(arrivals: Arrivals, members: list[int], phase: float) -> dict[str, Any]:
+    if arrivals.kind == "cbr":
+        return {"kind": "cbr", "phase": phase}
+    if arrivals.kind == "on_off":
+        return {"kind": "on_off", "burst_frames": arrivals.burst_frames, "peak_ratio": arrivals.peak_ratio}
+    if arrivals.kind == "trace":
+        mine = set(members)
+        rows = zip(arrivals.trace_time_s, arrivals.trace_frame_bytes, arrivals.trace_flow, strict=True)
+        kept = [row for row in rows if row[2] in mine]
+        return {
+            "kind": "trace",
+            "time_ps": [round(time_s * _PS) for time_s, _, _ in kept],
+            "bytes": [frame_bytes for _, frame_bytes, _ in kept],
+            "flow": [flow for _, _, flow in kept],
+        }
+    return {"kind": "poisson"}

@@ -1,0 +1,191 @@
+"""The compiled core's outcome as a trial: names for indices, the bottleneck, energy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.quantity import format_pps, format_ratio
+from routecast.router.model import RouterModel
+
+__all__ = ["trial_of"]
+
+_BUSY = 0.98
+
+
+def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any]) -> Trial:
+    """Return the trial that an outcome of ``_core.simulate`` describes."""
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+    names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
+    nodes = dict(zip(names, outcome["nodes"], strict=True))
+    resources = _resources(model, load, nodes, outcome)
+    forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
+    intended_pps = load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.rate_pps
+    drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
+    return Trial(
+        evaluator="simulate",
+        duration_s=duration_s,
+        measured_s=outcome["measured_s"],
+        intended_pps=intended_pps,
+        offered_pps=outcome["offered_pps"],
+        forwarded_pps=forwarded_pps,
+        loss_ratio=outcome["loss_ratio"]["value"],
+        l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
+        l2_bps=8.0 * forwarded_bytes_per_s,
+        bottleneck=_bottleneck(resources, drops_pps, model),
+        resources=resources,
+        offered_frames=outcome["offered_frames"],
+        forwarded_frames=outcome["forwarded_frames"],
+        dropped_frames=outcome["dropped_frames"],
+        in_flight_frames=outcome["in_flight_frames"],
+        drops_pps=drops_pps,
+        latency=_delay(outcome["latency"]),
+        waiting=_delay(outcome["waiting"]),
+        energy_j=_energy(model, nodes, duration_s),
+        queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
+        interval=_intervals(outcome),
+        notes=_notes(outcome, intended_pps),
+    )
+
+
+def _delay(row: dict[str, Any]) -> Delay | None:
+    if row["count"] == 0:
+        return None
+    return Delay(
+        mean_s=row["mean_s"],
+        p50_s=row["p50_s"],
+        p90_s=row["p90_s"],
+        p99_s=row["p99_s"],
+        p999_s=row["p999_s"],
+        max_s=row["max_s"],
+        method=f"HDR histogram of {row['count']:,} frames",
+        hdr_base64=row["hdr_base64"],
+    )
+
+
+def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    intervals = {}
+    for name, value, half in (
+        ("forwarded_pps", outcome["forwarded_pps"]["value"], outcome["forwarded_pps"]["half_width"]),
+        ("loss_ratio", outcome["loss_ratio"]["value"], outcome["loss_ratio"]["half_width"]),
+        ("latency.mean_s", outcome["latency"]["mean_s"], outcome["latency_half_width_s"]),
+        ("waiting.mean_s", outcome["waiting"]["mean_s"], outcome["waiting_half_width_s"]),
+    ):
+        # The core writes NaN, which JSON has not, as null: there is no interval.
+        if half is not None and math.isfinite(half) and value is not None:
+            intervals[name] = (value - half, value + half)
+    return intervals
+
+
+def _resources(
+    model: RouterModel, load: OfferedLoad, nodes: dict[str, Any], outcome: dict[str, Any]
+) -> tuple[Resource, ...]:
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+
+    def resource(name: str, kind: str, used: float) -> Resource:
+        used = min(used, 1.0)
+        capacity_pps = forwarded_pps / used if used > 0.0 else math.nan
+        return Resource(
+            name=name,
+            kind=kind,  # type: ignore[arg-type]  # the callers below pass the literals
+            utilisation_ratio=used,
+            capacity_pps=capacity_pps,
+            margin_ratio=capacity_pps / forwarded_pps - 1.0 if forwarded_pps > 0.0 else math.nan,
+        )
+
+    found = []
+    for pool in model.pools:
+        working = _working(model, nodes, pool.name)
+        pinned = _pinned(model, nodes, pool.name)
+        found.append(resource(pool.name, "pool", sum(working.values()) / pool.units))
+        if pool.units > 1 and pinned:
+            fullest = max(pinned, key=lambda unit: pinned[unit])
+            found.append(resource(f"{pool.name} unit {fullest}", "pool", pinned[fullest]))
+    for task in model.tasks:
+        if not task.needs and nodes[task.name]["working_units"] > 0.0:
+            found.append(resource(task.name, "task", nodes[task.name]["working_units"] / task.parallel))
+    for port in model.ports:
+        found.append(resource(f"{port.name} out", "link", nodes[f"{port.name} out"]["working_units"]))
+    shares = load.flows.share_per_port(len(model.ports))
+    offered_bps = 8.0 * (outcome["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * outcome["offered_pps"])
+    for number, port in enumerate(model.ports):
+        if shares[number] > 0.0:
+            found.append(resource(f"{port.name} in", "link", offered_bps * shares[number] / port.link_bps))
+    return tuple(sorted(found, key=lambda one: -one.utilisation_ratio))
+
+
+def _working(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[str, float]:
+    """Units of a pool at work, on average, by task unit."""
+    return {
+        task.name: nodes[task.name]["working_units"] * need.units
+        for task in model.tasks
+        for need in task.needs
+        if need.pool == pool
+    }
+
+
+def _pinned(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[int, float]:
+    """Utilisation by unit, as far as task units are pinned to one unit each."""
+    used: dict[int, float] = {}
+    for task in model.tasks:
+        if task.needs and task.needs[0].pool == pool and len(task.pin) == 1:
+            used[task.pin[0]] = used.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
+    return used
+
+
+def _bottleneck(resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel) -> Bottleneck:
+    if not resources or all(one.utilisation_ratio == 0.0 for one in resources):
+        return Bottleneck(name="load", kind="load", reason="nothing was busy")
+    first = resources[0]
+    same = [one for one in resources if one.utilisation_ratio >= first.utilisation_ratio - 1e-3 and one.kind == "pool"]
+    if first.kind == "pool" and same:
+        # Of a pool and its fullest unit, equally busy, the pool is the simpler answer.
+        first = min(same, key=lambda one: len(one.name))
+    busy = f"busy {format_ratio(first.utilisation_ratio)} of the time"
+    if not drops_pps:
+        if first.utilisation_ratio >= _BUSY:
+            return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: it is {busy}")
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"would limit first: it is {busy}; nothing is dropped")
+    place = max(drops_pps, key=lambda name: drops_pps[name])
+    dropped = f'"{place}" drops {format_pps(drops_pps[place])}'
+    held = {task.name: task.needs[0].pool for task in model.tasks if task.needs}
+    # Where frames are dropped, the resource that the place waits for limits.
+    for one in resources:
+        if one.name in (place, held.get(place)) and one.utilisation_ratio >= _BUSY:
+            return Bottleneck(name=one.name, kind=one.kind, reason=f"limits: {dropped}, it is {busy}")
+    return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {dropped}, {first.name} is {busy}")
+
+
+def _energy(model: RouterModel, nodes: dict[str, Any], duration_s: float) -> dict[str, dict[str, float]]:
+    """Joules by pool and state (S11), the steady state extended over the whole trial; a unit that polls is active."""
+    energy = {}
+    for pool in model.pools:
+        if pool.power is None:
+            continue
+        working = _working(model, nodes, pool.name)
+        polling = {
+            task.name: float(task.parallel * need.units)
+            for task in model.tasks
+            if task.activation.kind == "polling"
+            for need in task.needs
+            if need.pool == pool.name
+        }
+        active = min(sum(max(units, polling.get(name, 0.0)) for name, units in working.items()), pool.units)
+        energy[pool.name] = {
+            "active": active * pool.power.active_w * duration_s,
+            "idle": (pool.units - active) * pool.power.idle_w * duration_s,
+        }
+    return energy
+
+
+def _notes(outcome: dict[str, Any], intended_pps: float) -> tuple[str, ...]:
+    notes = []
+    if outcome["offered_pps"] < intended_pps * 0.99:
+        notes.append("the intended load exceeds line rate; the offered load is what the links carry")
+    if not outcome["settled"]:
+        notes.append("the transient did not end within the trial: these are not steady-state figures")
+    if outcome["replications"] > 1:
+        notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
+    return tuple(notes)
