@@ -38,7 +38,9 @@ def test_genomes_spell_the_sizes_of_rfc_6985():
         FrameMix.genome("aaz")
 
 
-@pytest.mark.parametrize("text", ["60 B", "64 Mbit", "", "IMIX 600", "genome xyz", "0x64, 1x128", "1x20", "99999999x64"])
+@pytest.mark.parametrize(
+    "text", ["60 B", "64 Mbit", "", "IMIX 600", "genome xyz", "0x64, 1x128", "1x20", "99999999x64"]
+)
 def test_wrong_frames_are_refused(text):
     with pytest.raises(QuantityProblem):
         FrameMix.parse(text)
@@ -69,7 +71,9 @@ def test_random_flows_are_uneven_reproducible_and_grow_by_appending():
 
 def test_random_flows_fill_queues_like_a_fair_draw():
     # 10,000 flows over 4 queues: 2,500 each with standard deviation sqrt(10,000·3/16) = 43; five of them allowed.
-    assert all(abs(share * 10_000 - 2500) < 5 * 43.3 for share in FlowSet.random(10_000, seed=3).share_per_core(4))
+    assert all(
+        abs(share * 10_000 - 2500) < 5 * 43.3 for share in FlowSet.random(10_000, seed=3).share_per_core(4)
+    )
 
 
 def test_an_indirection_table_moves_flows():

@@ -60,13 +60,21 @@ def test_a_sound_model_is_accepted():
         ({"service": ServiceCost(variation="uniform")}, "task[0].service.scv", "missing"),
         ({"service": ServiceCost(variation="uniform", scv=0.5)}, "task[0].service.scv", "1/3"),
         ({"service": ServiceCost(variation="hyperexponential", scv=0.5)}, "task[0].service.scv", ">= 1"),
-        ({"activation": Activation(kind="interrupt", budget_frames=0)}, "task[0].activation.budget_frames", "got 0"),
+        (
+            {"activation": Activation(kind="interrupt", budget_frames=0)},
+            "task[0].activation.budget_frames",
+            "got 0",
+        ),
         ({"route": Route(to=("q",))}, "task[0].route.to[0]", "neither task unit nor port"),
         ({"route": Route(to=("p", "p"))}, "task[0].route.to", "kind single has one"),
         ({"route": Route(kind="rss")}, "task[0].route.to", "empty"),
         ({"route": Route(kind="egress", to=("t",))}, "task[0].route.to[0]", "leads to ports"),
         ({"route": Route(kind="random", to=("p",))}, "task[0].route.weights", "0 entries"),
-        ({"route": Route(kind="rss", to=("p",), indirection=(0,))}, "task[0].route.indirection", "RSS has 128"),
+        (
+            {"route": Route(kind="rss", to=("p",), indirection=(0,))},
+            "task[0].route.indirection",
+            "RSS has 128",
+        ),
         ({"route": Route(to=("t",))}, "task", "t → t"),
     ],
 )
@@ -182,9 +190,13 @@ def test_any_model_is_accepted_or_refused(data):
     try:
         RouterModel(
             name="fuzz",
-            ports=tuple(Port(name=draw(NAMES), link_bps=draw(NUMBERS), entry=draw(NAMES)) for _ in range(draw(COUNTS))),
+            ports=tuple(
+                Port(name=draw(NAMES), link_bps=draw(NUMBERS), entry=draw(NAMES)) for _ in range(draw(COUNTS))
+            ),
             tasks=tasks,
-            pools=(ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),),
+            pools=(
+                ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),
+            ),
         )
     except RoutecastError as problem:
         assert str(problem)

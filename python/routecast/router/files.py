@@ -276,9 +276,15 @@ def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
             raise ModelProblem("load", [missing])
         arrivals = Arrivals.from_trace((folder or Path()) / load.arrivals.trace)
     else:
-        arrivals = Arrivals(
-            kind=load.arrivals.kind, burst_frames=float(load.arrivals.burst), peak_ratio=load.arrivals.peak
-        )
+        try:
+            arrivals = Arrivals(
+                kind=load.arrivals.kind,
+                burst_frames=float(load.arrivals.burst),
+                peak_ratio=load.arrivals.peak,
+            )
+        except ModelProblem as problem:
+            placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
+            raise ModelProblem(problem.subject, placed) from problem
     return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
 
 
