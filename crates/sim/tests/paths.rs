@@ -1,0 +1,131 @@
+//! Recursion and events are two ways to compute the same thing: they must agree frame by frame.
+
+mod scenarios;
+
+use proptest::prelude::*;
+use routecast_sim::scenario::{Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation};
+use routecast_sim::{Outcome, simulate};
+use scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1, w3};
+
+fn fates(scenario: &Scenario, path: Path) -> Outcome {
+    let mut scenario = scenario.clone();
+    scenario.run.path = path;
+    scenario.run.record_frames = true;
+    simulate(&scenario, &go).expect("the scenario is valid")
+}
+
+fn agree(scenario: &Scenario, path: Path) {
+    let (one, other) = (fates(scenario, path), fates(scenario, Path::Events));
+    assert_eq!(one.fates.len(), other.fates.len());
+    for (a, b) in one.fates.iter().zip(&other.fates) {
+        assert_eq!((a.seq, a.arrival_ps, a.end_ps, a.dropped_at), (b.seq, b.arrival_ps, b.end_ps, b.dropped_at));
+    }
+    assert!(other.nodes.iter().any(|node| node.by_events));
+    assert!((one.latency.mean_s - other.latency.mean_s).abs() <= 1e-12 * one.latency.mean_s.abs());
+    assert!((one.waiting.mean_s - other.waiting.mean_s).abs() <= 1e-12 * one.waiting.mean_s.abs());
+    for (a, b) in one.nodes.iter().zip(&other.nodes) {
+        assert!((a.working_units - b.working_units).abs() < 1e-6, "{} {}", a.working_units, b.working_units);
+        assert!((a.dropped_pps - b.dropped_pps).abs() < 1e-3);
+    }
+}
+
+#[test]
+fn the_overloaded_multicore_router_is_the_same_both_ways() {
+    agree(&w1(40_000.0), Path::Recursion);
+}
+
+#[test]
+fn a_bus_that_frames_cross_twice_is_the_same_both_ways() {
+    let mut scenario = w3(20_000.0);
+    for unit in &mut scenario.model.tasks {
+        unit.queue = 2000;
+    }
+    agree(&scenario, Path::Auto);
+}
+
+/// Two ports, a distributor, stations in parallel and in series with ties on purpose, ports out.
+fn mesh(sizes: &[u32], works_us: [u32; 4], queue: usize, load: f64, variation: Variation, poisson: bool) -> Scenario {
+    let route = |kind, to: Vec<Target>| Route { kind, weights: vec![1.0; to.len()], to, indirection: vec![] };
+    let work = |us: u32| f64::from(us) * US;
+    let mut tasks: Vec<Task> = vec![
+        task(0.0, Variation::Deterministic, 8, route(RouteKind::Rss, vec![Target::Task(1), Target::Task(2), Target::Task(3)])),
+        on(task(work(works_us[0]), variation, queue, to(Target::Task(4))), 0),
+        on(task(work(works_us[1]), variation, queue, to(Target::Task(4))), 0),
+        on(task(work(works_us[2]), variation, queue, route(RouteKind::Random, vec![Target::Task(4), Target::Port(0)])), 0),
+        on(task(work(works_us[3]), variation, queue, route(RouteKind::Egress, vec![Target::Port(0), Target::Port(1)])), 1),
+    ];
+    for (core, unit) in tasks[1..4].iter_mut().enumerate() {
+        unit.pin = vec![core];
+        unit.per_byte_ps = 100.0;
+    }
+    tasks[4].parallel = Some(2);
+    let mut ports = vec![port(Some(0)), port(Some(0))];
+    for each in &mut ports {
+        each.link_bps = 1e9;
+        each.tx_ring = 4;
+    }
+    let source = |p: u32| Source {
+        port: p as usize,
+        rate_pps: load * 1e6,
+        process: if poisson { Process::Poisson } else { Process::Cbr { phase: 0.0 } },
+        flows: (5 * p..5 * p + 5).collect(),
+    };
+    Scenario {
+        model: Model { ports, tasks, pools: vec![pool(3, Policy::Fifo), pool(2, Policy::Fifo)] },
+        load: Load {
+            sources: vec![source(0), source(1)],
+            flows: (0..10).map(|i| Flow { hash: 7 * i, egress: (i as usize + 1) % 2, weight: 1.0 }).collect(),
+            sizes: sizes.to_vec(),
+            random_sizes: false,
+        },
+        run: seconds(2e-3, 11),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn any_feed_forward_graph_of_stations_is_the_same_both_ways(
+        sizes in prop::collection::vec(prop::sample::select(vec![64_u32, 128, 594, 1518]), 1..5),
+        works_us in prop::array::uniform4(0_u32..4),
+        queue in 1_usize..20,
+        load in 0.05_f64..1.5,
+        random in 0_usize..3,
+        poisson: bool,
+    ) {
+        let variation = [Variation::Deterministic, Variation::Exponential, Variation::Gamma { scv: 0.4 }][random];
+        agree(&mesh(&sizes, works_us, queue, load, variation, poisson), Path::Recursion);
+    }
+}
+
+#[test]
+fn one_seed_gives_one_trace_and_another_seed_another() {
+    let ends = |seed| {
+        let mut scenario = w3(5_000.0);
+        scenario.run.seed = seed;
+        fates(&scenario, Path::Auto).fates.iter().map(|fate| fate.end_ps).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(3), ends(3));
+    assert_ne!(ends(3), ends(4));
+}
+
+#[test]
+fn a_part_added_elsewhere_leaves_the_arrivals_alone() {
+    // S8: named streams. A station behind the router must not disturb what comes in.
+    // Those of the first 2,000 frames: of the last ones some are still inside at the end, and how many may differ.
+    let arrivals = |scenario: &Scenario| {
+        fates(scenario, Path::Auto).fates.iter().take(2000).map(|fate| fate.arrival_ps).collect::<Vec<_>>()
+    };
+    let plain = w3(3_000.0);
+    let mut longer = plain.clone();
+    longer.model.tasks[4].route = to(Target::Task(5));
+    longer.model.tasks.push(task(0.1 * US, Variation::Exponential, 1000, exit()));
+    assert_eq!(arrivals(&plain), arrivals(&longer));
+}
+
+#[test]
+fn recursion_is_refused_where_units_are_shared() {
+    let mut scenario = w3(1_000.0);
+    scenario.run.path = Path::Recursion;
+    assert!(simulate(&scenario, &go).unwrap_err().to_string().contains("shares a unit"));
+}
