@@ -15,7 +15,7 @@ from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad, line_
 
 
 def test_line_rates_are_those_of_rfc_2544():
-    # RFC 2544 appendix A: 10 Mbit/s Ethernet, 64 B 14,880 and 1518 B 812 frames/s; ten gigabit is a thousand times that.
+    # RFC 2544 appendix A: on 10 Mbit/s Ethernet 14,880 frames of 64 B and 812 of 1518 B a second.
     assert math.floor(line_rate_pps(10e6, 64)) == 14_880
     assert math.floor(line_rate_pps(10e6, 1518)) == 812
     assert round(line_rate_pps(10e9, 64)) == 14_880_952

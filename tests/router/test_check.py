@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routecast.errors import ModelProblem, RoutecastError
+from routecast.errors import ModelProblem
 from routecast.load import Flow, FlowSet, OfferedLoad
 from routecast.router import (
     Activation,
@@ -187,7 +188,7 @@ def test_any_model_is_accepted_or_refused(data):
         )
         for _ in range(draw(st.integers(0, 3)))
     )
-    try:
+    with contextlib.suppress(ModelProblem):
         RouterModel(
             name="fuzz",
             ports=tuple(
@@ -198,5 +199,3 @@ def test_any_model_is_accepted_or_refused(data):
                 ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),
             ),
         )
-    except RoutecastError as problem:
-        assert str(problem)

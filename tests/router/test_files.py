@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import tomllib
 from pathlib import Path
 
@@ -148,7 +150,7 @@ def test_the_schema_names_units_and_forbids_the_unknown():
 SCALARS = (
     st.none().map(lambda _: "nan")
     | st.integers(-(10**20), 10**20).map(str)
-    | st.floats().map(lambda value: repr(value) if value == value and abs(value) != float("inf") else "inf")
+    | st.floats().map(lambda value: repr(value) if math.isfinite(value) else "inf")
     | st.booleans().map(lambda value: str(value).lower())
     | st.sampled_from(
         ['"1 us"', '"64 B"', '"1 Mpps"', '"10 Gbit/s"', '"3 frames"', '"cpu"', '"work"', '"a"', '""']
@@ -176,10 +178,9 @@ def test_any_change_to_a_file_is_read_or_refused(changes):
             lines[number] = f"{line}\n{line}"
         elif "=" in line and not line.startswith("["):
             lines[number] = f"{line.split('=')[0]}= {value}"
-    try:
-        parse_router("\n".join(lines))
-    except FileProblem as problem:
-        assert str(problem)
+    with contextlib.suppress(FileProblem):
+        model, _ = parse_router("\n".join(lines))
+        assert model.tasks
 
 
 @settings(max_examples=150, deadline=None)
@@ -218,9 +219,6 @@ MULTICORE_KEYS = [
 )
 def test_any_short_file_is_read_or_refused(values):
     text = 'builder = "multicore"\n' + "\n".join(f"{key} = {value}" for key, value in values.items())
-    try:
+    with contextlib.suppress(FileProblem):
         model, _ = parse_router(text)
-    except FileProblem as problem:
-        assert str(problem)
-    else:
         assert model.tasks
