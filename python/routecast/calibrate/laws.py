@@ -36,15 +36,21 @@ if TYPE_CHECKING:
 
 __all__ = ["LAWS", "Law", "Shape"]
 
+_LEAST_CORES = 1e-6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One parameter of a law: prior mean and standard deviation of ``ln value`` (or of ``value`` if not ``log``)."""
+    """One parameter of a law: prior mean and standard deviation of ``ln value`` (or of ``value`` if not ``log``).
+
+    A shape ``in_frames_per_s`` is a packet rate; the law's ``growth`` gets it divided by the rate of a single core.
+    """
 
     name: str
     mean: float
     sd: float
     log: bool = True
+    in_frames_per_s: bool = False
     unit: str = "1"
     meaning: str = ""
 
@@ -82,22 +88,30 @@ def _crowded(k: Floats, values: Floats) -> Floats:
 
 
 def _ceiling(k: Floats, values: Floats) -> Floats:
-    top, sharp = values[:, :1], values[:, 1:2]
-    soft: Floats = k * (1.0 + (k / top) ** sharp) ** (-1.0 / sharp)
-    return soft / (1.0 + (1.0 / top) ** sharp) ** (-1.0 / sharp)
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    top, sharp = np.maximum(values[:, :1], _LEAST_CORES), values[:, 1:2]
+    return _least(k, top, sharp) / _least(np.ones_like(k), top, sharp)
 
 
 def _kinked(k: Floats, values: Floats) -> Floats:
     import numpy as np  # noqa: PLC0415 - heavy
 
-    knee, slope, sharp = 1.0 + values[:, :1], values[:, 1:2], values[:, 2:3]
+    knee, slope, sharp = values[:, :1], values[:, 1:2], values[:, 2:3]
 
     def soft(cores: Floats) -> Floats:
-        beyond = np.maximum(knee + slope * (cores - knee), 1e-9)
-        least: Floats = cores * (1.0 + (cores / beyond) ** sharp) ** (-1.0 / sharp)
-        return least
+        beyond = np.maximum(knee + slope * (cores - knee), _LEAST_CORES)
+        return _least(cores, beyond, sharp)
 
-    return soft(k) / soft(k * 0.0 + 1.0)
+    return soft(k) / soft(np.ones_like(k))
+
+
+def _least(one: Floats, other: Floats, sharp: Floats) -> Floats:
+    """Return the smooth minimum ``(one^-p + other^-p)^(-1/p)``, in logarithms so that large p does not overflow."""
+    import numpy as np  # noqa: PLC0415 - heavy
+
+    smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(one), -sharp * np.log(other)) / sharp)
+    return smooth
 
 
 LAWS: Final[Mapping[str, Law]] = {
@@ -107,14 +121,14 @@ LAWS: Final[Mapping[str, Law]] = {
         Law(
             name="serial",
             formula="c(k) = 1 + σ(k−1)",
-            shapes=(Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),),
+            shapes=(Shape(name="sigma", mean=-4.0, sd=1.5, meaning="contention σ"),),
             growth=_serial,
         ),
         Law(
             name="coherent",
             formula="c(k) = 1 + σ(k−1) + κk(k−1)",
             shapes=(
-                Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),
+                Shape(name="sigma", mean=-4.0, sd=1.5, meaning="contention σ"),
                 Shape(name="kappa", mean=-7.0, sd=1.5, meaning="coherence κ"),
             ),
             growth=_coherent,
@@ -135,7 +149,7 @@ LAWS: Final[Mapping[str, Law]] = {
             name="ceiling",
             formula="g(k) = (k^-p + G^-p)^(-1/p)",
             shapes=(
-                Shape(name="top", mean=1.8, sd=0.8, unit="cores", meaning="ceiling G in single cores"),
+                Shape(name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G"),
                 Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee"),
             ),
             growth=_ceiling,
@@ -144,13 +158,7 @@ LAWS: Final[Mapping[str, Law]] = {
             name="kinked",
             formula="g(k) = min(k, k*) + s·max(k−k*, 0)",
             shapes=(
-                Shape(
-                    name="knee",
-                    mean=0.7,
-                    sd=0.8,
-                    unit="cores",
-                    meaning="cores k* − 1 beyond the first before the kink",
-                ),
+                Shape(name="knee", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="rate at the kink k*"),
                 Shape(
                     name="slope", mean=-1.0, sd=0.8, unit="cores", meaning="growth s per core past the kink"
                 ),

@@ -1,0 +1,281 @@
+"""The accuracy board: routecast and naive baselines on public measurements that calibration has not seen.
+
+``routecast board`` prints it. The errors of the last accepted version are kept in ``data/packs/recorded.json``; a test
+asserts that they do not get worse. ``python -m routecast.calibrate.board --record`` rewrites them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from routecast.calibrate.baselines import BASELINES, predict_baselines
+from routecast.calibrate.chain import fit_chain, linear_chain, read_chain_points
+from routecast.calibrate.fit import fit
+from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
+from routecast.calibrate.score import quantile
+
+__all__ = ["RECORDED", "Board", "PackResult", "Scored", "run_board"]
+
+RECORDED = DATA / "packs" / "recorded.json"
+_KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One held-out point: measured and predicted rate (frames or bytes per second), interval, baselines."""
+
+    series: str
+    conditions: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+    baselines: Mapping[str, float]
+    calibrating_points: int
+
+    @property
+    def error_ratio(self) -> float:
+        """Signed relative error."""
+        return self.predicted / self.measured - 1.0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the 95 % interval contains the measured rate."""
+        return self.low <= self.measured <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackResult:
+    """A pack with its held-out points scored."""
+
+    pack: Pack
+    scored: tuple[Scored, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the pack."""
+        return self.pack.name
+
+    @property
+    def title(self) -> str:
+        """What it asks, in words."""
+        return self.pack.title
+
+    @property
+    def citation(self) -> str:
+        """Source of the measurements."""
+        return self.pack.citation
+
+    @property
+    def held_out(self) -> int:
+        """Number of held-out points."""
+        return len(self.scored)
+
+    @property
+    def series(self) -> int:
+        """Number of series, each calibrated by itself."""
+        return len({each.series for each in self.scored})
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """Our absolute errors over the held-out points."""
+        return _errors([each.error_ratio for each in self.scored])
+
+    @property
+    def baselines(self) -> dict[str, dict[str, float]]:
+        """The same of each baseline that predicts every held-out point."""
+        return {
+            name: _errors([each.baselines[name] / each.measured - 1.0 for each in self.scored])
+            for name in BASELINES
+            if all(name in each.baselines for each in self.scored)
+        }
+
+    @property
+    def best_baseline(self) -> tuple[str, float]:
+        """The baseline with the smallest median error, and that error."""
+        medians = {name: values["median_abs_error_ratio"] for name, values in self.baselines.items()}
+        best = min(medians, key=lambda name: medians[name])
+        return best, medians[best]
+
+    @property
+    def coverage_ratio(self) -> float:
+        """Share of held-out points inside their 95 % interval."""
+        return fmean(each.is_inside for each in self.scored)
+
+    @property
+    def targets(self) -> dict[str, tuple[float, bool]]:
+        """Limits that the pack was set, and whether they are kept. ``half_of_best_baseline`` is on medians."""
+        summary, kept = self.summary, {}
+        for key, limit in (self.pack.target or {}).items():
+            if key == "half_of_best_baseline":
+                half = 0.5 * self.best_baseline[1]
+                kept[key] = (half, summary["median_abs_error_ratio"] <= half)
+            else:
+                kept[key] = (limit, summary[key] <= limit)
+        return kept
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "citation": self.citation,
+            "licence": self.pack.licence,
+            "series": self.series,
+            "held_out": self.held_out,
+            "most_calibrating_points": max(each.calibrating_points for each in self.scored),
+            **self.summary,
+            "coverage_ratio": self.coverage_ratio,
+            "baselines": self.baselines,
+            "targets": {key: {"limit": limit, "kept": kept} for key, (limit, kept) in self.targets.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """Every pack, and how it compares with what was recorded."""
+
+    packs: tuple[PackResult, ...]
+    recorded: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def held_out(self) -> int:
+        """Number of held-out points of all packs."""
+        return sum(each.held_out for each in self.packs)
+
+    @property
+    def coverage_ratio(self) -> float:
+        """Share of all held-out points inside their 95 % interval."""
+        return fmean(scored.is_inside for each in self.packs for scored in each.scored)
+
+    def worse(self, tolerance_ratio: float = 0.05) -> dict[str, dict[str, tuple[float, float]]]:
+        """Errors that grew by more than ``tolerance_ratio`` of the recorded ones: pack to key to (now, recorded)."""
+        grown: dict[str, dict[str, tuple[float, float]]] = {}
+        for each in self.packs:
+            before, now = self.recorded.get(each.name, {}), each.summary
+            for key in _KEYS:
+                if key in before and now[key] > before[key] * (1.0 + tolerance_ratio) + 1e-4:
+                    grown.setdefault(each.name, {})[key] = (now[key], before[key])
+        return grown
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for ``routecast board --json``."""
+        return {
+            "packs": [each.to_json() for each in self.packs],
+            "held_out": self.held_out,
+            "coverage_ratio": self.coverage_ratio,
+            "recorded": {name: dict(values) for name, values in self.recorded.items()},
+            "worse": {
+                name: {key: {"now": now, "recorded": before} for key, (now, before) in keys.items()}
+                for name, keys in self.worse().items()
+            },
+        }
+
+
+def run_board(
+    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None, seed: int = 0
+) -> Board:
+    """Run every pack.
+
+    Parameters
+    ----------
+    progress : callable or None
+        Told ``(packs done, packs in all, title)``.
+    packs : sequence of Pack or None
+        None: the shipped ones.
+    seed : int
+    """
+    chosen = read_packs() if packs is None else tuple(packs)
+    results = []
+    for done, pack in enumerate(chosen):
+        if progress is not None:
+            progress(done, len(chosen), pack.title)
+        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed)
+        results.append(PackResult(pack=pack, scored=tuple(scored)))
+    if progress is not None:
+        progress(len(chosen), len(chosen), "")
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else {}
+    return Board(packs=tuple(results), recorded=recorded)
+
+
+def _score_routers(pack: Pack, seed: int) -> list[Scored]:
+    scored = []
+    for name, (calibrating, held_out) in split(pack, table_points(pack)).items():
+        fitted = fit(calibrating, series=name, seed=seed, noise_ratio=pack.noise_ratio)
+        naive = predict_baselines(calibrating, held_out)
+        for index, made in enumerate(fitted.predict(held_out)):
+            point = made.point
+            flows = "" if point.flows is None else f", {point.flows} flow{'s' if point.flows > 1 else ''}"
+            frames = point.frame_mix.name if point.frame_mix else f"{point.frame_bytes:g} B"
+            scored.append(
+                Scored(
+                    series=name,
+                    conditions=f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
+                    measured=point.throughput_pps,
+                    predicted=made.throughput_pps,
+                    low=made.low_pps,
+                    high=made.high_pps,
+                    baselines={key: values[index] for key, values in naive.items()},
+                    calibrating_points=len(calibrating),
+                )
+            )
+    return scored
+
+
+def _score_chains(pack: Pack, seed: int) -> list[Scored]:
+    scored = []
+    points = [point for point in read_chain_points(DATA / "measured" / pack.file) if pack.wants(point.series)]
+    for name in dict.fromkeys(point.series for point in points):
+        members = [point for point in points if point.series == name]
+        most = max(max(point.quotas) for point in members)
+        wanted = [tuple(most if q == "largest" else q for q in each["quotas"]) for each in pack.calibrate]
+        calibrating = [point for point in members if point.quotas in wanted]
+        held_out = [point for point in members if point.quotas not in wanted]
+        fitted = fit_chain(calibrating, noise_ratio=pack.noise_ratio, seed=seed)
+        naive = linear_chain(calibrating, held_out)
+        for made, linear in zip(fitted.predict(held_out), naive, strict=True):
+            scored.append(
+                Scored(
+                    series=name,
+                    conditions="quotas " + ", ".join(f"{quota:g}" for quota in made.point.quotas),
+                    measured=made.point.throughput_byte_per_s,
+                    predicted=made.throughput_byte_per_s,
+                    low=made.low_byte_per_s,
+                    high=made.high_byte_per_s,
+                    baselines={"linear": linear},
+                    calibrating_points=len(calibrating),
+                )
+            )
+    return scored
+
+
+def _errors(signed: Sequence[float]) -> dict[str, float]:
+    errors = sorted(abs(each) for each in signed)
+    return {
+        "mean_abs_error_ratio": fmean(errors) if errors else math.nan,
+        "median_abs_error_ratio": quantile(errors, 0.5),
+        "p90_abs_error_ratio": quantile(errors, 0.9),
+        "max_abs_error_ratio": errors[-1] if errors else math.nan,
+    }
+
+
+def _main(arguments: Sequence[str]) -> None:
+    board = run_board()
+    if "--record" in arguments:
+        text = json.dumps(
+            {each.name: {key: round(value, 6) for key, value in each.summary.items()} for each in board.packs}, indent=2
+        )
+        RECORDED.write_text(text + "\n", encoding="utf-8")
+    else:
+        print(json.dumps(board.to_json(), indent=2))
+
+
+if __name__ == "__main__":
+    import sys
+
+    _main(sys.argv[1:])

@@ -1,0 +1,160 @@
+"""A chain of network functions under CPU quotas.
+
+::
+
+    in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
+
+A function with quota q gets the core for q of every period and loses the share q0 to being stopped and started again
+(caches refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the functions of a
+machine. The slowest function limits the chain, and near a tie the random order of stops costs a little more: ``X =
+(Σ x_i^-p + C^-p)^(-1/p)`` with the ceiling C of what feeds the chain.
+
+The posterior is sampled as for a router (:mod:`routecast.calibrate.posterior`). Priors: each r is free; q0 about 2 % of
+a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control), a factor of 2 either way;
+C about three times what one core passes, a factor of 3 either way; p about 12.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.calibrate.mixture import weighted_quantiles
+from routecast.calibrate.posterior import Posterior, sample_posterior
+from routecast.errors import FitProblem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["ChainPoint", "ChainPrediction", "FittedChain", "fit_chain", "linear_chain", "read_chain_points"]
+
+_DRAWS = 96
+_NOISE_COPIES = 8
+_LEAST_SHARE = 1e-3
+_RATE_SD = 3.0
+_LOSS, _LOSS_SD = math.log(0.02), 0.7
+_CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
+_SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
+_STRUCTURE_SD = 0.03
+"""What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.spread`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPoint:
+    """Measured throughput of a chain, and the share of a core that each function may use."""
+
+    series: str
+    quotas: tuple[float, ...]
+    throughput_byte_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPrediction:
+    """Predicted throughput with its 95 % interval."""
+
+    point: ChainPoint
+    throughput_byte_per_s: float
+    low_byte_per_s: float
+    high_byte_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedChain:
+    """A calibrated chain: the posterior of ``ln r_1 … ln r_n, ln q0, ln C, ln p``."""
+
+    functions: int
+    posterior: Posterior
+    noise_ratio: float
+    seed: int
+
+    def predict(self, points: Sequence[ChainPoint]) -> tuple[ChainPrediction, ...]:
+        """Predict throughputs at the quotas of ``points``."""
+        samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
+        weights = np.ones(len(samples))
+        (median,) = weighted_quantiles(samples, weights, (0.5,))
+        noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
+        sd = math.hypot(self.noise_ratio, _STRUCTURE_SD)
+        noisy = noisy + sd * np.random.default_rng(self.seed + 1).standard_normal(noisy.shape)
+        low, high = weighted_quantiles(noisy, np.ones(len(noisy)), (0.025, 0.975))
+        return tuple(
+            ChainPrediction(
+                point=point,
+                throughput_byte_per_s=math.exp(median[i]),
+                low_byte_per_s=math.exp(low[i]),
+                high_byte_per_s=math.exp(high[i]),
+            )
+            for i, point in enumerate(points)
+        )
+
+
+def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: int = 0) -> FittedChain:
+    """Fit a chain to a few measured points.
+
+    Raises
+    ------
+    FitProblem
+        No points, or points of chains of different lengths.
+    """
+    if not points or len({len(point.quotas) for point in points}) != 1:
+        raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")
+    quotas = np.array([point.quotas for point in points])
+    measured = np.log([point.throughput_byte_per_s for point in points])
+    n = quotas.shape[1]
+    rate = float(np.max(measured - np.log(quotas.min(axis=1))))
+    return FittedChain(
+        functions=n,
+        posterior=sample_posterior(
+            lambda theta: _log_throughput(theta, quotas),
+            measured,
+            np.full(len(points), noise_ratio),
+            np.array([*[rate] * n, _LOSS, rate + _CEILING_FACTOR, _SHARPNESS]),
+            np.array([*[_RATE_SD] * n, _LOSS_SD, _CEILING_SD, _SHARPNESS_SD]),
+            draws=_DRAWS,
+            seed=seed,
+        ),
+        noise_ratio=noise_ratio,
+        seed=seed,
+    )
+
+
+def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]) -> list[float]:
+    """Predict naively: each function's rate is proportional to its quota, the slowest limits.
+
+    A function's rate per quota is the largest that any calibration point shows it to pass.
+    """
+    functions = range(len(calibrating[0].quotas))
+    per_quota = [max(point.throughput_byte_per_s / point.quotas[i] for point in calibrating) for i in functions]
+    return [min(per_quota[i] * point.quotas[i] for i in functions) for point in points]
+
+
+def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:
+    """Read a shipped table of chains: columns ``series``, ``quota1`` …, ``throughput_byte_per_s``."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return tuple(
+        ChainPoint(
+            series=row["series"],
+            quotas=tuple(float(value) for name, value in row.items() if name.startswith("quota")),
+            throughput_byte_per_s=float(row["throughput_byte_per_s"]),
+        )
+        for row in csv.DictReader(lines)
+    )
+
+
+def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
+    n = quotas.shape[1]
+    rate, lost = theta[:, None, :n], np.exp(theta[:, n])[:, None, None]
+    ceiling, sharp = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
+    share = np.maximum(quotas[None] - lost, _LEAST_SHARE)
+    parts = np.concatenate([rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2)
+    least = parts.min(axis=2)
+    excess = np.exp(-sharp[:, :, None] * (parts - least[:, :, None])).sum(axis=2)
+    total: Floats = least - np.log(excess) / sharp
+    return total

@@ -1,0 +1,145 @@
+"""Packs of the accuracy board: which measurements calibrate, which are held out, and where they come from.
+
+A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` and selects its rows::
+
+    name = "xdp2018-inside"
+    title = "…"
+    citation = "…"
+    file = "xdp2018.csv"
+    calibrate = [{ cores = [1, 3, "largest"] }]     # any of the selectors; "largest" is the largest in the series
+    held_out = [{}]                                 # of the rows that do not calibrate; {} selects all
+
+At most four rows of a series may calibrate. A series that lacks one of them is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from routecast.calibrate.points import Point
+from routecast.load.frames import FrameMix
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+
+__all__ = ["DATA", "MOST_CALIBRATING", "Pack", "Rows", "read_packs", "split", "table_points"]
+
+DATA = Path(str(files("routecast") / "data"))
+MOST_CALIBRATING = 4
+
+Selector = Mapping[str, Sequence[Any]]
+Rows = dict[str, tuple[list[Point], list[Point]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """One pack: its words, its table and its selectors. ``target`` holds the issue's limits by summary key."""
+
+    name: str
+    title: str
+    citation: str
+    licence: str
+    file: str
+    calibrate: tuple[Selector, ...]
+    held_out: tuple[Selector, ...] = ({},)
+    kind: Literal["multicore", "chain"] = "multicore"
+    series: tuple[str, ...] = ("*",)
+    without: tuple[str, ...] = ()
+    noise_ratio: float = 0.005
+    noise_reason: str = ""
+    cap: tuple[Mapping[str, Any], ...] = ()
+    target: Mapping[str, float] | None = None
+
+    def wants(self, series: str) -> bool:
+        """Whether the pack uses a series of its table."""
+        return any(fnmatchcase(series, each) for each in self.series) and not any(
+            fnmatchcase(series, each) for each in self.without
+        )
+
+
+def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
+    """Read the shipped packs, in the order of their file names."""
+    packs = []
+    for path in sorted((folder or DATA / "packs").glob("*.toml")):
+        with path.open("rb") as file:
+            data = tomllib.load(file)
+        packs.append(Pack(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}))
+    return tuple(packs)
+
+
+def table_points(pack: Pack) -> tuple[Point, ...]:
+    """Read the rows of a pack's table as points, its known caps included.
+
+    A tunnel or tag of e bytes between two routers lengthens each frame on the link there, so the link carries no more
+    frames than one of ``(S + 20)/(S + 20 + e)`` of its rate would.
+    """
+    path = DATA / "measured" / pack.file
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    points = []
+    for row in csv.DictReader(lines):
+        if not pack.wants(row["series"]):
+            continue
+        is_size = row["frame_bytes"].isdigit()
+        mix = FrameMix.fixed(int(row["frame_bytes"])) if is_size else FrameMix.parse(row["frame_bytes"])
+        wire = mix.mean_bytes + WIRE_OVERHEAD_BYTES
+        squeeze = wire / (wire + float(row.get("encapsulation_bytes") or 0.0))
+        points.append(
+            Point(
+                cores=int(row["cores"]),
+                frame_bytes=mix.mean_bytes,
+                throughput_pps=float(row["throughput_pps"]),
+                flows=int(row["flows"]) if row.get("flows") else None,
+                link_bps=float(row["link_bps"]) * squeeze if row.get("link_bps") else None,
+                nic_cap_pps=_nic_cap_pps(pack, row),
+                series=row["series"],
+                frame_mix=None if mix.is_fixed else mix,
+            )
+        )
+    return tuple(points)
+
+
+def split(pack: Pack, points: Sequence[Point]) -> Rows:
+    """Return calibrating and held-out points by series."""
+    found: Rows = {}
+    for name in dict.fromkeys(point.series for point in points):
+        members = [point for point in points if point.series == name]
+        largest = {"cores": max(p.cores for p in members), "frame_bytes": max(p.frame_bytes for p in members)}
+        calibrating = [p for p in members if any(_matches(p, each, largest) for each in pack.calibrate)]
+        held_out = [
+            p for p in members if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
+        ]
+        wanted = {
+            (column, largest.get(column) if value == "largest" else value)
+            for selector in pack.calibrate
+            for column, values in selector.items()
+            if column != "frame_bytes"
+            for value in values
+        }
+        there = {(column, getattr(p, column)) for p in calibrating for column, _ in wanted}
+        if held_out and calibrating and wanted <= there:
+            found[name] = ([replace(p, calibrate=True) for p in calibrating], held_out)
+    return found
+
+
+def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> bool:
+    def cell(column: str) -> object:
+        if column == "frame_bytes" and point.frame_mix is not None:
+            return point.frame_mix.name
+        return getattr(point, column)
+
+    return all(
+        any(cell(column) == (largest[column] if value == "largest" else value) for value in values)
+        for column, values in selector.items()
+    )
+
+
+def _nic_cap_pps(pack: Pack, row: Mapping[str, str]) -> float | None:
+    caps = [float(each["nic_cap_pps"]) for each in pack.cap if fnmatchcase(row["series"], each["series"])]
+    if row.get("nic_cap_pps"):
+        caps.append(float(row["nic_cap_pps"]))
+    return min(caps, default=None)
