@@ -31,14 +31,17 @@ _ON_A_CAP = 0.97
 
 def predict_baselines(calibrating: Sequence[Point], points: Sequence[Point]) -> dict[str, list[float]]:
     """Predict frames per second at ``points`` by every baseline that the calibration points carry."""
-    free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(calibrating)
+    free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(
+        calibrating
+    )
     smallest = min(point.frame_bytes for point in free)
     small = [point for point in free if point.frame_bytes == smallest]
     found = {"linear": [_limited(point, _nearest_core_pps(small, point.working_cores)) for point in points]}
     for name, degree in (("amdahl", 2), ("usl", 3)):
         coefficients = _core_seconds(small, degree)
         found[name] = [
-            _limited(point, 1.0 / float(_terms(point.working_cores)[:degree] @ coefficients)) for point in points
+            _limited(point, 1.0 / float(_terms(point.working_cores)[:degree] @ coefficients))
+            for point in points
         ]
     try:
         eq5 = fit_eq5(free)

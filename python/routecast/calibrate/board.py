@@ -178,7 +178,10 @@ class Board:
 
 
 def run_board(
-    progress: Callable[[int, int, str], None] | None = None, *, packs: Sequence[Pack] | None = None, seed: int = 0
+    progress: Callable[[int, int, str], None] | None = None,
+    *,
+    packs: Sequence[Pack] | None = None,
+    seed: int = 0,
 ) -> Board:
     """Run every pack.
 
@@ -268,7 +271,11 @@ def _main(arguments: Sequence[str]) -> None:
     board = run_board()
     if "--record" in arguments:
         text = json.dumps(
-            {each.name: {key: round(value, 6) for key, value in each.summary.items()} for each in board.packs}, indent=2
+            {
+                each.name: {key: round(value, 6) for key, value in each.summary.items()}
+                for each in board.packs
+            },
+            indent=2,
         )
         RECORDED.write_text(text + "\n", encoding="utf-8")
     else:

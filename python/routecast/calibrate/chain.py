@@ -131,7 +131,9 @@ def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]
     A function's rate per quota is the largest that any calibration point shows it to pass.
     """
     functions = range(len(calibrating[0].quotas))
-    per_quota = [max(point.throughput_byte_per_s / point.quotas[i] for point in calibrating) for i in functions]
+    per_quota = [
+        max(point.throughput_byte_per_s / point.quotas[i] for point in calibrating) for i in functions
+    ]
     return [min(per_quota[i] * point.quotas[i] for i in functions) for point in points]
 
 
@@ -153,7 +155,9 @@ def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
     rate, lost = theta[:, None, :n], np.exp(theta[:, n])[:, None, None]
     ceiling, sharp = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
     share = np.maximum(quotas[None] - lost, _LEAST_SHARE)
-    parts = np.concatenate([rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2)
+    parts = np.concatenate(
+        [rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2
+    )
     least = parts.min(axis=2)
     excess = np.exp(-sharp[:, :, None] * (parts - least[:, :, None])).sum(axis=2)
     total: Floats = least - np.log(excess) / sharp

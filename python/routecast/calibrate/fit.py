@@ -32,7 +32,7 @@ from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior, sample_posterior
 from routecast.calibrate.prediction import Limit, Prediction
 from routecast.calibrate.saturation import saturate
-from routecast.calibrate.spread import structural_sd
+from routecast.calibrate.spread import DEGREES_OF_FREEDOM, structural_scale
 from routecast.errors import FitProblem
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
@@ -126,10 +126,11 @@ class FittedRouter:
             return ()
         samples, weights = self._log_rates(points)
         median = weighted_quantiles(samples, weights, (0.5,))[0]
-        sd = np.hypot(self.noise_ratio, structural_sd(points, self.points))
+        scale = structural_scale(points, self.points)
         random = np.random.default_rng(self.seed + 1)
         noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
-        noisy = noisy + sd * random.standard_normal(noisy.shape)
+        noisy = noisy + self.noise_ratio * random.standard_normal(noisy.shape)
+        noisy = noisy + scale * random.standard_t(DEGREES_OF_FREEDOM, noisy.shape)
         low, high = weighted_quantiles(noisy, np.repeat(weights, _NOISE_COPIES), _INTERVAL)
         return tuple(
             Prediction(

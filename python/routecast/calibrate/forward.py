@@ -105,7 +105,9 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
     rate = busy_rate(law, theta, k, c.frame_bytes)
     starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
-    some = starved.any(axis=(0, 2))
+    fed = ~starved & (c.group_cores[None] > 0)
+    # Where all flows are short of link, links decide; only where some are do busy cores speed up the others.
+    some = (starved.any(axis=2) & fed.any(axis=2)).any(axis=0)
     if some.any():
         sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]
         low, high = np.zeros_like(k[:, some]), k[:, some]

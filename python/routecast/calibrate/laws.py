@@ -149,7 +149,9 @@ LAWS: Final[Mapping[str, Law]] = {
             name="ceiling",
             formula="g(k) = (k^-p + G^-p)^(-1/p)",
             shapes=(
-                Shape(name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G"),
+                Shape(
+                    name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G"
+                ),
                 Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee"),
             ),
             growth=_ceiling,
@@ -158,7 +160,14 @@ LAWS: Final[Mapping[str, Law]] = {
             name="kinked",
             formula="g(k) = min(k, k*) + s·max(k−k*, 0)",
             shapes=(
-                Shape(name="knee", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="rate at the kink k*"),
+                Shape(
+                    name="knee",
+                    mean=17.5,
+                    sd=1.0,
+                    in_frames_per_s=True,
+                    unit="frames/s",
+                    meaning="rate at the kink k*",
+                ),
                 Shape(
                     name="slope", mean=-1.0, sd=0.8, unit="cores", meaning="growth s per core past the kink"
                 ),

@@ -68,7 +68,9 @@ def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
     for path in sorted((folder or DATA / "packs").glob("*.toml")):
         with path.open("rb") as file:
             data = tomllib.load(file)
-        packs.append(Pack(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}))
+        packs.append(
+            Pack(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
+        )
     return tuple(packs)
 
 
@@ -111,7 +113,9 @@ def split(pack: Pack, points: Sequence[Point]) -> Rows:
         largest = {"cores": max(p.cores for p in members), "frame_bytes": max(p.frame_bytes for p in members)}
         calibrating = [p for p in members if any(_matches(p, each, largest) for each in pack.calibrate)]
         held_out = [
-            p for p in members if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
+            p
+            for p in members
+            if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
         ]
         wanted = {
             (column, largest.get(column) if value == "largest" else value)

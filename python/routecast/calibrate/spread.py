@@ -2,7 +2,8 @@
 
 No law is exact: cores share queues unevenly, code falls into cache lines differently. Away from the calibration points
 this structural spread adds to the noise of a measurement. It is nothing at a calibrated point and grows with the
-distance to the nearest one, in doublings of the number of cores and of the frame size.
+distance to the nearest one, in doublings of the number of cores and of the frame size. Most machines stray little and
+some a lot, so it follows Student's t distribution with two degrees of freedom.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["structural_sd"]
+__all__ = ["DEGREES_OF_FREEDOM", "structural_scale"]
 
 _PER_CORE_DOUBLING = 0.03
 _PER_FRAME_DOUBLING = 0.005
@@ -28,8 +29,11 @@ _MORE_FLOWS = 0.01
 """Random flows in place of one flow per core: lookup caches hold less, and the hash spreads them unevenly."""
 
 
-def structural_sd(points: Sequence[Point], calibrated: Sequence[Point]) -> Floats:
-    """Return the standard deviation of the logarithm of the rate at ``points``, without noise and parameters."""
+DEGREES_OF_FREEDOM = 2
+
+
+def structural_scale(points: Sequence[Point], calibrated: Sequence[Point]) -> Floats:
+    """Return the scale of the spread of the logarithm of the rate at ``points``, without noise and parameters."""
 
     def distance(a: Point, b: Point) -> float:
         cores = _PER_CORE_DOUBLING * abs(math.log2(a.working_cores / b.working_cores))

@@ -1,0 +1,19 @@
+"""Tables I and II of paper 000 as points."""
+
+from __future__ import annotations
+
+import pytest
+
+from routecast.calibrate.packs import read_packs, split, table_points
+from routecast.calibrate.points import Point
+
+Tables = tuple[list[Point], list[Point]]
+
+
+@pytest.fixture(scope="session")
+def tables() -> Tables:
+    """Return the four calibration points of Table I and the sixteen other rows of Table II."""
+    pack = next(pack for pack in read_packs() if pack.name == "meyer2014-table2")
+    ((calibrating, held_out),) = split(pack, table_points(pack)).values()
+    assert (len(calibrating), len(held_out)) == (4, 16)
+    return calibrating, held_out

@@ -1,0 +1,212 @@
+"""Fitting finds what made the points, says how sure it is, and keeps to the bottleneck law."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from routecast.calibrate.fit import fit
+from routecast.calibrate.forward import Conditions, busy_rate, log_throughput
+from routecast.calibrate.laws import LAWS
+from routecast.calibrate.mixture import weighted_quantiles
+from routecast.calibrate.points import Point
+from routecast.calibrate.posterior import sample_posterior
+from routecast.calibrate.saturation import saturate
+from routecast.errors import FitProblem
+
+Tables = tuple[list[Point], list[Point]]
+
+
+def machine(cores: int, frame_bytes: float = 64.0, sigma: float = 0.05, alpha: float = 0.0) -> Point:
+    service_s = (500e-9 + 0.1e-9 * frame_bytes) * (1.0 + sigma * (cores - 1)) * cores**alpha
+    return Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=cores / service_s)
+
+
+def test_one_point_decides_one_parameter_and_predicts_itself() -> None:
+    fitted = fit([machine(1)])
+    (made,) = fitted.predict([machine(1)])
+    assert abs(made.error_ratio) < 2e-3
+    assert fitted.effective_parameters <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("points", [2, 3, 4])
+def test_the_points_never_decide_more_parameters_than_there_are_points(points: int) -> None:
+    assert fit([machine(k) for k in range(1, points + 1)]).effective_parameters <= points + 1e-6
+
+
+def test_rates_that_follow_a_law_are_predicted_by_it() -> None:
+    fitted = fit([machine(1), machine(4), machine(1, 1518.0)], laws=["serial"])
+    held_out = [machine(2), machine(3), machine(4, 1518.0), machine(8, 512.0)]
+    for made in fitted.predict(held_out):
+        assert abs(made.error_ratio) < 0.01
+        assert made.low_pps < made.point.throughput_pps < made.high_pps
+    sigma = fitted.parameters["serial.sigma"]
+    assert abs(sigma.value - 0.05) < 3.0 * sigma.standard_error
+
+
+def test_the_law_that_made_the_points_gets_more_weight_than_its_rivals() -> None:
+    curved = [machine(k, sigma=0.0, alpha=0.4) for k in (1, 2, 4, 8)]
+    assert max(fit(curved).law_weights, key=fit(curved).law_weights.__getitem__) == "power"
+    straight = [machine(k, sigma=0.2) for k in (1, 2, 4, 8)]
+    weights = fit(straight).law_weights
+    assert weights.get("serial", 0.0) + weights.get("coherent", 0.0) > 0.9
+
+
+def test_intervals_widen_away_from_the_points() -> None:
+    fitted = fit([machine(1), machine(2), machine(4)])
+    near, far = fitted.predict([machine(4), machine(16)])
+    assert far.high_pps / far.low_pps > 1.5 * near.high_pps / near.low_pps
+
+
+def test_more_points_narrow_the_interval() -> None:
+    few, many = fit([machine(1)]), fit([machine(1), machine(2), machine(8)])
+    (wide,), (narrow,) = few.predict([machine(4)]), many.predict([machine(4)])
+    assert narrow.high_pps / narrow.low_pps < wide.high_pps / wide.low_pps
+
+
+def test_rescaling_time_rescales_the_prediction_where_no_device_limits() -> None:
+    laws = [
+        "free",
+        "serial",
+        "coherent",
+        "power",
+        "crowded",
+    ]  # the other two have limits in frames per second
+    points, held_out = [machine(1), machine(4)], machine(2)
+    slow = [replace(point, throughput_pps=point.throughput_pps / 7.0) for point in points]
+    (fast_made,), (slow_made,) = (
+        fit(points, laws=laws).predict([held_out]),
+        fit(slow, laws=laws).predict([held_out]),
+    )
+    assert slow_made.throughput_pps * 7.0 == pytest.approx(fast_made.throughput_pps, rel=1e-3)
+
+
+def test_one_seed_gives_one_result() -> None:
+    points = [machine(1), machine(4)]
+    assert fit(points, seed=3).predict([machine(2)]) == fit(points, seed=3).predict([machine(2)])
+
+
+def test_a_fitted_router_crosses_process_borders() -> None:
+    fitted = fit([machine(1), machine(4)])
+    assert pickle.loads(pickle.dumps(fitted)).predict([machine(2)]) == fitted.predict([machine(2)])
+
+
+def test_table_2_is_predicted_from_table_1(tables: Tables) -> None:
+    calibrating, held_out = tables
+    errors = [abs(made.error_ratio) for made in fit(calibrating).predict(held_out)]
+    assert sum(errors) / len(errors) <= 0.006
+    assert max(errors) <= 0.015
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_error_on_table_2_does_not_hang_on_the_seed(seed: int, tables: Tables) -> None:
+    calibrating, held_out = tables
+    errors = [abs(made.error_ratio) for made in fit(calibrating, seed=seed).predict(held_out)]
+    assert sum(errors) / len(errors) <= 0.0065
+
+
+def test_the_router_model_serves_frames_as_the_fit_predicts(tables: Tables) -> None:
+    fitted = fit(tables[0])
+    router = fitted.router_model(8, 64.0, link_bps=50e9)
+    service, contention = router.task("core 0").service, router.pool("cpu").contention
+    for busy in (1, 4, 8):
+        seconds = service.mean_s(64.0) * contention.factor(busy)
+        assert seconds == pytest.approx(fitted.service_s(busy, 64.0), rel=1e-9)
+    assert contention.factor(1) == 1.0
+
+
+def test_the_next_point_of_a_router_known_on_1_and_4_cores_lies_between_them(tables: Tables) -> None:
+    best, *_ = fit(tables[0]).next_points(3)
+    assert best.point.cores in {2, 3}
+    assert 0.0 < best.variance_reduction_ratio <= 1.0
+
+
+def test_a_known_cap_limits_and_is_named() -> None:
+    fitted = fit([machine(1)])
+    (made,) = fitted.predict([replace(machine(8), nic_cap_pps=4e6)])
+    assert made.limit == "nic"
+    assert made.throughput_pps == pytest.approx(4e6, rel=0.02)
+
+
+def test_unusable_calibrations_are_refused() -> None:
+    for points, words in (
+        ([], "no points"),
+        ([machine(1), machine(1)], "same conditions"),
+        ([machine(1), replace(machine(2), series="b")], "several series"),
+        ([replace(machine(1), throughput_pps=math.nan)], "finite"),
+    ):
+        with pytest.raises(FitProblem, match=words):
+            fit(points)
+    with pytest.raises(FitProblem, match="unknown law"):
+        fit([machine(1)], laws=["sequential"])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    law=st.sampled_from(sorted(LAWS)),
+    cores=st.integers(1, 12),
+    flows=st.one_of(st.none(), st.integers(1, 14)),
+    frame_bytes=st.sampled_from([64.0, 512.0, 1518.0]),
+    link_bps=st.one_of(st.none(), st.sampled_from([1e9, 10e9, 100e9])),
+    cap=st.one_of(st.none(), st.just(5e6)),
+    data=st.data(),
+)
+def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
+    law: str,
+    cores: int,
+    flows: int | None,
+    frame_bytes: float,
+    link_bps: float | None,
+    cap: float | None,
+    data: st.DataObject,
+) -> None:
+    point = Point(
+        cores=cores,
+        flows=flows,
+        frame_bytes=frame_bytes,
+        throughput_pps=1.0,
+        link_bps=link_bps,
+        nic_cap_pps=cap,
+    )
+    chosen = LAWS[law]
+    values = [data.draw(st.floats(shape.mean - shape.sd, shape.mean + shape.sd)) for shape in chosen.shapes]
+    theta = np.array([[math.log(600e-9), -5.0, *values, *([0.0] if cap else [])]])
+    size = np.array([frame_bytes])
+    single = saturate(
+        point, core_pps=lambda k: float(busy_rate(chosen, theta, np.array([[k]]), size)[0, 0])
+    ).throughput_pps
+    batch = math.exp(float(log_throughput(chosen, theta, Conditions.of([point]))[0, 0]))
+    assert batch == pytest.approx(single, rel=1e-4)
+
+
+def test_sampling_a_linear_model_gives_its_textbook_posterior() -> None:
+    # Conjugate normal: prior N(0, 2^2), one observation 1 with noise 0.5: mean 16/17, variance 4/17.
+    posterior = sample_posterior(
+        lambda theta: theta,
+        np.array([1.0]),
+        np.array([0.5]),
+        np.array([0.0]),
+        np.array([2.0]),
+        draws=4000,
+        seed=1,
+    )
+    draws = posterior.samples[1:, 0]
+    assert posterior.samples[0, 0] == pytest.approx(16 / 17, abs=1e-6)
+    assert draws.mean() == pytest.approx(16 / 17, abs=0.03)
+    assert draws.var() == pytest.approx(4 / 17, rel=0.1)
+    assert posterior.effective_parameters == pytest.approx(16 / 17)
+    # ln Z up to the constant of the noise: y ~ N(0, 2^2 + 0.5^2).
+    assert posterior.log_evidence == pytest.approx(-0.5 / 4.25 - 0.5 * math.log(17.0), abs=1e-6)
+
+
+def test_weighted_quantiles_of_equal_weights_are_the_usual_ones() -> None:
+    samples = np.arange(1001.0)[:, None]
+    low, middle = weighted_quantiles(samples, np.ones(1001), (0.025, 0.5))[:, 0]
+    assert middle == pytest.approx(500.0)
+    assert low == pytest.approx(25.0, abs=0.6)
