@@ -150,28 +150,39 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
 /// Fewer frames than this say nothing about a steady state.
 const FEWEST_FRAMES: u64 = 200;
 
+/// Segments that are left out at least: every trial starts with an empty router.
+const LEAST_CUT: usize = 1;
+
+/// How many leading segments are the transient of all replications, and whether it ended within them.
+#[derive(Clone, Copy)]
 struct Window {
     first: usize,
     settled: bool,
 }
 
-/// Decides how many leading segments of a run are its transient.
-fn window(record: &Record) -> Window {
-    let ledger = &record.ledger;
-    let series: Vec<f64> = ledger
-        .minis
+/// Decides on the transient from the mean latencies of all replications together.
+///
+/// One cut for all of them: a cut for each would leave out what happens to be high at its beginning, and so bias the
+/// mean.
+fn window(records: &[Record]) -> Window {
+    let mut sums = vec![Mini::default(); MINIS];
+    for record in records {
+        sums.iter_mut().zip(&record.ledger.minis).for_each(|(sum, mini)| sum.add(mini));
+    }
+    let series: Vec<f64> = sums
         .iter()
         .filter(|mini| mini.frames > 0)
         .map(|mini| mini.latency_ps as f64 / mini.frames as f64)
         .collect();
-    let offered: u64 = ledger.offered.iter().sum();
-    if series.is_empty() || offered < FEWEST_FRAMES {
+    let fewest = records.iter().map(|record| record.ledger.offered.iter().sum::<u64>()).min().unwrap_or(0);
+    if series.is_empty() || fewest < FEWEST_FRAMES {
         return Window { first: 0, settled: false };
     }
     match mser5(&series) {
         // The series may have gaps; cut the same share of the trial as of the series.
         Truncation::After(cut) => {
-            Window { first: (cut * SEGMENTS).div_ceil(series.len()).min(SEGMENTS / 2), settled: true }
+            let first = (cut * SEGMENTS).div_ceil(series.len()).clamp(LEAST_CUT, SEGMENTS / 2);
+            Window { first, settled: true }
         }
         Truncation::NotSettled => Window { first: SEGMENTS / 2, settled: false },
     }
@@ -271,11 +282,10 @@ impl Samples {
 #[must_use]
 pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
-    let windows: Vec<Window> = records.iter().map(window).collect();
-    let means: Vec<Means> =
-        records.iter().zip(&windows).map(|(record, w)| Means::of(record, duration_s, w.first)).collect();
+    let window = window(&records);
+    let means: Vec<Means> = records.iter().map(|record| Means::of(record, duration_s, window.first)).collect();
     let samples = if let [record] = records.as_slice() {
-        Samples::of_batches(record, duration_s, windows[0].first)
+        Samples::of_batches(record, duration_s, window.first)
     } else {
         Samples::of_replications(&means)
     };
@@ -292,7 +302,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let mut outcome = Outcome {
         replications: records.len(),
         measured_s: seconds / records.len() as f64,
-        settled: windows.iter().all(|w| w.settled),
+        settled: window.settled,
         offered_frames: whole(|record| record.ledger.offered.iter().sum()),
         forwarded_frames: whole(|record| total(&record.ledger.minis).frames),
         dropped_frames: whole(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
@@ -305,11 +315,11 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
             value: over(|m| m.dropped) / over(|m| m.offered).max(1.0),
             half_width: half_width(&samples.loss),
         },
-        latency: summarise(parts(&records, &windows, |record| &record.ledger.latencies), latency_s),
+        latency: summarise(parts(&records, window, |record| &record.ledger.latencies), latency_s),
         latency_half_width_s: half_width(&samples.latency_s),
-        waiting: summarise(parts(&records, &windows, |record| &record.ledger.waitings), waited_s),
+        waiting: summarise(parts(&records, window, |record| &record.ledger.waitings), waited_s),
         waiting_half_width_s: half_width(&samples.waited_s),
-        nodes: nodes(&records, &windows, seconds),
+        nodes: nodes(&records, window, seconds),
         messages: Vec::new(),
         fates: Vec::new(),
     };
@@ -331,24 +341,24 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     outcome
 }
 
-fn parts<'a>(
-    records: &'a [Record],
-    windows: &'a [Window],
+fn parts(
+    records: &[Record],
+    window: Window,
     pick: fn(&Record) -> &Vec<Sparse>,
-) -> impl Iterator<Item = &'a Sparse> {
-    records.iter().zip(windows).flat_map(move |(record, w)| pick(record)[w.first..].iter())
+) -> impl Iterator<Item = &Sparse> {
+    records.iter().flat_map(move |record| pick(record)[window.first..].iter())
 }
 
-fn nodes(records: &[Record], windows: &[Window], seconds: f64) -> Vec<NodeOutcome> {
+fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
     let count = records.first().map_or(0, |record| record.ledger.accounts.len());
     (0..count)
         .map(|node| {
             let mut outcome = NodeOutcome::default();
-            for (record, w) in records.iter().zip(windows) {
+            for record in records {
                 let account = &record.ledger.accounts[node];
-                outcome.working_units += after(&account.busy_ps, w.first) / PS_PER_S / seconds;
-                outcome.waiting_frames += after(&account.waited_ps, w.first) / PS_PER_S / seconds;
-                outcome.dropped_pps += after(&account.dropped, w.first) / seconds;
+                outcome.working_units += after(&account.busy_ps, window.first) / PS_PER_S / seconds;
+                outcome.waiting_frames += after(&account.waited_ps, window.first) / PS_PER_S / seconds;
+                outcome.dropped_pps += after(&account.dropped, window.first) / seconds;
                 outcome.longest_queue_frames = outcome.longest_queue_frames.max(account.longest_queue);
                 outcome.by_events = record.planes[node] == crate::graph::Plane::Events;
             }

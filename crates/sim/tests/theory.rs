@@ -17,7 +17,7 @@ const SETS: usize = 200;
 const HUGE: usize = 1 << 22;
 
 fn run(scenario: &Scenario) -> Outcome {
-    let plan = Plan { replications: 10, target_relative_half_width: None, most: 10 };
+    let plan = Plan { replications: 5, target_relative_half_width: None, most: 5 };
     replicate(scenario, plan, &go).expect("the scenario is valid")
 }
 
@@ -45,7 +45,7 @@ fn single(variation: Variation, queue: usize, rate_pps: f64, count: f64, seed: u
 fn m_m_1_waits_as_long_as_theory_says() {
     hits(|rng, seed| {
         let rho: f64 = rng.random_range(0.1..0.9);
-        let outcome = run(&single(Variation::Exponential, HUGE, rho * 1e6, 60_000.0, seed));
+        let outcome = run(&single(Variation::Exponential, HUGE, rho * 1e6, 120_000.0, seed));
         waiting_near(&outcome, rho / (1.0 - rho) * 1e-6)
     });
 }
@@ -54,7 +54,7 @@ fn m_m_1_waits_as_long_as_theory_says() {
 fn m_d_1_waits_as_long_as_pollaczek_and_khinchine_say() {
     hits(|rng, seed| {
         let rho: f64 = rng.random_range(0.1..0.9);
-        let outcome = run(&single(Variation::Deterministic, HUGE, rho * 1e6, 60_000.0, seed));
+        let outcome = run(&single(Variation::Deterministic, HUGE, rho * 1e6, 120_000.0, seed));
         waiting_near(&outcome, rho / (2.0 * (1.0 - rho)) * 1e-6)
     });
 }
@@ -69,7 +69,7 @@ fn m_g_1_waits_as_long_as_pollaczek_and_khinchine_say() {
             2 => (Variation::Hyperexponential { scv: 3.0 }, 3.0),
             _ => (Variation::Lognormal { scv: 1.5 }, 1.5),
         };
-        let outcome = run(&single(variation, HUGE, rho * 1e6, 80_000.0, seed));
+        let outcome = run(&single(variation, HUGE, rho * 1e6, 160_000.0, seed));
         waiting_near(&outcome, rho * (1.0 + scv) / (2.0 * (1.0 - rho)) * 1e-6)
     });
 }
@@ -79,7 +79,7 @@ fn m_m_1_k_loses_what_theory_says() {
     hits(|rng, seed| {
         let rho: f64 = rng.random_range(0.5..1.5);
         let queue = rng.random_range(1..20_usize);
-        let outcome = run(&single(Variation::Exponential, queue, rho * 1e6, 40_000.0, seed));
+        let outcome = run(&single(Variation::Exponential, queue, rho * 1e6, 80_000.0, seed));
         // K = queue + 1 places: p_K = (1 − ρ) ρ^K / (1 − ρ^(K+1)).
         let k = queue as i32 + 1;
         let loss = (1.0 - rho) * rho.powi(k) / (1.0 - rho.powi(k + 1));
@@ -97,7 +97,7 @@ fn m_m_c_waits_as_long_as_erlang_says() {
         let scenario = Scenario {
             model: Model { ports: vec![port(Some(0))], tasks: vec![unit], pools: vec![pool(servers, Policy::Fifo)] },
             load: poisson(rate_pps),
-            run: frames(60_000.0, rate_pps, seed),
+            run: frames(120_000.0, rate_pps, seed),
         };
         // Erlang C by its recursion over the number of servers.
         let a = rho * servers as f64;
@@ -120,7 +120,7 @@ fn a_tandem_jackson_network_waits_as_long_as_its_queues_alone() {
         let scenario = Scenario {
             model: Model { ports: vec![port(Some(0))], tasks, pools: vec![] },
             load: poisson(1e6),
-            run: frames(60_000.0, 1e6, seed),
+            run: frames(120_000.0, 1e6, seed),
         };
         let theory: f64 = works.iter().map(|rho| rho * rho / (1.0 - rho)).sum();
         waiting_near(&run(&scenario), theory * 1e-6)
