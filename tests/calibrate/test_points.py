@@ -110,7 +110,9 @@ def test_no_text_makes_the_reader_fail_otherwise_than_with_its_own_error(
     try:
         points = parse_points((HEAD if with_header else "") + body)
     except RoutecastError as problem:
-        assert str(problem)
+        message = str(problem)
     else:
+        message = f"{len(points)} points"
         assert all(point.throughput_pps > 0.0 and point.cores >= 1 for point in points)
         assert any(point.calibrate for point in points)
+    assert message

@@ -67,10 +67,9 @@ def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
     packs = []
     for path in sorted((folder or DATA / "packs").glob("*.toml")):
         with path.open("rb") as file:
-            data = tomllib.load(file)
-        packs.append(
-            Pack(**{key: tuple(value) if isinstance(value, list) else value for key, value in data.items()})
-        )
+            data: dict[str, Any] = tomllib.load(file)
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
+        packs.append(Pack(**fields))
     return tuple(packs)
 
 

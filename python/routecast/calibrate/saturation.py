@@ -38,8 +38,8 @@ class Saturated:
 def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
     """Return ``(cores, frames per second offered to each)`` for the working cores.
 
-    Crafted flows (no more flows than cores) enter port ``i mod ports`` and share its link evenly. More flows than cores,
-    or none named, spread evenly over the cores.
+    Crafted flows (no more flows than cores) enter port ``i mod ports`` and share its link evenly. More flows than
+    cores, or none named, spread evenly over the cores.
     """
     if point.link_bps is None:
         return ((point.working_cores, math.inf),)
