@@ -188,6 +188,20 @@ def test_poisson_flows_on_cores_of_their_own_are_md1_each():
     assert not math.isnan(trial.latency.p99_s)
 
 
+def test_bursts_beyond_the_range_of_approximations_get_no_latency():
+    bursts = Arrivals.on_off(burst_frames=8.0, peak_ratio=4.0)
+    assert solve(station(MICROSECOND), 0.5e6, arrivals=bursts).latency is None
+    mild = Arrivals.on_off(burst_frames=2.0, peak_ratio=4.0)
+    trial = solve(station(MICROSECOND), 0.5e6, arrivals=mild)
+    assert trial.latency is not None
+    assert "approximation" in trial.latency.method
+
+
+def test_utilisation_counts_only_what_is_served():
+    trial = solve(station(EXPONENTIAL, queue_frames=9), 0.9e6)
+    assert trial.resources[0].utilisation_ratio == pytest.approx(trial.forwarded_pps * 1e-6)
+
+
 def test_equal_gaps_wait_for_nothing():
     trial = solve(multicore(2, MICROSECOND), 1.9e6, flows=FlowSet.crafted(2), arrivals=Arrivals.cbr())
     assert trial.latency is not None
@@ -210,8 +224,8 @@ def test_interrupts_cost_below_saturation_and_nothing_at_it():
     )
     assert capacity_pps(napi, OfferedLoad(rate_pps=1.0)) == pytest.approx(1e6)
     used = solve(napi, 0.2e6).resources[0].utilisation_ratio
-    # M/G/1 with set-up (Welch 1964): idle periods start at lambda(1-rho)/(1+lambda C).
-    assert used == pytest.approx(0.2 + 0.2e6 * 0.8 / (1 + 0.2e6 * 2e-6) * 2e-6)
+    # By packet simulation of 100 ms: 0.542 (and 0.2 without interrupts); the mean batch stands for the random one.
+    assert used == pytest.approx(0.542, rel=0.02)
 
 
 def test_batches_share_their_cost_under_overload():

@@ -8,7 +8,8 @@ see :mod:`routecast.evaluate.solve_delay`; where no result applies the trial say
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from routecast.router.model import RouterModel
 __all__ = ["Solve", "capacity_pps", "lossless_pps"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Solve:
     """Evaluator ``"solve"`` for a router model.
 
@@ -50,6 +51,7 @@ class Solve:
         check_load(self.model, load)
         fluid = solve_fluid(self.model, load)
         answer = delays(fluid)
+        fluid = _as_served(fluid, answer.served_pps)
         resources, bottleneck = resources_of(fluid)
         offered_pps = float(fluid.offered.sum())
         dropped_pps = sum(answer.drops_pps.values())
@@ -101,6 +103,19 @@ def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     check_load(model, load)
     resources, _ = resources_of(solve_fluid(model, load))
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
+
+
+def _as_served(fluid: Fluid, served_pps: Mapping[str, float]) -> Fluid:
+    """Return the fluid state with the units' work cut by the losses that queueing theory adds."""
+    ratio = np.ones(len(fluid.graph.tasks))
+    for index, task in enumerate(fluid.graph.tasks):
+        before = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+        if before > 0.0:
+            ratio[index] = min(served_pps[task.name] / before, 1.0)
+    busy = {name: units * ratio for name, units in fluid.busy_units.items()}
+    polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
+    active = {name: np.where(polling, units, units * ratio) for name, units in fluid.active_units.items()}
+    return replace(fluid, busy_units=busy, active_units=active)
 
 
 def _energy(fluid: Fluid, duration_s: float) -> dict[str, dict[str, float]]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from routecast.evaluate.solve_flow import Vector
 from routecast.evaluate.solve_fluid import Fluid, switching_s
-from routecast.evaluate.solve_share import mean_contention
+from routecast.evaluate.solve_share import mean_contention, served_at_once
 from routecast.evaluate.trial import Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_pps, format_ratio
@@ -81,7 +81,11 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
         worst = 0.0
         for part in parts:
             whole = sum(demand[index] * units for index, units in part.members) / len(part.units)
-            for one in (whole, *(demand[index] / tasks[index].parallel for index, _ in part.members)):
+            lanes = {
+                index: served_at_once(tasks[index], max(len(part.units) // units, 1))
+                for index, units in part.members
+            }
+            for one in (whole, *(demand[index] / count for index, count in lanes.items())):
                 if one > worst:
                     worst, fullest = float(one), part
         if worst <= 0.0:

@@ -20,6 +20,7 @@ from routecast.evaluate.queueing import MMc, MMcK, Queue, Tandem, quantile_s
 from routecast.evaluate.queueing_general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix
 from routecast.evaluate.solve_arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve_fluid import Fluid
+from routecast.evaluate.solve_share import served_at_once
 from routecast.evaluate.solve_stations import FullQueue, shared_queue
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
@@ -29,6 +30,7 @@ __all__ = ["DelayAnswer", "delays"]
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
 _MOST_STATES = 2048
 _NO_LOSS = 1e-9
+_MOST_ARRIVAL_SCV = 2.0
 _OVERLOADED = 1.02
 _IDLE_LINK = 0.01
 _JUST_FULL = 1e-3
@@ -36,9 +38,10 @@ _JUST_FULL = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayAnswer:
-    """Loss by place, latency and waiting where known, mean queue lengths, and what the reader must know."""
+    """Loss by place, served rates by task unit, latency and waiting where known, mean queue lengths, and what the reader must know."""
 
     drops_pps: Mapping[str, float]
+    served_pps: Mapping[str, float]
     latency: Delay | None = None
     waiting: Delay | None = None
     queue_frames: Mapping[str, float] = field(default_factory=dict)
@@ -93,9 +96,9 @@ class _Walk:
             departing = depart(
                 arriving,
                 queue,
-                utilisation=min(rate * float(fluid.service_s[index]) / task.parallel, 1.0),
+                utilisation=min(rate * float(fluid.service_s[index]) / max(self._units(index), 1), 1.0),
                 service_scv=self._mix(index).squared_cv,
-                servers=task.parallel,
+                servers=max(self._units(index), 1),
             )
         for node, fraction in self.graph.edges[index]:
             share = float(self.rates[index] @ fraction) / rate
@@ -156,7 +159,7 @@ class _Walk:
         for part in self.fluid.components:
             for member, units in part.members:
                 if member == index:
-                    return min(task.parallel, len(part.units) // units)
+                    return served_at_once(task, len(part.units) // units)
         return task.parallel
 
     def _queue(self, index: int, rate: float, arriving: Arriving) -> tuple[Queue | None, str]:
@@ -183,6 +186,11 @@ class _Walk:
             return FullQueue(
                 arrival_pps=rate, service_s=mix.mean_s, servers=servers, capacity_frames=room
             ), ""
+        if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:
+            return (
+                None,
+                f"gets bursts (squared coefficient of variation {arriving.scv:.3g}) that no approximation covers",
+            )
         if arriving.kind in {"renewal", "poisson"} and load < 1.0:
             approximation = GIGc(
                 arrival_pps=rate,
@@ -203,7 +211,7 @@ class _Walk:
         part = parts[0]
         visits = {member: (float(self.rates[member].sum()), self._mix(member)) for member, _ in part.members}
         queue = shared_queue(part, fluid, visits, index)
-        if queue is not None:
+        if queue is not None and "approximat" in queue.method:
             name = part.pool.name
             self.notes.append(
                 f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation'
@@ -282,6 +290,10 @@ class _Walk:
             node = len(graph.tasks) + number
             drops[f"{port.name} out"] = float(self.rates[node].sum()) * (1.0 - float(self.admitted[node]))
         drops = {place: rate for place, rate in drops.items() if rate > least}
+        served = {
+            task.name: float(self.rates[index].sum()) * float(self.admitted[index])
+            for index, task in enumerate(graph.tasks)
+        }
         queue_frames = {
             graph.tasks[index].name: queue.waiting_mean_s
             * float(self.rates[index].sum())
@@ -290,10 +302,13 @@ class _Walk:
         }
         if self.unknown:
             self.notes.append(f"no latency: {self.unknown}")
-            return DelayAnswer(drops_pps=drops, queue_frames=queue_frames, notes=_gathered(self.notes))
+            return DelayAnswer(
+                drops_pps=drops, served_pps=served, queue_frames=queue_frames, notes=_gathered(self.notes)
+            )
         latency, waiting = self._sums()
         return DelayAnswer(
             drops_pps=drops,
+            served_pps=served,
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,

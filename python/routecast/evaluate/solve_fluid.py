@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from routecast.evaluate.solve_flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve_share import Component, Cost, components, cost_of, divide, mean_contention
+from routecast.evaluate.solve_share import (
+    Component,
+    Cost,
+    components,
+    cost_of,
+    divide,
+    mean_contention,
+    served_at_once,
+)
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import RouterModel, TaskUnit
 
@@ -106,7 +114,9 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         wanted = rates[:count].sum(axis=1)
         got = np.array(
             [
-                min(wanted[i], tasks[i].parallel / busy_s[i]) if busy_s[i] > 0.0 else wanted[i]
+                wanted[i]
+                if tasks[i].needs or busy_s[i] <= 0.0
+                else min(wanted[i], tasks[i].parallel / busy_s[i])
                 for i in range(count)
             ]
         )
@@ -121,7 +131,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if round_number >= _UNDAMPED_ROUNDS:
             both = np.isfinite(new_caps) & np.isfinite(caps)
             new_caps[both] = 0.5 * (new_caps[both] + caps[both])
-        busy = _busy(model, parts, costs, got, wanted, factor, switching)
+        busy = _busy(tasks, parts, costs, got, wanted, factor, switching)
         new_factor = mean_contention(model, tasks, busy)
         if round_number >= _UNDAMPED_ROUNDS:
             new_factor = 0.5 * (new_factor + factor)
@@ -143,14 +153,11 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     else:
         notes.append("the steady state of shared and contended resources was not found to full precision")
 
-    service_s = np.array(
-        [
-            cost.busy_s * factor[i]
-            if admitted[i] < 1.0
-            else cost.at_rate(float(rates[i].sum()), float(factor[i]))
-            for i, cost in enumerate(costs)
-        ]
-    )
+    service_s = np.empty(count)
+    for i, cost in enumerate(costs):
+        rate, slower = float(rates[i].sum()) / tasks[i].parallel, float(factor[i])
+        below = admitted[i] >= 1.0 and rate > 0.0 and cost.batch_s + cost.interrupt_s > 0.0
+        service_s[i] = cost.used(rate, slower) / rate if below else cost.busy_s * slower
     return Fluid(
         model=model,
         load=load,
@@ -170,7 +177,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
 
 
 def _busy(
-    model: RouterModel,
+    tasks: tuple[TaskUnit, ...],
     parts: tuple[Component, ...],
     costs: tuple[Cost, ...],
     got: Vector,
@@ -178,16 +185,16 @@ def _busy(
     factor: Vector,
     switching: Vector,
 ) -> dict[str, Vector]:
-    busy = {pool.name: np.zeros(len(costs)) for pool in model.pools}
+    busy = {part.pool.name: np.zeros(len(costs)) for part in parts}
     for part in parts:
         for index, units in part.members:
-            rate, cost = float(got[index]), costs[index]
-            overloaded = got[index] < wanted[index] * (1.0 - 1e-12)
-            per_frame = (
-                cost.busy_s * factor[index] if overloaded else cost.at_rate(rate, float(factor[index]))
-            ) + switching[index]
-            used = rate * per_frame
-            used += 0.0 if overloaded else cost.interrupts_busy(rate, used)
+            rate, cost, slower = float(got[index]), costs[index], float(factor[index])
+            if got[index] < wanted[index] * (1.0 - 1e-12) or cost.batch_s + cost.interrupt_s <= 0.0:
+                used = rate * cost.busy_s * slower
+            else:
+                lanes = served_at_once(tasks[index], max(len(part.units) // units, 1))
+                used = lanes * cost.used(rate / lanes, slower)
+            used += rate * float(switching[index])
             busy[part.pool.name][index] += min(used * units, float(len(part.units)))
     return busy
 
@@ -221,10 +228,15 @@ def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[
 
 def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
     notes = []
+    if any(
+        task.activation.kind == "interrupt" or task.service.per_batch_s or task.service.per_batch_cycles
+        for task in model.tasks
+    ):
+        notes.append("batches and interrupts below overload are taken at their mean size (approximation)")
     for pool in model.pools:
         if not pool.contention.is_none:
             notes.append(
-                f'pool "{pool.name}": contention is taken at the mean number of busy units (mean-field approximation)'
+                f'pool "{pool.name}": contention is averaged over units that are busy independently (mean-field)'
             )
         if pool.migration_cost_s > 0.0:
             notes.append(f'pool "{pool.name}": the migration cost is not counted')

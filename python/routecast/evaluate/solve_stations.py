@@ -19,7 +19,8 @@ def shared_queue(
     """Take units that several task units visit in order of request as one queue of all their frames.
 
     With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
-    Palacios, Journal of the ACM 22(2), 1975), up to the order in which the task units' frames are served; otherwise it
+    Palacios, Journal of the ACM 22(2), 1975), exactly where every
+    frame asks for itself, else up to the order in which the task units' frames are served; otherwise it
     is M/G/c with the frames of all. None where other things come in: another policy, switch costs, batches, several
     units at once.
 
@@ -51,7 +52,8 @@ def shared_queue(
     product_form = exponential and max(times) <= min(times) * (1.0 + 1e-6)
     if product_form:
         waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=servers).waiting_mean_s
-        method = "Jackson network (order of service approximated)"
+        in_order = all(tasks[member].request == "frame" for member, _ in part.members)
+        method = "Jackson network" if in_order else "Jackson network (order of service approximated)"
     else:
         common = GIGc(
             arrival_pps=total,

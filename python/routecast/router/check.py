@@ -170,6 +170,11 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
     _whole(f"{place}.queue_frames", task.queue_frames, MAX_FRAMES, "a queue", add)
     _whole(f"{place}.batch_frames", task.batch_frames, MAX_FRAMES, "a batch", add)
     _positive(f"{place}.weight", task.weight, "a weight", add)
+    if _known(f"{place}.request", task.request, ("task", "frame"), add) and task.request == "frame":
+        if not task.needs:
+            add(f"{place}.request", "is frame, but the task unit needs no pool to request from: leave it out")
+        if task.activation.kind != "dedicated" or task.batch_frames != 1:
+            add(f"{place}.request", "is frame: then frames are served one by one, dedicated, in batches of 1")
     parallel_ok = _whole(
         f"{place}.parallel", task.parallel, MAX_UNITS, "a number of frames served at once", add
     )

@@ -156,6 +156,9 @@ class TaskTable(FileModel):
     activation: ActivationTable = Field(default=ActivationTable(), description="When it works")
     batch: FrameCount = Field(default=1, description="Most frames served per grant, frames")
     parallel: Count = Field(default=1, description="Frames in service at once")
+    request: Literal["task", "frame"] = Field(
+        default="task", description="Who asks for units: the task unit, or every waiting frame for itself"
+    )
     priority: Count = Field(default=0, description="Larger is more urgent")
     weight: Number = Field(default=1.0, description="Share under the policy fair")
     pin: list[Count] = Field(default=[], description="Units of its first pool that it may use; none: all")

@@ -206,6 +206,7 @@ def _task(task: TaskTable) -> TaskUnit:
         activation=_activation(task.activation),
         batch_frames=task.batch,
         parallel=task.parallel,
+        request=task.request,
         priority=task.priority,
         weight=task.weight,
         pin=tuple(task.pin),

@@ -36,7 +36,7 @@ def station(
     """
     return RouterModel(
         name=name,
-        ports=(Port(name="port 0", link_bps=FAST_LINK_BPS, entry="station"),),
+        ports=tuple(Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry="station") for i in range(2)),
         tasks=(
             TaskUnit(
                 name="station",
@@ -73,7 +73,9 @@ def tandem(
     )
     return RouterModel(
         name=name,
-        ports=(Port(name="port 0", link_bps=FAST_LINK_BPS, entry=names[0] if names else ""),),
+        ports=tuple(
+            Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry=names[0] if names else "") for i in range(2)
+        ),
         tasks=tasks,
         pools=tuple(ResourcePool(name=f"server {index}", units=count) for index, count in enumerate(counts)),
     )
