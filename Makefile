@@ -79,6 +79,12 @@ format: $(DONE)/group-check ## rewrite the sources in their format
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/ruff check --quiet --fix
 
+.PHONY: pages
+pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show of outputs and pictures anew
+	@ROUTECAST_REWRITE_PAGES=1 $(BIN)/python -m pytest tests/docs -p no:cacheprovider
+	@$(BIN)/routecast study meyer2014 --out build/meyer2014 > /dev/null
+	@cp build/meyer2014/figures/fig8b.svg docs/images/meyer2014-throughput.svg
+
 .PHONY: clean
 clean: ## remove everything that was built
 	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so

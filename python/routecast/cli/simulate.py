@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -18,8 +19,17 @@ from routecast.cli.offered import (
     offered_load,
 )
 from routecast.cli.solve import RouterFile
+from routecast.cli.tables import print_table
 
-__all__ = ["simulate"]
+__all__ = ["Path", "simulate"]
+
+
+class Path(StrEnum):
+    """Execution paths of the simulator."""
+
+    AUTO = "auto"
+    RECURSION = "recursion"
+    EVENTS = "events"
 
 
 def simulate(
@@ -38,8 +48,8 @@ def simulate(
         int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
     ] = 1,
     path: Annotated[
-        str, typer.Option("--path", metavar="PATH", help="auto, recursion or heap: how the engine works.")
-    ] = "auto",
+        Path, typer.Option("--path", help="How the engine works; the results are the same.")
+    ] = Path.AUTO,
     trace_messages: Annotated[
         bool,
         typer.Option(
@@ -49,7 +59,8 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.trial import print_trial  # noqa: PLC0415 - heavy
+    from routecast.cli.trial import messages_table, print_trial  # noqa: PLC0415 - heavy
+    from routecast.evaluate.plain import plain  # noqa: PLC0415
     from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
     from routecast.quantity import parse_duration_s  # noqa: PLC0415
     from routecast.router.files import read_router_and_load  # noqa: PLC0415
@@ -70,10 +81,21 @@ def simulate(
     duration_s = parse_duration_s(duration)
     with progress_bar("simulate") as progress:
         simulator = Simulate(
-            model=model, seed=seed, replications=replications, path=path, on_progress=progress
+            model,
+            seed=seed,
+            replications=replications,
+            path=path.value,
+            on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
-        trial = simulator.trial(offered, duration_s)
+        if trace_messages:
+            trace = simulator.trace(offered, duration_s)
+            trial, messages = trace.trial, trace.messages
+        else:
+            trial, messages = simulator.trial(offered, duration_s), ()
     if as_json:
-        print_json(trial.to_json())
-    else:
-        print_trial(data(), trial)
+        document = trial.to_json()
+        print_json({**document, "messages": plain(messages)} if trace_messages else document)
+        return
+    if trace_messages:
+        print_table(data(), messages_table(messages))
+    print_trial(data(), trial)

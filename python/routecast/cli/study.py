@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.tables import terminal_table
+from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
     from routecast.study.result import StudyResult
@@ -79,11 +79,11 @@ def _print(result: StudyResult) -> None:
     console.print(result.study.title, style="bold", markup=False)
     console.print(f"{result.law}\n", markup=False)
     for table in (parameter_table(result), comparison_table(result), error_table(result)):
-        console.print(terminal_table(table))
+        print_table(console, table)
     for name, points in result.scenarios.items():
         if any(
             p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points
         ):
-            console.print(terminal_table(forecast_table(result, name)))
+            print_table(console, forecast_table(result, name))
     inside = sum(row.is_covered for row in result.held_out)
     console.print(f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.")

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from routecast.cli.tables import terminal_table
+from routecast.cli.tables import print_table
 from routecast.evaluate.trial import Delay, Trial
 from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
 from routecast.report.tables import Column, Table
 
-__all__ = ["print_trial"]
+if TYPE_CHECKING:
+    from routecast.evaluate.simulate import Message
+
+__all__ = ["messages_table", "print_trial"]
 
 
 def print_trial(console: Console, trial: Trial) -> None:
     """Print a trial as tables, the bottleneck in words, and what the reader must know."""
-    console.print(terminal_table(_rates(trial)))
+    print_table(console, _rates(trial))
     if trial.resources:
-        console.print(terminal_table(_resources(trial)))
+        print_table(console, _resources(trial))
     if trial.energy_j:
-        console.print(terminal_table(_energy(trial)))
-    console.print(f"Bottleneck: {trial.bottleneck.name}. {trial.bottleneck.reason}", markup=False)
+        print_table(console, _energy(trial))
+    console.print(f"Bottleneck: {trial.bottleneck.name} {trial.bottleneck.reason}.", markup=False)
     for note in trial.notes:
         console.print(f"Note: {note}", markup=False, style="dim")
 
@@ -82,15 +86,20 @@ def _resources(trial: Trial) -> Table:
     return Table(
         name="resources",
         title="Resources",
-        caption="The margin is how much more of this load a resource could carry than the router forwards.",
+        caption="Left: how much more of this load a resource could carry than the router forwards.",
         columns=(
             Column(title="Resource", align="left"),
             Column(title="Busy", form=format_ratio),
             Column(title="Could carry", form=format_pps),
-            Column(title="Margin", form=format_ratio),
+            Column(title="Left", form=format_ratio),
         ),
         rows=tuple(
-            (resource.name, resource.utilisation_ratio, resource.capacity_pps, resource.margin_ratio)
+            (
+                resource.name,
+                resource.utilisation_ratio,
+                resource.capacity_pps,
+                resource.capacity_pps / trial.forwarded_pps - 1.0 if trial.forwarded_pps else None,
+            )
             for resource in trial.resources
         ),
         strong=frozenset(
@@ -116,4 +125,21 @@ def _energy(trial: Trial) -> Table:
             for pool, states in trial.energy_j.items()
             for state, joules in states.items()
         ),
+    )
+
+
+def messages_table(messages: Sequence[Message]) -> Table:
+    """Return the messages between task units and resource managers in the order in which they were sent."""
+    return Table(
+        name="messages",
+        title="Messages",
+        caption="REQ asks for units, REP grants them, REL gives them back, REV takes them away (S4).",
+        columns=(
+            Column(title="Time", form=format_duration),
+            Column(title="Message", align="left"),
+            Column(title="Task unit", align="left"),
+            Column(title="Pool", align="left"),
+            Column(title="Unit", form="d"),
+        ),
+        rows=tuple((m.at_s, m.kind, m.task, m.pool, m.unit) for m in messages),
     )

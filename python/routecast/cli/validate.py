@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from routecast.cli.console import data, print_json, remark
-from routecast.cli.tables import terminal_table
+from routecast.cli.tables import print_table
 
 __all__ = ["validate"]
 
@@ -42,7 +42,7 @@ def validate(
         print_json(validation.to_json())
     else:
         for table in validation_tables(validation):
-            data().print(terminal_table(table))
+            print_table(data(), table)
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from routecast.report.tables import Cell, Column, Table
 from routecast.study.tabulate import LIMITS
 
 if TYPE_CHECKING:
+    from routecast.calibrate.board import Board
     from routecast.calibrate.validate import Validation
 
-__all__ = ["validation_tables"]
+__all__ = ["board_remarks", "board_table", "validation_tables"]
 
 
 def _signed_percent(ratio: float) -> str:
@@ -32,8 +34,8 @@ def _rows(validation: Validation) -> Table:
     columns += [
         Column(title="Cores", form="d"),
         Column(title="Frame", unit="B", form="g"),
-        Column(title="Measured", unit="Mpps", form=".4g"),
-        Column(title="Predicted", unit="Mpps", form=".4g"),
+        Column(title="Measured", unit="Mpps", form="#.4g"),
+        Column(title="Predicted", unit="Mpps", form="#.4g"),
         Column(title="95 % interval", unit="Mpps"),
         Column(title="Error", unit="%", form=_signed_percent),
         Column(title="Limit", align="left"),
@@ -47,7 +49,7 @@ def _rows(validation: Validation) -> Table:
             point.frame_bytes,
             point.throughput_pps / 1e6,
             made.throughput_pps / 1e6,
-            f"{made.low_pps / 1e6:.4g}–{made.high_pps / 1e6:.4g}" if made.low_pps == made.low_pps else None,
+            f"{made.low_pps / 1e6:#.4g}–{made.high_pps / 1e6:#.4g}" if made.low_pps == made.low_pps else None,
             row.error_ratio,
             LIMITS.get(made.limit, made.limit),
         ]
@@ -83,3 +85,71 @@ def _errors(validation: Validation) -> Table:
             (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
         ),
     )
+
+
+def board_table(board: Board) -> Table:
+    """Return one row per pack: our errors at its held-out points, the best baseline's median, and the coverage."""
+    group = "routecast, error in %"
+    return Table(
+        name="board",
+        title=f"Accuracy at {board.held_out} held-out points that calibration has not seen",
+        caption=(
+            "Best baseline: the naive law with the smallest median error on the same points. "
+            "Inside: share of the points in their 95 % interval."
+        ),
+        columns=(
+            Column(title="Pack", align="left"),
+            Column(title="Points", form="d"),
+            Column(title="Median", unit="%", form=_percent, group=group),
+            Column(title="Mean", unit="%", form=_percent, group=group),
+            Column(title="90th", unit="%", form=_percent, group=group),
+            Column(title="Largest", unit="%", form=_percent, group=group),
+            Column(title="Best", unit="baseline", align="left"),
+            Column(title="Median", unit="%", form=_percent, group="baseline"),
+            Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
+        ),
+        rows=tuple(
+            (
+                pack.name,
+                pack.held_out,
+                pack.summary["median_abs_error_ratio"],
+                pack.summary["mean_abs_error_ratio"],
+                pack.summary["p90_abs_error_ratio"],
+                pack.summary["max_abs_error_ratio"],
+                pack.best_baseline[0],
+                pack.best_baseline[1],
+                pack.coverage_ratio,
+            )
+            for pack in board.packs
+        ),
+    )
+
+
+def board_remarks(board: Board) -> tuple[str, ...]:
+    """Say which goals a pack misses, and which errors have grown beyond their record."""
+    goals = [
+        f"{pack.name}: {_named(key)} is {_percent(_reached(pack.summary, key))} %, the goal is {_percent(limit)} %"
+        for pack in board.packs
+        for key, (limit, kept) in pack.targets.items()
+        if not kept
+    ]
+    grown = [
+        f"{pack}: {_named(key)} has grown from {_percent(recorded)} to {_percent(now)} %"
+        for pack, keys in board.worse().items()
+        for key, (now, recorded) in keys.items()
+    ]
+    return (*goals, *grown)
+
+
+def _named(key: str) -> str:
+    if key == "half_of_best_baseline":
+        return "median error (goal: half of the best baseline's)"
+    return (
+        key.replace("_abs_error_ratio", " error")
+        .replace("max", "largest")
+        .replace("p90", "90th percentile of the")
+    )
+
+
+def _reached(summary: Mapping[str, float], key: str) -> float:
+    return summary["median_abs_error_ratio" if key == "half_of_best_baseline" else key]

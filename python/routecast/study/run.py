@@ -87,7 +87,7 @@ def run_study(
             if progress:
                 progress(done, len(tasks), f"{task.evaluator} {task.workload.frame_bytes} B")
             if key not in ledger.rows:
-                ledger.add(run_task(task))
+                ledger.add(run_task(key, task))
         rows = [row for key, row in ledger.rows.items() if key in tasks]
     estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
     calibrating_keys = {point.key for point in calibrating}

@@ -139,7 +139,6 @@ def error_table(result: StudyResult) -> Table:
         "reported": result.study.measurements.reported,
     }
     held, everywhere = result.errors(), result.errors_everywhere()
-    group = f"{len(result.held_out)} held-out points"
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             name,
@@ -152,18 +151,20 @@ def error_table(result: StudyResult) -> Table:
         for key, name in names.items()
         if held[key].points
     )
-    everything = f"all {len(result.comparisons)} points"
     return Table(
         name="errors",
         title="Absolute errors",
-        caption="Every model is calibrated from the same points. All values in percent.",
+        caption=(
+            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; all models calibrate "
+            f"from the same {len(result.comparisons) - len(result.held_out)}."
+        ),
         columns=(
             Column(title="Model", align="left"),
-            Column(title="mean", form=_plain_percent, group=group),
-            Column(title="median", form=_plain_percent, group=group),
-            Column(title="largest", form=_plain_percent, group=group),
-            Column(title="mean", form=_plain_percent, group=everything),
-            Column(title="largest", form=_plain_percent, group=everything),
+            Column(title="Mean", unit="held out", form=_plain_percent),
+            Column(title="Median", unit="held out", form=_plain_percent),
+            Column(title="Largest", unit="held out", form=_plain_percent),
+            Column(title="Mean", unit="all", form=_plain_percent),
+            Column(title="Largest", unit="all", form=_plain_percent),
         ),
         rows=rows,
         strong=frozenset({0}),
@@ -216,14 +217,15 @@ def forecast_table(result: StudyResult, scenario: str) -> Table:
     """Return what a scenario predicts where every core has a flow of its own or the flows are random."""
     points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
     has_baseline = any(math.isfinite(e.baseline_pps) for e in points)
+    has_simulated = any(math.isfinite(e.simulated_pps) for e in points)
     columns = [
         _FLOWS,
         _FRAME,
         Column(title="Predicted", unit="Mpps", form=".2f"),
         Column(title="95 % interval", unit="Mpps"),
         Column(title="Predicted", unit="Gbit/s", form=".2f"),
-        Column(title="Simulated", unit="Mpps", form=".2f"),
     ]
+    columns += [Column(title="Simulated", unit="Mpps", form=".2f")] if has_simulated else []
     columns += [Column(title="Eqs. 5–7", unit="Mpps", form=".2f")] if has_baseline else []
     columns += [Column(title="Limit", align="left")]
     rows: list[tuple[Cell, ...]] = []
@@ -234,8 +236,8 @@ def forecast_table(result: StudyResult, scenario: str) -> Table:
             e.predicted_pps / 1e6,
             f"{e.low_pps / 1e6:.2f}–{e.high_pps / 1e6:.2f}",
             _gbps(e, e.predicted_pps),
-            e.simulated_pps / 1e6,
         ]
+        cells += [e.simulated_pps / 1e6] if has_simulated else []
         cells += [e.baseline_pps / 1e6] if has_baseline else []
         rows.append((*cells, LIMITS.get(e.limit, e.limit)))
     title = next(s.title for s in result.study.scenario if s.name == scenario)
