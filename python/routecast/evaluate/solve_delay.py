@@ -38,7 +38,7 @@ _JUST_FULL = 1e-3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayAnswer:
-    """Loss by place, served rates by task unit, latency and waiting where known, mean queue lengths, and what the reader must know."""
+    """Loss by place, served rates by task unit, latency and waiting where known, queue lengths, and notes."""
 
     drops_pps: Mapping[str, float]
     served_pps: Mapping[str, float]
