@@ -191,7 +191,13 @@ class _Walk:
                 None,
                 f"gets bursts (squared coefficient of variation {arriving.scv:.3g}) that no approximation covers",
             )
-        if arriving.kind in {"renewal", "poisson"} and load < 1.0:
+        independent = mix.is_one_size or self.fluid.load.frames.order == "random"
+        if arriving.kind == "regular" and not independent:
+            return (
+                None,
+                "serves a fixed sequence of frame sizes at equal gaps, of which no closed form is known",
+            )
+        if arriving.kind in {"renewal", "poisson", "regular"} and load < 1.0:
             approximation = GIGc(
                 arrival_pps=rate,
                 arrival_scv=arriving.scv,
