@@ -9,7 +9,10 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DONE := $(VENV)/.done
+python_id := import sys; print(sys.implementation.cache_tag + "-%d.%d.%d" % sys.version_info[:3])
+PYTHON_ID := $(shell $(PYTHON) -c '$(python_id)')
+# Stamps of what is set up, by Python: another one finds none, and everything is made anew.
+DONE := $(VENV)/.done-$(PYTHON_ID)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 OUT ?= meyer2014
 
@@ -17,12 +20,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
 rust_sources := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
-which_python := import sys; print(sys.implementation.cache_tag, sys.version.split()[0])
-
-# The virtual environment belongs to one Python: it is remade when $(PYTHON) is another one.
-ifneq ($(shell $(PYTHON) -c '$(which_python)'),$(shell $(BIN)/python -c '$(which_python)' 2>/dev/null))
-.PHONY: $(BIN)/python
-endif
 
 .PHONY: help
 help: ## list the targets
@@ -35,10 +32,11 @@ demo: $(DONE)/extension ## run the study meyer2014, print its tables, write meye
 .PHONY: test
 test: test-rust test-python ## run every test: Rust, Python, doctests, the commands of README and docs
 
+# The bindings are tested from Python: a test program of theirs would have to link libpython.
 .PHONY: test-rust
 test-rust: ## run the Rust tests and doctests
 	@echo '── cargo test'
-	@cargo test --quiet --workspace
+	@cargo test --quiet --workspace --exclude routecast-py
 
 .PHONY: test-python
 test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands
@@ -89,13 +87,13 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 clean: ## remove everything that was built
 	@rm -rf $(VENV) target build site dist meyer2014 python/routecast/*.so
 
-# --group needs pip 25.1, newer than what Debian's venv brings.
-$(BIN)/python:
-	@echo '── $(VENV) for $(shell $(PYTHON) --version)'
-	@rm -rf $(VENV)
-	@$(PYTHON) -m venv $(VENV)
-
-$(DONE)/pip: $(BIN)/python
+# --group needs pip 25.1, newer than what a fresh venv brings.
+$(DONE)/pip:
+	@if [ "$$($(BIN)/python -c '$(python_id)' 2>/dev/null)" != "$(PYTHON_ID)" ]; then \
+	  echo '── $(VENV) for $(PYTHON_ID)'; \
+	  rm -rf $(VENV); \
+	  $(PYTHON) -m venv $(VENV) || { echo 'make: needs the venv module (Debian: apt install python3-venv)' >&2; exit 3; }; \
+	fi
 	@$(BIN)/python -m pip install --upgrade 'pip>=25.1' 'maturin>=1.9,<2'
 	@mkdir -p $(DONE) && touch $@
 

@@ -88,6 +88,8 @@ def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 def renewed(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
     """Return the shown lines as they are printed now; after a ``…`` they are found by the words of the first."""
+    if all(line.strip() != "…" for line in shown):
+        return [line.rstrip() for line in printed]
     lines: list[str] = []
     place = 0
     for number, line in enumerate(shown):

@@ -155,8 +155,8 @@ def error_table(result: StudyResult) -> Table:
         name="errors",
         title="Absolute errors",
         caption=(
-            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; all models calibrate "
-            f"from the same {len(result.comparisons) - len(result.held_out)}."
+            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
+            f"all models calibrate from the same {len(result.comparisons) - len(result.held_out)}."
         ),
         columns=(
             Column(title="Model", align="left"),
