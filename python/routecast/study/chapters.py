@@ -60,6 +60,11 @@ def study_page(result: StudyResult) -> Page:
     )
 
 
+def _unbroken(name: str) -> str:
+    """Keep a name like ns-3 on one line."""
+    return name.replace("-", "\u2011")
+
+
 def _calibrating(result: StudyResult) -> int:
     return sum(row.calibrates for row in result.comparisons)
 
@@ -148,7 +153,7 @@ def _predicted(result: StudyResult) -> Section:
             1,
             Tile(
                 value=percent(errors["reported"].mean_abs_error_ratio),
-                meaning=f"the same, {result.study.measurements.reported}",
+                meaning=f"the same, {_unbroken(result.study.measurements.reported)}",
                 beside=f"over all points {percent(everywhere['reported'].mean_abs_error_ratio)}",
             ),
         )

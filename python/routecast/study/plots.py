@@ -229,9 +229,6 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
         return (
             f"{finding}; cores cost each other {100.0 * (1.0 - gain * low.flows / high.flows):.0f} %. {marks}"
         )
-    limited = sorted({e.frame_bytes for e in estimates if "link" in e.limit or "port" in e.limit})
-    if not limited:
+    if not any("link" in e.limit for e in estimates):
         return f"The cores are the bottleneck everywhere. {marks}"
-    return (
-        f"Where a line bends, a link is full; the smallest frames that fill one have {limited[0]} B. {marks}"
-    )
+    return f"Where a line bends, a link is full. {marks}"

@@ -17,7 +17,7 @@ const plots = [...document.querySelectorAll(".plot")];
 const show = () => plots.forEach(plot => {
   const { data, layout } = figures[plot.dataset.figure];
   const narrow = plot.clientWidth < 560;
-  const fitted = dress(narrow ? { ...layout, margin: { ...layout.margin, l: 50, r: 6 } } : layout);
+  const fitted = dress(narrow ? { ...layout, margin: { ...layout.margin, l: 50, r: 14 } } : layout);
   Plotly.react(plot, data, fitted, { responsive: true, displaylogo: false, displayModeBar: false });
 });
 
