@@ -306,7 +306,7 @@ impl Engine {
         frame.waited += start - frame.at;
         frame.at = done;
         if self.is_port[node as usize] {
-            ledger.forward(&frame, start, done);
+            ledger.forward(&frame, 0, start, done);
             return;
         }
         // Several servers may finish out of order, but not by much: look for the place from the back.
@@ -531,7 +531,7 @@ impl Engine {
             }
         }
         if self.is_port[task as usize] {
-            ledger.forward(&frame, start, self.now);
+            ledger.forward(&frame, 0, start, self.now);
             return None;
         }
         frame.at = self.now;

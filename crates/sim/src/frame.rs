@@ -28,6 +28,18 @@ impl Frame {
     }
 }
 
+impl Frame {
+    /// The frame after a station that served it from `start` to `done`.
+    ///
+    /// Made anew, field by field: changing a frame and copying it at once stalls on store forwarding.
+    #[inline]
+    #[must_use]
+    pub fn passed(&self, start: u64, done: u64) -> Self {
+        let Self { at, seq, arrival, waited, flow, bytes } = *self;
+        Self { at: done, seq, arrival, waited: waited + (start - at), flow, bytes }
+    }
+}
+
 /// What became of a frame; kept only where a run is asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fate {

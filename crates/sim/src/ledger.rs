@@ -139,44 +139,21 @@ impl Ledger {
         self.offered_bytes[self.segment] += bytes;
     }
 
-    /// A frame left (or will leave) the router: first bit out at `first_ps`, last bit at `last_ps`.
-    #[inline]
-    pub fn forward(&mut self, frame: &Frame, first_ps: u64, last_ps: u64) {
+    /// A frame left (or will leave) the router: first bit out at `first_ps`, last bit at `last_ps`, after a last wait
+    /// of `wait_ps` that the frame does not know of yet.
+    #[expect(clippy::inline_always, reason = "called once per frame; keeps the sums in registers")]
+    #[inline(always)]
+    pub fn forward(&mut self, frame: &Frame, wait_ps: u64, first_ps: u64, last_ps: u64) {
         if last_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(last_ps) {
             return;
         }
-        let latency_ps = first_ps - frame.arrival;
-        self.mini.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps: frame.waited });
+        let (latency_ps, waited_ps) = (first_ps - frame.arrival, frame.waited + wait_ps);
+        self.mini.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps });
         self.latency.record(latency_ps);
-        self.waiting.record(frame.waited);
+        self.waiting.record(waited_ps);
         if let Some(fates) = &mut self.fates {
             fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: last_ps, dropped_at: None });
         }
-    }
-
-    /// Frames left the router, `(frame, first bit out, last bit out)`; see [`Self::forward`].
-    #[inline]
-    pub fn forward_all<'a>(&mut self, departures: impl Iterator<Item = (&'a Frame, u64, u64)>) {
-        if self.fates.is_some() {
-            departures.for_each(|(frame, first_ps, last_ps)| self.forward(frame, first_ps, last_ps));
-            return;
-        }
-        let (mut begin, mut length, mut sum) = (self.mini_begin, self.mini_length, self.mini);
-        for (frame, first_ps, last_ps) in departures {
-            if last_ps.wrapping_sub(begin) >= length {
-                self.mini = sum;
-                let open = self.turn_to(last_ps);
-                (begin, length, sum) = (self.mini_begin, self.mini_length, self.mini);
-                if !open {
-                    continue;
-                }
-            }
-            let latency_ps = first_ps - frame.arrival;
-            sum.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps: frame.waited });
-            self.latency.record(latency_ps);
-            self.waiting.record(frame.waited);
-        }
-        self.mini = sum;
     }
 
     /// Opens the mini-batch of an instant; false if the trial is over by then.

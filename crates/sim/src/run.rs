@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 use crate::manager::Message;
 use crate::scenario::Scenario;
 use crate::source::{Arrival, Source};
-use crate::station::{Servers, Station};
+use crate::station::{Servers, Sink, Station};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
@@ -123,8 +123,8 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
 #[derive(Default)]
 struct Scratch {
     frames: Vec<Frame>,
-    starts: Vec<u64>,
     refused: Vec<Frame>,
+    beyond: Vec<(u64, u64)>,
 }
 
 struct Pipeline {
@@ -146,30 +146,31 @@ impl Pipeline {
     /// Draws the next block of arrivals; returns the bound up to which everything can be computed.
     fn fill_block(&mut self) -> u64 {
         let mut bound = self.ledger.segment_end();
-        for source in &self.sources {
+        for source in &mut self.sources {
+            source.refill();
             bound = bound.min(source.known_before());
         }
-        self.block.clear();
-        for source in &mut self.sources {
-            source.take_until(bound, &mut self.block);
-        }
-        if self.sources.len() > 1 {
+        let mut entrance = Entrance {
+            graph: &mut self.graph,
+            pending: &mut self.pending,
+            inbox: &mut self.inbox,
+            ledger: &mut self.ledger,
+            seq: self.next_seq,
+            bytes: 0,
+        };
+        if let [first, second] = self.sources.as_mut_slice() {
+            entrance.merge(first.take_until(bound), second.take_until(bound));
+        } else {
+            self.block.clear();
+            for source in &mut self.sources {
+                self.block.extend_from_slice(source.take_until(bound));
+            }
             // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
             self.block.sort_by_key(|arrival| arrival.at);
+            self.block.iter().for_each(|arrival| entrance.enter(*arrival));
         }
-        self.ledger.offer(self.block.len() as u64, self.block.iter().map(|arrival| u64::from(arrival.bytes)).sum());
-        let Self { block, graph, pending, inbox, ledger, .. } = self;
-        let mut seq = self.next_seq;
-        for &arrival in block.iter() {
-            let node = graph.enter(arrival.flow, seq);
-            if let Some(true) = graph.direct.get(node as usize) {
-                // Sources come in order: no need to watch it.
-                pending[node as usize].frames.push(Frame::new(arrival, seq));
-            } else {
-                route(graph, pending, inbox, ledger, Frame::new(arrival, seq), node);
-            }
-            seq += 1;
-        }
+        let Entrance { seq, bytes, .. } = entrance;
+        self.ledger.offer(seq - self.next_seq, bytes);
         self.next_seq = seq;
         bound
     }
@@ -181,7 +182,7 @@ impl Pipeline {
         if ready == 0 {
             return;
         }
-        let Scratch { mut frames, mut starts, mut refused } = std::mem::take(&mut self.scratch);
+        let Scratch { mut frames, mut refused, mut beyond } = std::mem::take(&mut self.scratch);
         frames.clear();
         if ready == self.pending[n].frames.len() {
             std::mem::swap(&mut frames, &mut self.pending[n].frames);
@@ -191,22 +192,21 @@ impl Pipeline {
         let Self { stations, graph, pending, inbox, ledger, .. } = self;
         let (station, servers) = stations[n].as_mut().expect("recursive nodes have a station");
         let limit = ledger.segment_end();
-        station.pass(servers, &mut frames, &mut starts, &mut refused, limit, |start, done| ledger.work(n, start, done));
+        if n >= graph.tasks {
+            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut FromPort(ledger));
+        } else if matches!(graph.next_of(n), Next::Fixed(EXIT)) {
+            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut FromTask(ledger));
+        } else {
+            let mut sink = Onward { node, graph, pending, inbox, ledger };
+            station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut sink);
+        }
+        for (start, done) in beyond.drain(..) {
+            ledger.work(n, start, done);
+        }
         for frame in refused.drain(..) {
             ledger.drop_frame(n, &frame);
         }
-        if n >= graph.tasks {
-            // A port: the first bit leaves when the transmission starts (S9).
-            ledger.forward_all(frames.iter().zip(&starts).map(|(frame, &start)| (frame, start, frame.at)));
-        } else if matches!(graph.next_of(n), Next::Fixed(EXIT)) {
-            ledger.forward_all(frames.iter().map(|frame| (frame, frame.at, frame.at)));
-        } else {
-            for &frame in &frames {
-                let next = graph.onward(node, frame.flow, frame.seq);
-                route(graph, pending, inbox, ledger, frame, next);
-            }
-        }
-        self.scratch = Scratch { frames, starts, refused };
+        self.scratch = Scratch { frames, refused, beyond };
     }
 
     /// Books what the stations did during the block.
@@ -250,6 +250,84 @@ impl Pipeline {
     }
 }
 
+/// Frames leave through a port: the first bit goes when the transmission starts (S9).
+struct FromPort<'a>(&'a mut Ledger);
+
+impl Sink for FromPort<'_> {
+    #[inline]
+    fn take(&mut self, frame: &Frame, start: u64, done: u64) {
+        self.0.forward(frame, start - frame.at, start, done);
+    }
+}
+
+/// Frames leave from a task unit, all at once.
+struct FromTask<'a>(&'a mut Ledger);
+
+impl Sink for FromTask<'_> {
+    #[expect(clippy::inline_always, reason = "the innermost loop of the fastest path")]
+    #[inline(always)]
+    fn take(&mut self, frame: &Frame, start: u64, done: u64) {
+        self.0.forward(frame, start - frame.at, done, done);
+    }
+}
+
+/// Frames go on to another node.
+struct Onward<'a> {
+    node: u32,
+    graph: &'a mut Graph,
+    pending: &'a mut [Pending],
+    inbox: &'a mut Vec<Delivery>,
+    ledger: &'a mut Ledger,
+}
+
+impl Sink for Onward<'_> {
+    #[inline]
+    fn take(&mut self, frame: &Frame, start: u64, done: u64) {
+        let next = self.graph.onward(self.node, frame.flow, frame.seq);
+        route(self.graph, self.pending, self.inbox, self.ledger, frame.passed(start, done), next);
+    }
+}
+
+/// Where frames come in.
+struct Entrance<'a> {
+    graph: &'a mut Graph,
+    pending: &'a mut [Pending],
+    inbox: &'a mut Vec<Delivery>,
+    ledger: &'a mut Ledger,
+    seq: u64,
+    bytes: u64,
+}
+
+impl Entrance<'_> {
+    /// Lets two sorted runs in, merged; of equals the first run's comes first.
+    fn merge(&mut self, mut first: &[Arrival], mut second: &[Arrival]) {
+        while let (Some((a, rest_a)), Some((b, rest_b))) = (first.split_first(), second.split_first()) {
+            if a.at <= b.at {
+                self.enter(*a);
+                first = rest_a;
+            } else {
+                self.enter(*b);
+                second = rest_b;
+            }
+        }
+        first.iter().chain(second).for_each(|arrival| self.enter(*arrival));
+    }
+
+    #[expect(clippy::inline_always, reason = "the innermost loop of the fastest path")]
+    #[inline(always)]
+    fn enter(&mut self, arrival: Arrival) {
+        let node = self.graph.enter(arrival.flow, self.seq);
+        if let Some(true) = self.graph.direct.get(node as usize) {
+            // Sources come in order: no need to watch it.
+            self.pending[node as usize].frames.push(Frame::new(arrival, self.seq));
+        } else {
+            route(self.graph, self.pending, self.inbox, self.ledger, Frame::new(arrival, self.seq), node);
+        }
+        self.seq += 1;
+        self.bytes += u64::from(arrival.bytes);
+    }
+}
+
 /// Hands a frame to the plane of its next node.
 #[inline]
 fn route(
@@ -261,7 +339,7 @@ fn route(
     node: u32,
 ) {
     if node == EXIT {
-        ledger.forward(&frame, frame.at, frame.at);
+        ledger.forward(&frame, 0, frame.at, frame.at);
     } else if graph.planes[node as usize] == Plane::Events {
         inbox.push((frame, node));
     } else {

@@ -90,23 +90,21 @@ impl Source {
         }
     }
 
-    /// Moves the frames that arrive before `until`, no later than [`Self::known_before`], to the end of `block`.
-    pub fn take_until(&mut self, until: u64, block: &mut Vec<Arrival>) {
-        let ahead = &self.buffer[self.head..];
-        let taken = ahead.partition_point(|arrival| arrival.at < until);
-        block.extend_from_slice(&ahead[..taken]);
-        self.head += taken;
-        self.refill();
+    /// Takes the frames that arrive before `until`, no later than [`Self::known_before`].
+    pub fn take_until(&mut self, until: u64) -> &[Arrival] {
+        let from = self.head;
+        self.head += self.buffer[from..].partition_point(|arrival| arrival.at < until);
+        &self.buffer[from..self.head]
     }
 
-    fn refill(&mut self) {
-        if self.head == self.buffer.len() {
-            self.buffer.clear();
-        } else {
-            self.buffer.drain(..self.head);
+    /// Makes frames ahead, where few are left.
+    pub fn refill(&mut self) {
+        if self.exhausted || self.buffer.len() - self.head > BUFFER / 2 {
+            return;
         }
+        self.buffer.drain(..self.head);
         self.head = 0;
-        if self.exhausted || self.refill_evenly() {
+        if self.refill_evenly() {
             return;
         }
         let mut last_in = self.last_in;

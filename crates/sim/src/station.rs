@@ -65,6 +65,14 @@ struct Starts {
     tail: u64,
 }
 
+/// Where the frames that pass a station go: told of each frame as it arrived, and when its service began and ended.
+///
+/// A trait and not a closure, because its one method must be inlined into the loop of the station.
+pub trait Sink {
+    /// A frame passed.
+    fn take(&mut self, frame: &Frame, start: u64, done: u64);
+}
+
 /// What a station did since it was last asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
@@ -170,60 +178,56 @@ impl Station {
 
     /// Offers frames in order of arrival, none earlier than the last one; see [`Self::offer`].
     ///
-    /// Those that find room stay in `frames`, with `at` set to their departure and `waited` increased, and their
-    /// starts go to `starts`; the others go to `refused`; work that ends after `limit` goes to `beyond(start, end)`.
+    /// Those that find room go to the sink; those that do not go to `refused`.
+    /// Work that ends after `limit` goes to `beyond`, from start to end.
     pub fn pass(
         &mut self,
         servers: &mut Servers,
-        frames: &mut Vec<Frame>,
-        starts: &mut Vec<u64>,
+        frames: &[Frame],
         refused: &mut Vec<Frame>,
+        beyond: &mut Vec<(u64, u64)>,
         limit: u64,
-        mut beyond: impl FnMut(u64, u64),
+        sink: &mut impl Sink,
     ) {
-        starts.clear();
         // One server and work that depends on the size alone is the common case; it runs on registers.
         if servers.others.is_empty() && self.service.constant_ps(64).is_some() {
-            return self.pass_even(servers, frames, starts, refused, limit, beyond);
+            return self.pass_even(servers, frames, refused, beyond, limit, sink);
         }
-        frames.retain_mut(|frame| {
+        for frame in frames {
             let Some(Passage { start, done }) = self.offer(servers, frame.at, frame.bytes, limit) else {
                 refused.push(*frame);
-                return false;
+                continue;
             };
             if done > limit {
-                beyond(start, done);
+                beyond.push((start, done));
             }
-            frame.waited += start - frame.at;
-            frame.at = done;
-            starts.push(start);
-            true
-        });
+            sink.take(frame, start, done);
+        }
     }
 
     /// [`Self::pass`] for one server whose work depends on the size alone.
     fn pass_even(
         &mut self,
         servers: &mut Servers,
-        frames: &mut Vec<Frame>,
-        starts: &mut Vec<u64>,
+        frames: &[Frame],
         refused: &mut Vec<Frame>,
+        beyond: &mut Vec<(u64, u64)>,
         limit: u64,
-        mut beyond: impl FnMut(u64, u64),
+        sink: &mut impl Sink,
     ) {
         self.starts.reserve(frames.len());
         let ring = self.starts.ring.as_mut_slice();
         let mask = ring.len() - 1;
         let (mut head, mut tail, mut free_at) = (self.starts.head as usize, self.starts.tail as usize, servers.first);
         let (mut known, queue, mut tally) = (self.known, self.queue as usize, self.tally);
-        frames.retain_mut(|frame| {
+        for frame in frames {
             let at = frame.at;
             while head != tail && ring[head & mask] <= at {
                 head += 1;
             }
             if tail - head >= queue {
                 refused.push(*frame);
-                return false;
+                continue;
             }
             if frame.bytes != known.0 {
                 let constant = self.service.constant_ps(frame.bytes).expect("the work of every size is constant");
@@ -239,13 +243,10 @@ impl Station {
             if free_at <= limit {
                 tally.busy_ps += known.1;
             } else {
-                beyond(start, free_at);
+                beyond.push((start, free_at));
             }
-            frame.waited += start - at;
-            frame.at = free_at;
-            starts.push(start);
-            true
-        });
+            sink.take(frame, start, free_at);
+        }
         (self.starts.head, self.starts.tail, servers.first) = (head as u64, tail as u64, free_at);
         (self.known, self.tally) = (known, tally);
     }
