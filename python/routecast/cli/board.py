@@ -29,7 +29,9 @@ def board(
         print_json(result.to_json())
     else:
         print_table(data(), board_table(result))
-        data().print(f"{100.0 * result.coverage_ratio:.1f} % of all held-out points lie inside their 95 % interval.")
+        data().print(
+            f"{100.0 * result.coverage_ratio:.1f} % of all held-out points lie inside their 95 % interval."
+        )
         for text in board_remarks(result):
             data().print(text, markup=False)
     if result.worse():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -84,7 +84,7 @@ def simulate(
             model,
             seed=seed,
             replications=replications,
-            path=path.value,
+            path=_path(path, trace_messages=trace_messages),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
         if trace_messages:
@@ -99,3 +99,10 @@ def simulate(
     if trace_messages:
         print_table(data(), messages_table(messages))
     print_trial(data(), trial)
+
+
+def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:
+    """Messages need events: the recursion asks no manager for a unit."""
+    if path is Path.RECURSION:
+        return "recursion"
+    return "events" if trace_messages or path is Path.EVENTS else "auto"

@@ -1,0 +1,176 @@
+"""``solve``, ``simulate`` and ``validate`` on real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from routecast.cli.run import INTERRUPTED, run
+
+ROUTER = """
+builder = "multicore"
+cores = 4
+service = { per_packet = "1 us" }
+[load]
+rate = "3 Mpps"
+flows = { count = 4 }
+"""
+POINTS = """cores,frame_bytes,throughput_pps,calibrate
+1,64,1000000,true
+2,64,1900000,true
+4,64,3500000,false
+"""
+
+
+@pytest.fixture
+def router(tmp_path: Path) -> str:
+    path = tmp_path / "quad.router.toml"
+    path.write_text(ROUTER)
+    return str(path)
+
+
+def json_of(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert run([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_both_evaluators_print_a_trial_and_name_the_bottleneck(
+    router: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["solve", router], ["simulate", router, "--duration", "5 ms"]):
+        trial = json_of([*command, "--load", "8 Mpps"], capsys)
+        # Four cores of 1 us a frame.
+        assert trial["forwarded_pps"] == pytest.approx(4e6, rel=2e-3)
+        assert isinstance(trial["bottleneck"], dict)
+        assert "cpu" in str(trial["bottleneck"]["name"])
+        assert run([*command, "--load", "8 Mpps"]) == 0
+        assert "Bottleneck: cpu" in capsys.readouterr().out
+
+
+def test_options_change_the_load_of_the_file(router: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert json_of(["solve", router], capsys)["intended_pps"] == 3e6
+    changed = json_of(["solve", router, "--load", "1 Mpps", "--frame", "512 B", "--flows", "2"], capsys)
+    assert changed["intended_pps"] == 1e6
+    # S2: 512 B occupy 532 B of wire.
+    assert changed["l1_bps"] == pytest.approx(1e6 * 532 * 8)
+
+
+def test_one_seed_gives_one_trial_and_another_seed_another(
+    router: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["simulate", router, "--duration", "5 ms", "--arrivals", "poisson"]
+    first = json_of([*command, "--seed", "7"], capsys)
+    assert json_of([*command, "--seed", "7"], capsys) == first
+    assert json_of([*command, "--seed", "8"], capsys) != first
+
+
+def test_messages_can_be_traced(router: str, capsys: pytest.CaptureFixture[str]) -> None:
+    trial = json_of(["simulate", router, "--duration", "20 us", "--trace-messages"], capsys)
+    messages = trial["messages"]
+    assert isinstance(messages, list)
+    assert {message["kind"] for message in messages} >= {"REQ", "REP", "REL"}
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--load", "14"], "unit"),
+        (["--load", "-1 Mpps"], "-1"),
+        (["--load", "nan Mpps"], "nan"),
+        (["--frame", "64 Mbit"], "64 Mbit"),
+        (["--frame", "63 B"], "63"),
+        (["--arrivals", "poison"], 'did you mean "poisson"?'),
+        (["--arrivals", "nowhere.csv"], "nowhere.csv"),
+        (["--flows", "0"], "flows"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_option_is_a_usage_error_that_names_it(
+    router: str, option: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("solve", "simulate"):
+        assert run([command, router, *option]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert words in err
+        assert "Traceback" not in err
+
+
+def test_a_duration_that_is_too_short_says_which_would_do(
+    router: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["simulate", router, "--load", "8 Mpps", "--duration", "1 us"]) == 2
+    assert "simulate at least" in capsys.readouterr().err
+
+
+def test_a_wrong_router_file_lists_every_fault_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.router.toml"
+    path.write_text(ROUTER.replace("cores = 4", "coress = 4").replace('"3 Mpps"', '"3 MB"'))
+    assert run(["solve", str(path)]) == 2
+    err = capsys.readouterr().err
+    assert "coress" in err
+    assert "load.rate" in err
+
+
+def test_validate_prints_the_documented_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(POINTS)
+    document = json_of(["validate", str(path)], capsys)
+    assert set(document) >= {"series", "rows", "summary"}
+    summary = document["summary"]
+    assert isinstance(summary, dict)
+    assert summary["held_out"] == 1
+    assert set(summary) >= {
+        "mean_abs_error_ratio",
+        "median_abs_error_ratio",
+        "p90_abs_error_ratio",
+        "max_abs_error_ratio",
+    }
+
+
+def test_validate_leaves_with_1_when_the_error_is_larger_than_allowed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(POINTS)
+    assert run(["validate", str(path), "--max-mean-error", "0.9"]) == 0
+    assert run(["validate", str(path), "--max-mean-error", "1e-9"]) == 1
+    assert "Criterion missed" in capsys.readouterr().err
+
+
+def test_an_unknown_router_kind_suggests_the_nearest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(POINTS)
+    assert run(["validate", str(path), "--router", "multicor"]) == 2
+    assert 'did you mean "multicore"?' in capsys.readouterr().err
+
+
+def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(router: str) -> None:
+    command = [sys.executable, "-m", "routecast", "simulate", router, "--duration", "10000 s"]
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    time.sleep(2.0)
+    child.send_signal(signal.SIGINT)
+    stdout, stderr = child.communicate(timeout=60)
+    assert child.returncode == INTERRUPTED
+    assert stdout == ""
+    assert "Traceback" not in stderr
