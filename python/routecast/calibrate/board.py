@@ -209,7 +209,7 @@ def run_board(
 def _score_routers(pack: Pack, seed: int) -> list[Scored]:
     scored = []
     for name, (calibrating, held_out) in split(pack, table_points(pack)).items():
-        fitted = fit(calibrating, series=name, seed=seed, noise_ratio=pack.noise_ratio)
+        fitted = fit(calibrating, series=name, seed=seed, noise_ratio=pack.noise_ratio, laws=pack.laws(name))
         naive = predict_baselines(calibrating, held_out)
         for index, made in enumerate(fitted.predict(held_out)):
             point = made.point

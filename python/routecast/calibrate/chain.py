@@ -43,17 +43,22 @@ _RATE_SD = 3.0
 _LOSS, _LOSS_SD = math.log(0.02), 0.7
 _CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
 _SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
+_LEAST_NOISE = 0.01
 _STRUCTURE_SD = 0.03
 """What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.spread`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPoint:
-    """Measured throughput of a chain, and the share of a core that each function may use."""
+    """Measured throughput of a chain, and the share of a core that each function may use.
+
+    ``standard_error_ratio`` is that of the throughput where it was repeated; 0: unknown.
+    """
 
     series: str
     quotas: tuple[float, ...]
     throughput_byte_per_s: float
+    standard_error_ratio: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +119,14 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: 
         posterior=sample_posterior(
             lambda theta: _log_throughput(theta, quotas),
             measured,
-            np.full(len(points), noise_ratio),
+            np.array(
+                [
+                    max(point.standard_error_ratio, _LEAST_NOISE)
+                    if point.standard_error_ratio
+                    else noise_ratio
+                    for point in points
+                ]
+            ),
             np.array([*[rate] * n, _LOSS, rate + _CEILING_FACTOR, _SHARPNESS]),
             np.array([*[_RATE_SD] * n, _LOSS_SD, _CEILING_SD, _SHARPNESS_SD]),
             draws=_DRAWS,
@@ -145,6 +157,7 @@ def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:
             series=row["series"],
             quotas=tuple(float(value) for name, value in row.items() if name.startswith("quota")),
             throughput_byte_per_s=float(row["throughput_byte_per_s"]),
+            standard_error_ratio=float(row.get("standard_error_ratio") or 0.0),
         )
         for row in csv.DictReader(lines)
     )

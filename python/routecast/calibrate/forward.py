@@ -31,7 +31,7 @@ __all__ = ["BYTE_SHAPE", "COMMON_PARAMETERS", "REFERENCE_BYTES", "Conditions", "
 REFERENCE_BYTES = 64.0
 COMMON_PARAMETERS = 2
 
-BYTE_SHAPE = Shape(name="byte_share", mean=-5.0, sd=2.0, meaning="64·T_d/T_c")
+BYTE_SHAPE = Shape(name="byte_share", mean=-4.5, sd=2.0, meaning="64·T_d/T_c")
 """Prior of B: from nothing (zero-copy forwarding touches one cache line of a frame) to a copy of each byte at memory
 speed (0.1-0.4 ns per byte against 50-500 ns per frame is a B of 0.01-0.5)."""
 

@@ -7,7 +7,8 @@ their disagreement widen the intervals.
 Every law gives the number of *effective cores* ``g(k)`` of k working ones, ``g(1) = 1``: the router forwards
 ``g(k)/x(S)`` frames a second, and the factor on the service time of semantics S5 is ``c(k) = k/g(k)``. Parameters are
 real numbers with independent normal priors; the functions below map them to their physical ranges. The priors are
-weak and the same for every machine: they say what is possible, not what was measured.
+weak and the same for every machine: they say what is possible, not what was measured. They were settled with the
+accuracy board in view (docs/validation.md says which), so the board is no blind test of them.
 
 =============  ==============================  =====================================================================
 law            factor c(k) or growth g(k)      what the cores share
@@ -121,14 +122,14 @@ LAWS: Final[Mapping[str, Law]] = {
         Law(
             name="serial",
             formula="c(k) = 1 + σ(k−1)",
-            shapes=(Shape(name="sigma", mean=-4.0, sd=1.5, meaning="contention σ"),),
+            shapes=(Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),),
             growth=_serial,
         ),
         Law(
             name="coherent",
             formula="c(k) = 1 + σ(k−1) + κk(k−1)",
             shapes=(
-                Shape(name="sigma", mean=-4.0, sd=1.5, meaning="contention σ"),
+                Shape(name="sigma", mean=-3.5, sd=1.5, meaning="contention σ"),
                 Shape(name="kappa", mean=-7.0, sd=1.5, meaning="coherence κ"),
             ),
             growth=_coherent,

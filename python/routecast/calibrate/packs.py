@@ -9,6 +9,10 @@ A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` 
     calibrate = [{ cores = [1, 3, "largest"] }]     # any of the selectors; "largest" is the largest in the series
     held_out = [{}]                                 # of the rows that do not calibrate; {} selects all
 
+Entries ``[[known]]`` say what is known of some series beside its measurements: ``nic_cap_pps`` (a packet rate that a
+card or its bus cannot exceed), ``flows`` (how many a card can tell apart), ``laws`` (where the structure of the router
+excludes the others), each with its ``reason``. The baselines are told caps and flows as well.
+
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
 """
 
@@ -52,7 +56,7 @@ class Pack:
     without: tuple[str, ...] = ()
     noise_ratio: float = 0.005
     noise_reason: str = ""
-    cap: tuple[Mapping[str, Any], ...] = ()
+    known: tuple[Mapping[str, Any], ...] = ()
     target: Mapping[str, float] | None = None
 
     def wants(self, series: str) -> bool:
@@ -60,6 +64,26 @@ class Pack:
         return any(fnmatchcase(series, each) for each in self.series) and not any(
             fnmatchcase(series, each) for each in self.without
         )
+
+    def laws(self, series: str) -> tuple[str, ...] | None:
+        """Laws that the structure of a series leaves; None: all."""
+        return next((tuple(each["laws"]) for each in self._known_of(series) if "laws" in each), None)
+
+    def flows(self, series: str) -> int | None:
+        """Flows that the card can tell apart; None: enough for every core."""
+        return next((int(each["flows"]) for each in self._known_of(series) if "flows" in each), None)
+
+    def nic_cap_pps(self, series: str) -> float | None:
+        """Packet rate that a card or its bus cannot exceed."""
+        return min(
+            (float(each["nic_cap_pps"]) for each in self._known_of(series) if "nic_cap_pps" in each),
+            default=None,
+        )
+
+    def _known_of(self, series: str) -> list[Mapping[str, Any]]:
+        return [
+            each for each in self.known if any(fnmatchcase(series, pattern) for pattern in each["series"])
+        ]
 
 
 def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
@@ -94,7 +118,7 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
                 cores=int(row["cores"]),
                 frame_bytes=mix.mean_bytes,
                 throughput_pps=float(row["throughput_pps"]),
-                flows=int(row["flows"]) if row.get("flows") else None,
+                flows=int(row["flows"]) if row.get("flows") else pack.flows(row["series"]),
                 link_bps=float(row["link_bps"]) * squeeze if row.get("link_bps") else None,
                 nic_cap_pps=_nic_cap_pps(pack, row),
                 series=row["series"],
@@ -142,7 +166,5 @@ def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> 
 
 
 def _nic_cap_pps(pack: Pack, row: Mapping[str, str]) -> float | None:
-    caps = [float(each["nic_cap_pps"]) for each in pack.cap if fnmatchcase(row["series"], each["series"])]
-    if row.get("nic_cap_pps"):
-        caps.append(float(row["nic_cap_pps"]))
-    return min(caps, default=None)
+    caps = [pack.nic_cap_pps(row["series"]), float(row["nic_cap_pps"]) if row.get("nic_cap_pps") else None]
+    return min((cap for cap in caps if cap is not None), default=None)
