@@ -13,6 +13,7 @@ from pathlib import Path
 import polars
 import pytest
 
+from routecast.errors import FileProblem
 from routecast.study import run as study_run
 from routecast.study.ledger import Ledger
 from routecast.study.reading import StudyFile, find_study, read_study
@@ -94,6 +95,19 @@ def test_a_resumed_study_gives_the_same_results(meyer: StudyFile, tmp_path: Path
 def test_a_complete_study_is_started_anew(meyer: StudyFile, tmp_path: Path) -> None:
     run_study(meyer, tmp_path)
     assert run_study(meyer, tmp_path).made.resumed_trials == 0
+
+
+@pytest.mark.usefixtures("fake_laws")
+@pytest.mark.parametrize("text", ['{"study": "other"}', "{}", "[1]", "not JSON"])
+def test_a_folder_with_another_summary_is_refused_and_left_alone(
+    meyer: StudyFile, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "summary.json").write_text(text)
+    (tmp_path / "results.parquet").write_bytes(b"precious")
+    with pytest.raises(FileProblem, match="another folder"):
+        run_study(meyer, tmp_path)
+    assert (tmp_path / "summary.json").read_text() == text
+    assert (tmp_path / "results.parquet").read_bytes() == b"precious"
 
 
 def test_a_killed_process_loses_half_a_second_of_trials_at_most(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import json
 import math
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
 
 from routecast import __version__
+from routecast.errors import FileProblem, Problem
 from routecast.study.document import Study
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
 from routecast.study.ledger import Ledger
@@ -28,6 +29,12 @@ Report = Callable[[int, int, str], None]
 
 LINE_STEPS = 24
 """Steps of frame size that a line of a figure is drawn with."""
+
+BAND_NEIGHBOURS = 3
+"""Frame sizes on each side that a band's edge is averaged with."""
+
+MEASURING_SLACK = 1.01
+"""No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
 
 RANDOM_FLOW_DRAWS = 5
 """Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
@@ -66,6 +73,7 @@ def run_study(
     """
     started = time.monotonic()
     study = file.study
+    _check_folder(out, study.name)
     calibrating = read_measured(file.folder / study.measurements.calibrate)
     validating = read_measured(file.folder / study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
@@ -108,7 +116,7 @@ def run_study(
         parameters=laws.calibrated.parameters,
         comparisons=comparisons,
         scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
-        curves={name: _curves([estimates[load] for load in loads]) for name, loads in lines.items()},
+        curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
         made=Made(
@@ -122,6 +130,21 @@ def run_study(
     )
     _write(result, progress)
     return result
+
+
+def _check_folder(out: Path, name: str) -> None:
+    """Refuse a folder whose summary is not of this study: its files would be replaced."""
+    summary = out / "summary.json"
+    if not summary.exists():
+        return
+    try:
+        document = json.loads(summary.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        document = None
+    owner = document.get("study") if isinstance(document, dict) else None
+    if owner != name:
+        message = f"belongs to {f'the study {owner!r}' if owner else 'something else'}: give another folder with --out"
+        raise FileProblem(str(summary), [Problem("", message)])
 
 
 def _measured_workload(study: Study, point: Measured) -> Workload:
@@ -203,7 +226,7 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
             solved_pps=solved,
             simulated_pps=simulated,
             low_pps=prediction.low_pps * shift,
-            high_pps=prediction.high_pps * shift,
+            high_pps=min(prediction.high_pps * shift, MEASURING_SLACK * load.line_rate_pps),
             limit=prediction.limit,
             baseline_pps=mean_pps(laws.baseline, "solve", load),
             baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
@@ -211,20 +234,33 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
     return estimates
 
 
-def _curves(estimates: Sequence[Estimate]) -> tuple[Curve, ...]:
+def _curves(estimates: Mapping[Workload, Estimate]) -> tuple[Curve, ...]:
     curves = []
-    for flows in dict.fromkeys(estimate.flows for estimate in estimates):
-        points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
+    for flows in dict.fromkeys(load.flows for load in estimates):
+        loads = sorted((load for load in estimates if load.flows == flows), key=lambda load: load.frame_bytes)
+        points = [estimates[load] for load in loads]
+        low = _smooth([e.low_pps / e.predicted_pps for e in points])
+        high = _smooth([e.high_pps / e.predicted_pps for e in points])
+        most = [MEASURING_SLACK * load.line_rate_pps for load in loads]
         curves.append(
             Curve(
                 flows=flows,
-                frame_bytes=tuple(e.frame_bytes for e in points),
+                frame_bytes=tuple(load.frame_bytes for load in loads),
                 predicted_pps=tuple(e.predicted_pps for e in points),
-                low_pps=tuple(e.low_pps for e in points),
-                high_pps=tuple(e.high_pps for e in points),
+                low_pps=tuple(e.predicted_pps * ratio for e, ratio in zip(points, low, strict=True)),
+                high_pps=tuple(
+                    min(e.predicted_pps * ratio, cap)
+                    for e, ratio, cap in zip(points, high, most, strict=True)
+                ),
             )
         )
     return tuple(curves)
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """Return means of each value and its neighbours: the ends of an interval come from samples, each with its noise."""
+    reach = BAND_NEIGHBOURS
+    return [fmean(values[max(i - reach, 0) : i + reach + 1]) for i in range(len(values))]
 
 
 def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterion, ...]:

@@ -45,6 +45,11 @@ class Workload:
         """Cores that have work."""
         return min(self.flows, self.cores)
 
+    @property
+    def line_rate_pps(self) -> float:
+        """Frames per second that the ports with a flow can take in together."""
+        return min(self.ports, self.flows) * line_rate_pps(self.link_bps, self.frame_bytes)
+
     def load(self, flow_seed: int) -> OfferedLoad:
         """Return the offered load; ``flow_seed`` draws the random flows."""
         return OfferedLoad(
