@@ -33,9 +33,8 @@ impl Calendar {
     #[inline]
     pub fn schedule(&mut self, slot: Slot, at_ps: u64, priority: u8) {
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        let order = (u64::from(priority) << (SEQUENCE_BITS + SLOT_BITS))
-            | (self.sequence << SLOT_BITS)
-            | u64::from(slot);
+        let order =
+            (u64::from(priority) << (SEQUENCE_BITS + SLOT_BITS)) | (self.sequence << SLOT_BITS) | u64::from(slot);
         self.play(slot, (u128::from(at_ps) << 64) | u128::from(order));
     }
 

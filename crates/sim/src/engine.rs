@@ -170,9 +170,8 @@ impl Engine {
         }
         let first_group_slot = (lanes.len() + timer_task.len()) as u32;
         let calendar = Calendar::new(first_group_slot as usize + graph.groups.len());
-        let stations = (0..graph.planes.len())
-            .map(|n| Some((graph.grouped[n]?, Station::of_node(scenario, n))))
-            .collect();
+        let stations =
+            (0..graph.planes.len()).map(|n| Some((graph.grouped[n]?, Station::of_node(scenario, n)))).collect();
         let groups = graph
             .groups
             .iter()
@@ -210,32 +209,40 @@ impl Engine {
 
     /// Processes all events before `bound`, fed by `inbox` (in order of time, then number).
     pub fn run(&mut self, inbox: &[Delivery], bound: u64, graph: &mut Graph, ledger: &mut Ledger) {
-        let mut inbox = inbox.iter().copied().peekable();
+        let mut inbox = inbox.iter();
         loop {
             let next_end = self.calendar.next_at();
-            let next_in = inbox.peek().map_or(u64::MAX, |(frame, _)| frame.at);
-            if !self.instant.is_empty() && next_end > self.now {
-                // Arrivals of this instant, by number, whether they come from inside or from before.
-                let from_inbox = next_in == self.now
-                    && inbox.peek().is_some_and(|(frame, _)| frame.seq < self.instant[0].0.seq);
-                let (frame, node) =
-                    if from_inbox { inbox.next().expect("peeked") } else { self.instant.remove(0) };
-                self.arrive(node, frame, ledger);
-                continue;
-            }
-            if next_end.min(next_in) >= bound {
-                return;
-            }
+            let next_in = inbox.as_slice().first().map_or(u64::MAX, |(frame, _)| frame.at);
             if next_end <= next_in {
+                // Arrivals of this instant come after all ends of service of this instant.
+                if !self.instant.is_empty() && next_end > self.now {
+                    let (frame, node) = self.instant.remove(0);
+                    self.arrive(node, &frame, ledger);
+                    continue;
+                }
+                if next_end >= bound {
+                    return;
+                }
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
-                if let Some(delivery) = self.fire(slot, graph, ledger) {
-                    self.deliver(delivery, next_in, ledger);
+                if let Some((frame, node)) = self.fire(slot, graph, ledger) {
+                    self.deliver(&frame, node, next_in, ledger);
                 }
             } else {
+                let first = self.instant.first().map_or((u64::MAX, 0), |(frame, _)| (frame.at, frame.seq));
+                let (frame, node) = &inbox.as_slice()[0];
+                if first < (frame.at, frame.seq) {
+                    // Arrivals of one instant go by number, whether they come from inside or from before.
+                    let (frame, node) = self.instant.remove(0);
+                    self.arrive(node, &frame, ledger);
+                    continue;
+                }
+                if next_in >= bound {
+                    return;
+                }
                 self.now = next_in;
-                let (frame, node) = inbox.next().expect("peeked");
-                self.arrive(node, frame, ledger);
+                self.arrive(*node, frame, ledger);
+                inbox.next();
             }
         }
     }
@@ -269,19 +276,19 @@ impl Engine {
 
     /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
     #[inline]
-    fn deliver(&mut self, (frame, node): Delivery, next_in: u64, ledger: &mut Ledger) {
+    fn deliver(&mut self, frame: &Frame, node: u32, next_in: u64, ledger: &mut Ledger) {
         if node == EXIT || !self.inside[node as usize] {
-            self.outbox.push((frame, node));
+            self.outbox.push((*frame, node));
         } else if self.instant.is_empty() && self.calendar.next_at() > self.now && next_in > self.now {
             self.arrive(node, frame, ledger);
         } else {
             let place = self.instant.partition_point(|(other, _)| other.seq < frame.seq);
-            self.instant.insert(place, (frame, node));
+            self.instant.insert(place, (*frame, node));
         }
     }
 
     #[inline]
-    fn arrive(&mut self, node: u32, frame: Frame, ledger: &mut Ledger) {
+    fn arrive(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
         if self.stations[node as usize].is_some() {
             self.pass(node, frame, ledger);
         } else {
@@ -291,24 +298,23 @@ impl Engine {
 
     /// A frame goes through a station: its departure is known at once.
     #[inline]
-    fn pass(&mut self, node: u32, mut frame: Frame, ledger: &mut Ledger) {
+    fn pass(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
         let (group, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
         let slot = self.first_group_slot + *group;
         let group = &mut self.groups[*group as usize];
         let limit = ledger.segment_end();
         let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
-            ledger.drop_frame(node as usize, &frame);
+            ledger.drop_frame(node as usize, frame);
             return;
         };
         if done > limit {
             ledger.work(node as usize, start, done);
         }
-        frame.waited += start - frame.at;
-        frame.at = done;
         if self.is_port[node as usize] {
-            ledger.forward(&frame, 0, start, done);
+            ledger.forward(frame, start - frame.at, start, done);
             return;
         }
+        let frame = frame.passed(start, done);
         // Several servers may finish out of order, but not by much: look for the place from the back.
         let mut place = group.leaving.len();
         while place > 0 && group.leaving[place - 1].0.at > done {
@@ -336,17 +342,14 @@ impl Engine {
         (frame, graph.onward(node, frame.flow, frame.seq))
     }
 
-    fn queue_up(&mut self, node: u32, frame: Frame, ledger: &mut Ledger) {
+    fn queue_up(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
         if unit.queue.len() >= unit.capacity {
-            ledger.drop_frame(node as usize, &frame);
+            ledger.drop_frame(node as usize, frame);
             return;
         }
-        unit.queue.push_back(frame);
+        unit.queue.push_back(*frame);
         self.wake(node, ledger);
-        let waiting = self.unit(node).queue.len();
-        let account = &mut ledger.accounts[node as usize];
-        account.longest_queue = account.longest_queue.max(waiting);
     }
 
     /// Sees to it that the frames of a queue will be served.
@@ -486,8 +489,7 @@ impl Engine {
         frame.waited += waited;
         let segment = ledger.segment_of(frame.at);
         ledger.accounts[task].waited_ps[segment] += waited;
-        let work = extra
-            + self.units[task].as_mut().expect("event nodes have a unit").service.draw_ps(frame.bytes);
+        let work = extra + self.units[task].as_mut().expect("event nodes have a unit").service.draw_ps(frame.bytes);
         holder.frame = frame;
         holder.has_frame = true;
         holder.start = self.now;

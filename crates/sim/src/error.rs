@@ -30,9 +30,7 @@ pub enum SimError {
         task: usize,
     },
     /// The recursion was asked for, but the model needs events.
-    #[error(
-        "task unit {task} cannot be simulated by recursion ({why}); use the path \"events\" or \"auto\""
-    )]
+    #[error("task unit {task} cannot be simulated by recursion ({why}); use the path \"events\" or \"auto\"")]
     NotRecursive {
         /// The first task unit that needs events.
         task: usize,
@@ -40,9 +38,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// The trial ended before its transient did.
-    #[error(
-        "a trial of {duration_s} s is too short to pass the transient ({why}); simulate at least {needed_s:.3} s"
-    )]
+    #[error("a trial of {duration_s} s is too short to pass the transient ({why}); simulate at least {needed_s:.3} s")]
     Transient {
         /// What was simulated.
         duration_s: f64,

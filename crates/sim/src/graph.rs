@@ -187,9 +187,8 @@ impl Graph {
         let mut feeds_events = vec![false; nodes];
         for &n in order.iter().rev() {
             let n = n as usize;
-            feeds_events[n] = successors[n]
-                .iter()
-                .any(|&next| feeds_events[next as usize] || planes[next as usize] == Plane::Events);
+            feeds_events[n] =
+                successors[n].iter().any(|&next| feeds_events[next as usize] || planes[next as usize] == Plane::Events);
             if planes[n] == Plane::Suffix && feeds_events[n] {
                 planes[n] = Plane::Events;
             }
@@ -201,7 +200,19 @@ impl Graph {
         }
         let (groups, grouped) = group(scenario, &planes);
         let direct = (0..nodes).map(|n| planes[n] == Plane::Prefix && sources_only[n]).collect();
-        let mut graph = Self { planes, direct, groups, grouped, routers, onward: vec![], inward: vec![], entry: vec![], order, depth, tasks };
+        let mut graph = Self {
+            planes,
+            direct,
+            groups,
+            grouped,
+            routers,
+            onward: vec![],
+            inward: vec![],
+            entry: vec![],
+            order,
+            depth,
+            tasks,
+        };
         let flows = scenario.load.flows.len();
         graph.onward = (0..nodes as u32).map(|n| graph.next_from(n, flows)).collect();
         graph.entry = vec![0; flows];
@@ -386,9 +397,8 @@ fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>
         }
     }
     for (p, pool) in model.pools.iter().enumerate() {
-        let users: Vec<usize> = (0..model.tasks.len())
-            .filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p))
-            .collect();
+        let users: Vec<usize> =
+            (0..model.tasks.len()).filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p)).collect();
         let frame_by_frame = |&t: &usize| {
             let task = &model.tasks[t];
             planes[t] == Plane::Events

@@ -47,8 +47,6 @@ pub struct Account {
     pub waited_ps: Row,
     /// Frames dropped for want of room.
     pub dropped: Row,
-    /// Most frames that ever waited.
-    pub longest_queue: usize,
 }
 
 /// Everything counted during one run.

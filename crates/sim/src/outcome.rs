@@ -33,8 +33,6 @@ pub struct NodeOutcome {
     pub working_units: f64,
     /// Frames that wait, on average (Little's law on waiting times).
     pub waiting_frames: f64,
-    /// Most frames that ever waited, the transient included.
-    pub longest_queue_frames: usize,
     /// Frames dropped per second.
     pub dropped_pps: f64,
     /// Whether events ran it, or recursion.
@@ -169,11 +167,8 @@ fn window(records: &[Record]) -> Window {
     for record in records {
         sums.iter_mut().zip(&record.ledger.minis).for_each(|(sum, mini)| sum.add(mini));
     }
-    let series: Vec<f64> = sums
-        .iter()
-        .filter(|mini| mini.frames > 0)
-        .map(|mini| mini.latency_ps as f64 / mini.frames as f64)
-        .collect();
+    let series: Vec<f64> =
+        sums.iter().filter(|mini| mini.frames > 0).map(|mini| mini.latency_ps as f64 / mini.frames as f64).collect();
     let fewest = records.iter().map(|record| record.ledger.offered.iter().sum::<u64>()).min().unwrap_or(0);
     if series.is_empty() || fewest < FEWEST_FRAMES {
         return Window { first: 0, settled: false };
@@ -341,11 +336,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     outcome
 }
 
-fn parts(
-    records: &[Record],
-    window: Window,
-    pick: fn(&Record) -> &Vec<Sparse>,
-) -> impl Iterator<Item = &Sparse> {
+fn parts(records: &[Record], window: Window, pick: fn(&Record) -> &Vec<Sparse>) -> impl Iterator<Item = &Sparse> {
     records.iter().flat_map(move |record| pick(record)[window.first..].iter())
 }
 
@@ -359,7 +350,6 @@ fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
                 outcome.working_units += after(&account.busy_ps, window.first) / PS_PER_S / seconds;
                 outcome.waiting_frames += after(&account.waited_ps, window.first) / PS_PER_S / seconds;
                 outcome.dropped_pps += after(&account.dropped, window.first) / seconds;
-                outcome.longest_queue_frames = outcome.longest_queue_frames.max(account.longest_queue);
                 outcome.by_events = record.planes[node] == crate::graph::Plane::Events;
             }
             outcome

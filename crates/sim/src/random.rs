@@ -40,8 +40,7 @@ mod tests {
 
     #[test]
     fn a_stream_depends_on_every_part_of_its_name() {
-        let draw =
-            |seed, replication, purpose, index| stream(seed, replication, purpose, index).next_u64();
+        let draw = |seed, replication, purpose, index| stream(seed, replication, purpose, index).next_u64();
         let first = draw(1, 0, "gap", 0);
         assert_eq!(first, draw(1, 0, "gap", 0));
         for other in [draw(2, 0, "gap", 0), draw(1, 1, "gap", 0), draw(1, 0, "size", 0), draw(1, 0, "gap", 1)] {

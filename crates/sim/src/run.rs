@@ -220,7 +220,6 @@ impl Pipeline {
             let account = &mut self.ledger.accounts[n];
             account.busy_ps[segment] += tally.busy_ps;
             account.waited_ps[segment] += tally.waited_ps;
-            account.longest_queue = account.longest_queue.max(tally.longest as usize);
         }
     }
 
@@ -346,4 +345,3 @@ fn route(
         pending[node as usize].push(frame);
     }
 }
-

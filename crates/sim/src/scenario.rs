@@ -373,14 +373,7 @@ impl Scenario {
         Ok(())
     }
 
-    fn check_task(
-        &self,
-        i: usize,
-        task: &Task,
-        ports: usize,
-        tasks: usize,
-        pools: usize,
-    ) -> Result<(), SimError> {
+    fn check_task(&self, i: usize, task: &Task, ports: usize, tasks: usize, pools: usize) -> Result<(), SimError> {
         let place = |field: &str| format!("tasks[{i}].{field}");
         for value in [task.per_frame_ps, task.per_byte_ps, task.per_batch_ps] {
             not_negative(place("service"), value)?;
@@ -516,11 +509,7 @@ fn index(place: String, got: usize, len: usize) -> Result<(), SimError> {
 }
 
 fn count(place: String, got: usize) -> Result<(), SimError> {
-    if got > 0 {
-        Ok(())
-    } else {
-        Err(SimError::Number { place, got: 0.0, allowed: "at least 1" })
-    }
+    if got > 0 { Ok(()) } else { Err(SimError::Number { place, got: 0.0, allowed: "at least 1" }) }
 }
 
 fn positive(place: String, got: f64) -> Result<(), SimError> {

@@ -14,7 +14,12 @@ pub struct Service {
     per_batch_ps: f64,
     factor: Factor,
     rng: Stream,
+    /// Factors drawn ahead, and the one that comes next.
+    ahead: Box<[f64; AHEAD]>,
+    next: usize,
 }
+
+const AHEAD: usize = 128;
 
 #[derive(Debug)]
 enum Factor {
@@ -51,6 +56,8 @@ impl Service {
             per_batch_ps: task.per_batch_ps,
             factor,
             rng,
+            ahead: Box::new([1.0; AHEAD]),
+            next: AHEAD,
         }
     }
 
@@ -64,6 +71,8 @@ impl Service {
             per_batch_ps: 0.0,
             factor: Factor::One,
             rng,
+            ahead: Box::new([1.0; AHEAD]),
+            next: AHEAD,
         }
     }
 
@@ -92,21 +101,34 @@ impl Service {
     #[inline]
     pub fn draw_ps(&mut self, bytes: u32) -> f64 {
         let mean = self.per_frame_ps + self.per_byte_ps * f64::from(bytes);
-        match &self.factor {
-            Factor::One => mean,
-            Factor::Exponential => {
-                let factor: f64 = Exp1.sample(&mut self.rng);
-                mean * factor
-            }
-            Factor::Gamma(gamma) => mean * gamma.sample(&mut self.rng),
-            Factor::Hyperexponential { p, mean_a, mean_b } => {
-                let phase = if self.rng.random::<f64>() < *p { *mean_a } else { *mean_b };
-                let factor: f64 = Exp1.sample(&mut self.rng);
-                mean * phase * factor
-            }
-            Factor::LogNormal(normal) => mean * normal.sample(&mut self.rng),
-            Factor::Uniform { half } => mean * (1.0 + half * (2.0 * self.rng.random::<f64>() - 1.0)),
+        if let Factor::One = self.factor {
+            return mean;
         }
+        if self.next == AHEAD {
+            self.draw_ahead();
+        }
+        let factor = self.ahead[self.next];
+        self.next += 1;
+        mean * factor
+    }
+
+    /// Draws factors ahead: a loop of draws keeps the processor busy where one draw at a time makes it wait.
+    #[inline(never)]
+    fn draw_ahead(&mut self) {
+        let Self { factor, rng, ahead, .. } = self;
+        match factor {
+            Factor::One => ahead.fill(1.0),
+            Factor::Exponential => ahead.fill_with(|| Exp1.sample(rng)),
+            Factor::Gamma(gamma) => ahead.fill_with(|| gamma.sample(rng)),
+            Factor::Hyperexponential { p, mean_a, mean_b } => ahead.fill_with(|| {
+                let phase = if rng.random::<f64>() < *p { *mean_a } else { *mean_b };
+                let factor: f64 = Exp1.sample(rng);
+                phase * factor
+            }),
+            Factor::LogNormal(normal) => ahead.fill_with(|| normal.sample(rng)),
+            Factor::Uniform { half } => ahead.fill_with(|| 1.0 + *half * (2.0 * rng.random::<f64>() - 1.0)),
+        }
+        self.next = 0;
     }
 }
 

@@ -13,26 +13,26 @@ use crate::service::Service;
 /// Like servers: when each is free again.
 #[derive(Debug)]
 pub struct Servers {
-    first: u64,
-    others: Vec<u64>,
+    free_at: Vec<u64>,
 }
 
 impl Servers {
     /// So many servers, all free.
     #[must_use]
     pub fn new(servers: usize) -> Self {
-        Self { first: 0, others: vec![0; servers - 1] }
+        Self { free_at: vec![0; servers] }
     }
 
+    /// The server that is free first. Written for conditional moves: which one it is, is anybody's guess.
     #[inline]
-    fn earliest(&mut self) -> &mut u64 {
-        let mut best = &mut self.first;
-        for other in &mut self.others {
-            if *other < *best {
-                best = other;
-            }
+    fn earliest(&self) -> (usize, u64) {
+        let (mut best, mut free_at) = (0, self.free_at[0]);
+        for (server, &other) in self.free_at.iter().enumerate().skip(1) {
+            let sooner = other < free_at;
+            best = if sooner { server } else { best };
+            free_at = if sooner { other } else { free_at };
         }
-        best
+        (best, free_at)
     }
 }
 
@@ -40,7 +40,7 @@ impl Servers {
 #[derive(Debug)]
 pub struct Station {
     starts: Starts,
-    queue: u64,
+    queue: usize,
     /// Work of the last frame size, where sizes decide it.
     known: (u32, u64),
     tally: Tally,
@@ -57,7 +57,8 @@ pub struct Passage {
     pub done: u64,
 }
 
-/// Starts of the frames that wait: a ring whose length is a power of two.
+/// Starts of the frames that wait, and of some that no longer do: they are forgotten when room is short, many at once,
+/// which is cheaper than one by one. A ring whose length is a power of two.
 #[derive(Debug)]
 struct Starts {
     ring: Vec<u64>,
@@ -80,14 +81,12 @@ pub struct Tally {
     pub waited_ps: u64,
     /// Work that ended before the limits given, picoseconds.
     pub busy_ps: u64,
-    /// Most frames that waited.
-    pub longest: u64,
 }
 
 impl Starts {
     #[inline]
-    fn len(&self) -> u64 {
-        self.tail - self.head
+    fn len(&self) -> usize {
+        (self.tail - self.head) as usize
     }
 
     /// Forgets the frames that have started. Departures come before arrivals at one instant (S3), so a frame that
@@ -100,29 +99,30 @@ impl Starts {
         }
     }
 
+    /// Remembers a start, if it lies ahead. There must be room.
     #[inline]
-    fn push(&mut self, start: u64) {
-        if self.len() as usize == self.ring.len() {
-            self.grow();
-        }
+    fn remember(&mut self, start: u64, now: u64) {
         let mask = self.ring.len() - 1;
         self.ring[self.tail as usize & mask] = start;
-        self.tail += 1;
+        self.tail += u64::from(start > now);
     }
 
-    /// Makes room for `more` starts beyond those that wait.
-    fn reserve(&mut self, more: usize) {
-        while self.ring.len() <= self.len() as usize + more {
-            self.grow();
+    /// Makes room for `more` starts.
+    #[inline]
+    fn reserve(&mut self, more: usize, now: u64) {
+        if self.len() + more >= self.ring.len() {
+            self.make_room(more, now);
         }
     }
 
     #[cold]
-    fn grow(&mut self) {
+    fn make_room(&mut self, more: usize, now: u64) {
+        self.forget(now);
         let mask = self.ring.len() - 1;
         let mut ring: Vec<u64> = (self.head..self.tail).map(|i| self.ring[i as usize & mask]).collect();
         (self.head, self.tail) = (0, ring.len() as u64);
-        ring.resize(2 * self.ring.len(), 0);
+        // At most half full, so that there is something to forget the next time.
+        ring.resize((2 * (ring.len() + more)).next_power_of_two().max(self.ring.len()), 0);
         self.ring = ring;
     }
 }
@@ -132,7 +132,7 @@ impl Station {
     #[must_use]
     pub fn new(service: Service, slowness: f64, queue: usize) -> Self {
         let starts = Starts { ring: vec![0; queue.clamp(8, 1024).next_power_of_two()], head: 0, tail: 0 };
-        Self { starts, queue: queue as u64, known: (u32::MAX, 0), tally: Tally::default(), slowness, service }
+        Self { starts, queue, known: (u32::MAX, 0), tally: Tally::default(), slowness, service }
     }
 
     /// The station of a node of a scenario: a task unit, or a port on its way out.
@@ -154,22 +154,23 @@ impl Station {
     /// Offers a frame that arrives at `at`, no earlier than the last one; none if the queue is full.
     ///
     /// Work that ends by `limit` is tallied; the caller books the rest.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "it is the body of two hot loops")]
+    #[inline(always)]
     pub fn offer(&mut self, servers: &mut Servers, at: u64, bytes: u32, limit: u64) -> Option<Passage> {
-        self.starts.forget(at);
         if self.starts.len() >= self.queue {
-            return None;
+            self.starts.forget(at);
+            if self.starts.len() >= self.queue {
+                return None;
+            }
         }
-        let work = if bytes == self.known.0 { self.known.1 } else { self.work(bytes) };
-        let free_at = servers.earliest();
-        let start = (*free_at).max(at);
+        self.starts.reserve(1, at);
+        let work = self.work(bytes);
+        let (server, free_at) = servers.earliest();
+        let start = free_at.max(at);
         let done = start + work;
-        *free_at = done;
-        if start > at {
-            self.starts.push(start);
-            self.tally.longest = self.tally.longest.max(self.starts.len());
-            self.tally.waited_ps += start - at;
-        }
+        servers.free_at[server] = done;
+        self.starts.remember(start, at);
+        self.tally.waited_ps += start - at;
         if done <= limit {
             self.tally.busy_ps += work;
         }
@@ -190,7 +191,7 @@ impl Station {
         sink: &mut impl Sink,
     ) {
         // One server and work that depends on the size alone is the common case; it runs on registers.
-        if servers.others.is_empty() && self.service.constant_ps(64).is_some() {
+        if servers.free_at.len() == 1 && self.service.constant_ps(64).is_some() {
             return self.pass_even(servers, frames, refused, beyond, limit, sink);
         }
         for frame in frames {
@@ -215,19 +216,21 @@ impl Station {
         limit: u64,
         sink: &mut impl Sink,
     ) {
-        self.starts.reserve(frames.len());
+        self.starts.reserve(frames.len(), frames.first().map_or(0, |frame| frame.at));
         let ring = self.starts.ring.as_mut_slice();
         let mask = ring.len() - 1;
-        let (mut head, mut tail, mut free_at) = (self.starts.head as usize, self.starts.tail as usize, servers.first);
-        let (mut known, queue, mut tally) = (self.known, self.queue as usize, self.tally);
+        let (mut head, mut tail) = (self.starts.head as usize, self.starts.tail as usize);
+        let (mut known, queue, mut tally, mut free_at) = (self.known, self.queue, self.tally, servers.free_at[0]);
         for frame in frames {
             let at = frame.at;
-            while head != tail && ring[head & mask] <= at {
-                head += 1;
-            }
             if tail - head >= queue {
-                refused.push(*frame);
-                continue;
+                while head != tail && ring[head & mask] <= at {
+                    head += 1;
+                }
+                if tail - head >= queue {
+                    refused.push(*frame);
+                    continue;
+                }
             }
             if frame.bytes != known.0 {
                 let constant = self.service.constant_ps(frame.bytes).expect("the work of every size is constant");
@@ -235,10 +238,9 @@ impl Station {
             }
             let start = free_at.max(at);
             free_at = start + known.1;
-            ring[tail & mask] = start;
             // A frame that starts at once never waits: it stays outside of the ring.
+            ring[tail & mask] = start;
             tail += usize::from(start > at);
-            tally.longest = tally.longest.max((tail - head) as u64);
             tally.waited_ps += start - at;
             if free_at <= limit {
                 tally.busy_ps += known.1;
@@ -247,7 +249,7 @@ impl Station {
             }
             sink.take(frame, start, free_at);
         }
-        (self.starts.head, self.starts.tail, servers.first) = (head as u64, tail as u64, free_at);
+        (self.starts.head, self.starts.tail, servers.free_at[0]) = (head as u64, tail as u64, free_at);
         (self.known, self.tally) = (known, tally);
     }
 
@@ -256,7 +258,11 @@ impl Station {
         std::mem::take(&mut self.tally)
     }
 
+    #[inline]
     fn work(&mut self, bytes: u32) -> u64 {
+        if bytes == self.known.0 {
+            return self.known.1;
+        }
         if let Some(constant) = self.service.constant_ps(bytes) {
             self.known = (bytes, (constant * self.slowness + 0.5) as u64);
             return self.known.1;

@@ -3,7 +3,9 @@
 mod scenarios;
 
 use proptest::prelude::*;
-use routecast_sim::scenario::{Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation};
+use routecast_sim::scenario::{
+    Flow, Load, Model, Path, Policy, Process, Route, RouteKind, Scenario, Source, Target, Task, Variation,
+};
 use routecast_sim::{Outcome, simulate};
 use scenarios::{US, exit, go, on, pool, port, seconds, task, to, w1, w3};
 
@@ -48,11 +50,22 @@ fn mesh(sizes: &[u32], works_us: [u32; 4], queue: usize, load: f64, variation: V
     let route = |kind, to: Vec<Target>| Route { kind, weights: vec![1.0; to.len()], to, indirection: vec![] };
     let work = |us: u32| f64::from(us) * US;
     let mut tasks: Vec<Task> = vec![
-        task(0.0, Variation::Deterministic, 8, route(RouteKind::Rss, vec![Target::Task(1), Target::Task(2), Target::Task(3)])),
+        task(
+            0.0,
+            Variation::Deterministic,
+            8,
+            route(RouteKind::Rss, vec![Target::Task(1), Target::Task(2), Target::Task(3)]),
+        ),
         on(task(work(works_us[0]), variation, queue, to(Target::Task(4))), 0),
         on(task(work(works_us[1]), variation, queue, to(Target::Task(4))), 0),
-        on(task(work(works_us[2]), variation, queue, route(RouteKind::Random, vec![Target::Task(4), Target::Port(0)])), 0),
-        on(task(work(works_us[3]), variation, queue, route(RouteKind::Egress, vec![Target::Port(0), Target::Port(1)])), 1),
+        on(
+            task(work(works_us[2]), variation, queue, route(RouteKind::Random, vec![Target::Task(4), Target::Port(0)])),
+            0,
+        ),
+        on(
+            task(work(works_us[3]), variation, queue, route(RouteKind::Egress, vec![Target::Port(0), Target::Port(1)])),
+            1,
+        ),
     ];
     for (core, unit) in tasks[1..4].iter_mut().enumerate() {
         unit.pin = vec![core];

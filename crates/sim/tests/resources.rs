@@ -87,7 +87,8 @@ fn fair_shares_follow_the_weights_under_overload() {
 #[test]
 fn round_robin_shares_time_and_not_frames() {
     let unit = |us| Task { batch: 1000, ..fixed(us, 2000) };
-    let outcome = run(&pair(Policy::RoundRobin { quantum_ps: 20.0 * US }, [unit(1.0), unit(3.0)], 4e6, [1.0, 1.0], 0.2));
+    let outcome =
+        run(&pair(Policy::RoundRobin { quantum_ps: 20.0 * US }, [unit(1.0), unit(3.0)], 4e6, [1.0, 1.0], 0.2));
     near(outcome.nodes[1].working_units, 0.5, 0.02);
     near(outcome.forwarded_pps.value, 0.5e6 + 0.5e6 / 3.0, 0.02);
 }
@@ -214,9 +215,7 @@ fn messages_tell_the_story_of_a_revoke() {
     scenario.run.record_frames = true;
     let outcome = run(&scenario);
     let story: Vec<(&str, u32)> = outcome.messages.iter().map(|row| (row.kind, row.task)).collect();
-    let expected = [
-        ("REQ", 2), ("REP", 2), ("REQ", 1), ("REV", 2), ("REP", 1), ("REL", 1), ("REP", 2), ("REL", 2),
-    ];
+    let expected = [("REQ", 2), ("REP", 2), ("REQ", 1), ("REV", 2), ("REP", 1), ("REL", 1), ("REP", 2), ("REL", 2)];
     assert_eq!(story, expected);
     // 10 us of work begun at 1 us, interrupted for 1 us.
     let ends: Vec<u64> = outcome.fates.iter().map(|fate| fate.end_ps).collect();

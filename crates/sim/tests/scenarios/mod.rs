@@ -82,12 +82,12 @@ pub fn station(task: Task, load: Load, run: Run) -> Scenario {
 
 /// W1: 4 cores of 1 us, 100 CBR flows over 4 queues of 512 frames, load 1.2; two ports, staggered.
 pub fn w1(frames: f64) -> Scenario {
-    let mut tasks = vec![task(0.0, Variation::Deterministic, 512, Route {
-        kind: RouteKind::Rss,
-        to: (1..5).map(Target::Task).collect(),
-        weights: vec![],
-        indirection: vec![],
-    })];
+    let mut tasks = vec![task(
+        0.0,
+        Variation::Deterministic,
+        512,
+        Route { kind: RouteKind::Rss, to: (1..5).map(Target::Task).collect(), weights: vec![], indirection: vec![] },
+    )];
     for core in 0..4 {
         let mut unit = on(task(US, Variation::Deterministic, 512, exit()), 0);
         unit.pin = vec![core];
@@ -119,19 +119,10 @@ pub fn w3(frames: f64) -> Scenario {
     cpu.parallel = Some(4);
     // Every frame asks for the bus by itself: one FIFO queue for both crossings.
     let bus = |next| Task { parallel: None, ..on(task(0.1 * US, exp, huge, to(Target::Task(next))), 0) };
-    let tasks = vec![
-        task(0.15 * US, exp, huge, to(Target::Task(1))),
-        bus(2),
-        cpu,
-        bus(4),
-        task(0.15 * US, exp, huge, exit()),
-    ];
+    let tasks =
+        vec![task(0.15 * US, exp, huge, to(Target::Task(1))), bus(2), cpu, bus(4), task(0.15 * US, exp, huge, exit())];
     Scenario {
-        model: Model {
-            ports: vec![port(Some(0))],
-            tasks,
-            pools: vec![pool(1, Policy::Fifo), pool(4, Policy::Fifo)],
-        },
+        model: Model { ports: vec![port(Some(0))], tasks, pools: vec![pool(1, Policy::Fifo), pool(4, Policy::Fifo)] },
         load: poisson(3.2e6),
         run: seconds(frames / 3.2e6, 42),
     }
