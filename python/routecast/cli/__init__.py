@@ -14,10 +14,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code; ``arguments`` are ``sys.argv[1:]`` unless given."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given == ["--version"]:  # asked by scripts, so answered before anything heavy is imported
-        from routecast import __version__  # noqa: PLC0415
+        from routecast import __version__
 
         print(f"routecast {__version__}")
         raise SystemExit(0)
-    from routecast.cli.run import run  # noqa: PLC0415
+    from routecast.cli.run import run
 
     raise SystemExit(run(given))

@@ -20,8 +20,8 @@ def board(
 
     Leaves with 1 if an error has grown beyond its record.
     """
-    from routecast.calibrate.board import run_board  # noqa: PLC0415 - heavy
-    from routecast.cli.validation import board_remarks, board_table  # noqa: PLC0415
+    from routecast.calibrate.board import run_board
+    from routecast.cli.validation import board_remarks, board_table
 
     with progress_bar("board") as progress:
         result = run_board(progress)

@@ -46,9 +46,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _command(arguments: Sequence[str]) -> int:
-    from typer.main import get_command  # noqa: PLC0415 - the version is answered without it
+    from typer.main import get_command
 
-    from routecast.cli.app import app  # noqa: PLC0415
+    from routecast.cli.app import app
 
     try:
         get_command(app).main(args=list(arguments), prog_name="routecast")

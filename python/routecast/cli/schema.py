@@ -22,10 +22,10 @@ class Kind(StrEnum):
 def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.")]) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
     if kind is Kind.STUDY:
-        from routecast.study.reading import study_schema  # noqa: PLC0415 - heavy
+        from routecast.study.reading import study_schema
 
         print_json(study_schema())
     else:
-        from routecast.router.files import router_schema  # noqa: PLC0415
+        from routecast.router.files import router_schema
 
         print_json(router_schema())

@@ -59,11 +59,11 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.trial import messages_table, print_trial  # noqa: PLC0415 - heavy
-    from routecast.evaluate.plain import plain  # noqa: PLC0415
-    from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
-    from routecast.quantity import parse_duration_s  # noqa: PLC0415
-    from routecast.router.files import read_router_and_load  # noqa: PLC0415
+    from routecast.cli.trial import messages_table, print_trial
+    from routecast.evaluate.plain import plain
+    from routecast.evaluate.simulate import Simulate
+    from routecast.quantity import parse_duration_s
+    from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(file)
     offered = offered_load(

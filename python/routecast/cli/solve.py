@@ -38,9 +38,9 @@ def solve(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by closed form, in milliseconds: throughput, loss, latency where theory knows it, and the bottleneck."""
-    from routecast.cli.trial import print_trial  # noqa: PLC0415 - heavy
-    from routecast.evaluate.solve import Solve  # noqa: PLC0415
-    from routecast.router.files import read_router_and_load  # noqa: PLC0415
+    from routecast.cli.trial import print_trial
+    from routecast.evaluate.solve import Solve
+    from routecast.router.files import read_router_and_load
 
     model, default = read_router_and_load(file)
     offered = offered_load(

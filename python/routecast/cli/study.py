@@ -17,7 +17,7 @@ __all__ = ["study"]
 
 
 def _names(incomplete: str) -> list[str]:
-    from routecast.study.reading import shipped_studies  # noqa: PLC0415 - asked by the shell's completion only
+    from routecast.study.reading import shipped_studies
 
     return [name for name in shipped_studies() if name.startswith(incomplete)]
 
@@ -41,8 +41,8 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.reading import find_study, read_study  # noqa: PLC0415 - heavy
-    from routecast.study.run import run_study  # noqa: PLC0415
+    from routecast.study.reading import find_study, read_study
+    from routecast.study.run import run_study
 
     file = read_study(find_study(name_or_file))
     folder = out or Path(file.study.name)
@@ -68,7 +68,7 @@ def study(
 
 
 def _print(result: StudyResult) -> None:
-    from routecast.study.tabulate import (  # noqa: PLC0415
+    from routecast.study.tabulate import (
         comparison_table,
         error_table,
         forecast_table,

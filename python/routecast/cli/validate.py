@@ -33,9 +33,9 @@ def validate(
 
     Columns: cores, frame_bytes, throughput_pps; optional flows, link_bps, ports, nic_cap_pps, series, calibrate.
     """
-    from routecast.calibrate.points import read_points  # noqa: PLC0415 - heavy
-    from routecast.calibrate.validate import validate as run  # noqa: PLC0415
-    from routecast.cli.validation import validation_tables  # noqa: PLC0415
+    from routecast.calibrate.points import read_points
+    from routecast.calibrate.validate import validate as run
+    from routecast.cli.validation import validation_tables
 
     validation = run(read_points(file), router=router)
     if as_json:

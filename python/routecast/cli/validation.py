@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from routecast.report.tables import Cell, Column, Table
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.tabulate import LIMITS
 
 if TYPE_CHECKING:
@@ -13,14 +13,6 @@ if TYPE_CHECKING:
     from routecast.calibrate.validate import Validation
 
 __all__ = ["board_remarks", "board_table", "validation_tables"]
-
-
-def _signed_percent(ratio: float) -> str:
-    return f"{100.0 * ratio:+.2f}"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100.0 * ratio:.2f}"
 
 
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
@@ -37,7 +29,7 @@ def _rows(validation: Validation) -> Table:
         Column(title="Measured", unit="Mpps", form="#.4g"),
         Column(title="Predicted", unit="Mpps", form="#.4g"),
         Column(title="95 % interval", unit="Mpps"),
-        Column(title="Error", unit="%", form=_signed_percent),
+        Column(title="Error", unit="%", form=signed_percent),
         Column(title="Limit", align="left"),
     ]
     rows: list[tuple[Cell, ...]] = []
@@ -76,10 +68,10 @@ def _errors(validation: Validation) -> Table:
         columns=(
             Column(title="Series", align="left"),
             Column(title="Points", form="g"),
-            Column(title="Mean", unit="%", form=_percent),
-            Column(title="Median", unit="%", form=_percent),
-            Column(title="90th", unit="%", form=_percent),
-            Column(title="Largest", unit="%", form=_percent),
+            Column(title="Mean", unit="%", form=percent),
+            Column(title="Median", unit="%", form=percent),
+            Column(title="90th", unit="%", form=percent),
+            Column(title="Largest", unit="%", form=percent),
         ),
         rows=tuple(
             (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
@@ -100,12 +92,12 @@ def board_table(board: Board) -> Table:
         columns=(
             Column(title="Pack", align="left"),
             Column(title="Points", form="d"),
-            Column(title="Median", unit="%", form=_percent, group=group),
-            Column(title="Mean", unit="%", form=_percent, group=group),
-            Column(title="90th", unit="%", form=_percent, group=group),
-            Column(title="Largest", unit="%", form=_percent, group=group),
+            Column(title="Median", unit="%", form=percent, group=group),
+            Column(title="Mean", unit="%", form=percent, group=group),
+            Column(title="90th", unit="%", form=percent, group=group),
+            Column(title="Largest", unit="%", form=percent, group=group),
             Column(title="Best", unit="baseline", align="left"),
-            Column(title="Median", unit="%", form=_percent, group="baseline"),
+            Column(title="Median", unit="%", form=percent, group="baseline"),
             Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
         ),
         rows=tuple(
@@ -128,13 +120,13 @@ def board_table(board: Board) -> Table:
 def board_remarks(board: Board) -> tuple[str, ...]:
     """Say which goals a pack misses, and which errors have grown beyond their record."""
     goals = [
-        f"{pack.name}: {_named(key)} is {_percent(_reached(pack.summary, key))} %, the goal is {_percent(limit)} %"
+        f"{pack.name}: {_named(key)} is {percent(_reached(pack.summary, key))} %, the goal is {percent(limit)} %"
         for pack in board.packs
         for key, (limit, kept) in pack.targets.items()
         if not kept
     ]
     grown = [
-        f"{pack}: {_named(key)} has grown from {_percent(recorded)} to {_percent(now)} %"
+        f"{pack}: {_named(key)} has grown from {percent(recorded)} to {percent(now)} %"
         for pack, keys in board.worse().items()
         for key, (now, recorded) in keys.items()
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-__all__ = ["Cell", "Column", "Table", "shown", "table_html"]
+__all__ = ["Cell", "Column", "Table", "percent", "shown", "signed_percent", "table_html"]
 
 Cell = str | float | int | bool | None
 
@@ -41,6 +41,28 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     strong: frozenset[int] = frozenset()
+
+
+def percent(ratio: float) -> str:
+    """Write a ratio as percent, for a column whose unit is %.
+
+    Examples
+    --------
+    >>> percent(0.01234)
+    '1.23'
+    """
+    return f"{100.0 * ratio:.2f}"
+
+
+def signed_percent(ratio: float) -> str:
+    """Write a signed ratio as percent, for a column of errors whose unit is %.
+
+    Examples
+    --------
+    >>> signed_percent(0.01234)
+    '+1.23'
+    """
+    return f"{100.0 * ratio:+.2f}"
 
 
 def shown(cell: Cell, column: Column) -> str:

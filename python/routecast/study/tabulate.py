@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from routecast.report.tables import Cell, Column, Table
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.result import Estimate, Parameter, StudyResult
 
 __all__ = [
@@ -28,14 +28,6 @@ LIMITS = {
 
 _FLOWS = Column(title="Flows", form="d")
 _FRAME = Column(title="Frame", unit="B", form="d")
-
-
-def _percent(ratio: float) -> str:
-    return f"{100.0 * ratio:+.2f}"
-
-
-def _plain_percent(ratio: float) -> str:
-    return f"{100.0 * ratio:.2f}"
 
 
 def _gbps(estimate: Estimate, rate_pps: float) -> float:
@@ -83,20 +75,20 @@ def comparison_table(result: StudyResult) -> Table:
         Column(title="Measured", unit="Gbit/s", form=".4f"),
         Column(title="Predicted", unit="Gbit/s", form=".4f", group="routecast"),
         Column(title="95 % interval", unit="Gbit/s", group="routecast"),
-        Column(title="Error", unit="%", form=_percent, group="routecast"),
+        Column(title="Error", unit="%", form=signed_percent, group="routecast"),
     ]
     if has_simulated:
         columns.append(
-            Column(title="Simulated", unit="error, %", form=_percent, group="routecast", wide=True)
+            Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True)
         )
     if has_baseline:
-        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=_percent, group="others"))
+        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=signed_percent, group="others"))
     if has_reported:
         columns.append(
             Column(
                 title=_titled(result.study.measurements.reported),
                 unit="error, %",
-                form=_percent,
+                form=signed_percent,
                 group="others",
             )
         )
@@ -160,11 +152,11 @@ def error_table(result: StudyResult) -> Table:
         ),
         columns=(
             Column(title="Model", align="left"),
-            Column(title="Mean", unit="held out", form=_plain_percent),
-            Column(title="Median", unit="held out", form=_plain_percent),
-            Column(title="Largest", unit="held out", form=_plain_percent),
-            Column(title="Mean", unit="all", form=_plain_percent),
-            Column(title="Largest", unit="all", form=_plain_percent),
+            Column(title="Mean", unit="held out", form=percent),
+            Column(title="Median", unit="held out", form=percent),
+            Column(title="Largest", unit="held out", form=percent),
+            Column(title="Mean", unit="all", form=percent),
+            Column(title="Largest", unit="all", form=percent),
         ),
         rows=rows,
         strong=frozenset({0}),
