@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+__all__ = ["SimulationError", "__version__", "simulate"]
+
 __version__: str
 
 class SimulationError(Exception):

@@ -41,6 +41,7 @@ class Problem(tuple[str, str]):
     __slots__ = ()
 
     def __new__(cls, place: str, message: str) -> Problem:
+        """Make the pair."""
         return super().__new__(cls, (place, message))
 
     def __getnewargs__(self) -> tuple[str, str]:

@@ -39,6 +39,7 @@ fn convert(error: &SimError) -> PyErr {
 ///
 /// `scenario` is JSON (see `crates/sim/src/scenario.rs`), the result is the JSON of an outcome. `progress` is called
 /// about every 50 ms with the finished share, 0..1; an exception in it, or a signal, stops the run.
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 #[pyfunction]
 #[pyo3(signature = (scenario, *, replications=1, target_relative_half_width=None, most=64, progress=None))]
 fn simulate(

@@ -21,7 +21,11 @@ const SLOT_BITS: u32 = 16;
 const SEQUENCE_BITS: u32 = 40;
 
 impl Calendar {
-    /// A calendar with room for `slots` activities (at most 65,536).
+    /// A calendar with room for `slots` activities.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 65,536; [`crate::Scenario::check`] refuses such models.
     #[must_use]
     pub fn new(slots: usize) -> Self {
         assert!(slots <= 1 << SLOT_BITS, "at most 65,536 activities");

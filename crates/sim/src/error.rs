@@ -38,7 +38,7 @@ pub enum SimError {
         why: &'static str,
     },
     /// The trial ended before its transient did.
-    #[error("a trial of {duration_s} s is too short to pass the transient ({why}); simulate at least {needed_s:.3} s")]
+    #[error("a trial of {} is too short to pass the transient ({why}); simulate at least {}", span(*duration_s), span(*needed_s))]
     Transient {
         /// What was simulated.
         duration_s: f64,
@@ -50,4 +50,15 @@ pub enum SimError {
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// A span in the unit that a person would choose.
+fn span(seconds: f64) -> String {
+    let (scale, unit) = match seconds {
+        s if s >= 1.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e3, "ms"),
+        s if s >= 1e-6 => (1e6, "us"),
+        _ => (1e9, "ns"),
+    };
+    format!("{} {unit}", (seconds * scale * 100.0).round() / 100.0)
 }

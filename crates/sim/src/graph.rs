@@ -1,35 +1,18 @@
-//! The scenario compiled to a graph of nodes, each in the plane that can run it fastest.
+//! The scenario compiled to a graph of nodes and the ways between them.
 //!
-//! Nodes are the task units, then the ports (on their way out). A node whose units nobody else can touch is a queueing
-//! station, and its departures follow Lindley's recursion; everything else needs events. Nodes fed only by sources and
-//! recursive nodes form the *prefix*, recursive nodes that feed no event node the *suffix*:
-//!
-//! ```text
-//!   sources ──► prefix (recursion) ──► events (calendar) ──► suffix (recursion) ──► out
-//! ```
+//! Nodes are the task units, then the ports (on their way out). Where flows alone decide the way, it is worked out
+//! beforehand, so that a frame's next node costs one look into a table.
 
 use crate::error::SimError;
+use crate::planes::{Group, Plane, Planes};
 use crate::random::mix;
-use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Target, Task};
+use crate::scenario::{RouteKind, Scenario, Target};
 
 /// The place outside the router.
 pub const EXIT: u32 = u32::MAX;
 
 /// No single node: a turn or a chance decides.
 const DYNAMIC: u32 = u32::MAX - 1;
-
-/// Which part of the engine runs a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plane {
-    /// Nothing happens there: frames go on at once.
-    Passthrough,
-    /// Recursion before the events.
-    Prefix,
-    /// The event calendar.
-    Events,
-    /// Recursion after the events.
-    Suffix,
-}
 
 /// How a node chooses the next one.
 #[derive(Debug, Clone)]
@@ -87,14 +70,6 @@ pub enum Next {
     Dynamic,
 }
 
-/// Servers inside the events whose departures are known on arrival: those of one station between event nodes, or of a
-/// FIFO pool that several task units share frame by frame (a bus that a frame crosses twice).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Group {
-    /// How many servers.
-    pub servers: usize,
-}
-
 /// The compiled graph.
 #[derive(Debug)]
 pub struct Graph {
@@ -127,7 +102,11 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// A cycle in the task graph; recursion asked for where it cannot be.
+    /// A cycle in the task graph; recursion asked for where it cannot be; a managed pool of more than 128 units.
+    ///
+    /// # Panics
+    ///
+    /// If the scenario was not checked and a source's port has no entry.
     pub fn compile(scenario: &Scenario) -> Result<Self, SimError> {
         let model = &scenario.model;
         let tasks = model.tasks.len();
@@ -150,55 +129,7 @@ impl Graph {
             }
         }
 
-        let obstacle: Vec<Option<&str>> = (0..nodes)
-            .map(|n| match scenario.run.path {
-                Path::Events => Some("events were asked for"),
-                _ if n < tasks => needs_events(scenario, n),
-                _ => None,
-            })
-            .collect();
-        let mut sources_only = vec![true; nodes];
-        let mut planes = vec![Plane::Prefix; nodes];
-        for &n in &order {
-            let n = n as usize;
-            if n < tasks && is_passthrough(&model.tasks[n], sources_only[n]) {
-                // A passthrough stands in the plane of what feeds it; nothing ever waits there.
-                let fed_by_events = planes[n] == Plane::Suffix;
-                planes[n] = Plane::Passthrough;
-                for &next in &successors[n] {
-                    sources_only[next as usize] &= sources_only[n];
-                    if fed_by_events {
-                        planes[next as usize] = Plane::Suffix;
-                    }
-                }
-                continue;
-            }
-            if obstacle[n].is_some() {
-                planes[n] = Plane::Events;
-            }
-            for &next in &successors[n] {
-                sources_only[next as usize] = false;
-                if planes[n] != Plane::Prefix {
-                    planes[next as usize] = Plane::Suffix;
-                }
-            }
-        }
-        // A recursive node between two event nodes must take part in the events.
-        let mut feeds_events = vec![false; nodes];
-        for &n in order.iter().rev() {
-            let n = n as usize;
-            feeds_events[n] =
-                successors[n].iter().any(|&next| feeds_events[next as usize] || planes[next as usize] == Plane::Events);
-            if planes[n] == Plane::Suffix && feeds_events[n] {
-                planes[n] = Plane::Events;
-            }
-        }
-        if scenario.run.path == Path::Recursion
-            && let Some(task) = planes.iter().position(|&plane| plane == Plane::Events)
-        {
-            return Err(SimError::NotRecursive { task, why: obstacle[task].unwrap_or("it lies between others") });
-        }
-        let (groups, grouped) = group(scenario, &planes);
+        let Planes { planes, sources_only, groups, grouped } = Planes::assign(scenario, &order, &successors)?;
         let direct = (0..nodes).map(|n| planes[n] == Plane::Prefix && sources_only[n]).collect();
         let mut graph = Self {
             planes,
@@ -228,7 +159,7 @@ impl Graph {
     /// Servers of a node that is a station.
     #[must_use]
     pub fn servers(&self, scenario: &Scenario, node: usize) -> usize {
-        scenario.model.tasks.get(node).map_or(1, |task| servers(scenario, task))
+        crate::planes::servers(scenario, node)
     }
 
     /// Where frames go after a node.
@@ -331,110 +262,6 @@ fn router(scenario: &Scenario, task: usize, node: &impl Fn(Target) -> u32) -> Ro
         }
         _ => Router::One(to[0]),
     }
-}
-
-/// Nothing to do and nobody to ask (the distributor of paper 000, Fig. 7).
-fn is_passthrough(task: &Task, sources_only: bool) -> bool {
-    task.needs.is_empty()
-        && task.per_frame_ps == 0.0
-        && task.per_byte_ps == 0.0
-        && task.per_batch_ps == 0.0
-        && task.activation == Activation::Dedicated
-        // Turns are taken in order of arrival, which only the sources guarantee before anything has waited.
-        && (task.route.kind != RouteKind::RoundRobin || sources_only)
-}
-
-/// Why a task unit cannot be a station by itself; none if it can.
-fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
-    let this = &scenario.model.tasks[task];
-    if matches!(this.activation, Activation::Interrupt { .. }) {
-        return Some("it is activated by interrupts");
-    }
-    if this.batch > 1 {
-        return Some("it takes frames in batches");
-    }
-    let Some(need) = this.needs.first() else { return None };
-    if this.needs.len() > 1 || need.units > 1 {
-        return Some("it needs several units at once");
-    }
-    let pool = &scenario.model.pools[need.pool];
-    let allowed = allowed_units(this, pool.speed.len());
-    if !pool.contention.iter().all(|&factor| factor == 1.0) {
-        return Some("the units of its pool slow each other down");
-    }
-    if allowed.len() > 1 && pool.migration_ps > 0.0 {
-        return Some("it migrates at a cost");
-    }
-    if this.parallel.is_some_and(|parallel| parallel > allowed.len()) {
-        return Some("it may ask for more units than it may use");
-    }
-    if allowed.iter().any(|&unit| pool.speed[unit] != pool.speed[allowed[0]]) {
-        return Some("its units differ in speed");
-    }
-    let shared = scenario.model.tasks.iter().enumerate().any(|(other, that)| {
-        other != task
-            && that.needs.iter().enumerate().any(|(i, theirs)| {
-                theirs.pool == need.pool
-                    && (i > 0 || allowed_units(that, pool.speed.len()).iter().any(|unit| allowed.contains(unit)))
-            })
-    });
-    shared.then_some("it shares a unit with another task unit")
-}
-
-/// Finds the stations inside the events.
-fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>) {
-    let model = &scenario.model;
-    let mut groups = Vec::new();
-    let mut grouped = vec![None; planes.len()];
-    if scenario.run.path == Path::Events {
-        return (groups, grouped);
-    }
-    for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events) {
-        if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
-            let servers = model.tasks.get(node).map_or(1, |task| servers(scenario, task));
-            grouped[node] = Some(groups.len() as u32);
-            groups.push(Group { servers });
-        }
-    }
-    for (p, pool) in model.pools.iter().enumerate() {
-        let users: Vec<usize> =
-            (0..model.tasks.len()).filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p)).collect();
-        let frame_by_frame = |&t: &usize| {
-            let task = &model.tasks[t];
-            planes[t] == Plane::Events
-                && task.parallel.is_none()
-                && task.needs.len() == 1
-                && task.needs[0].units == 1
-                && task.pin.is_empty()
-                && task.batch == 1
-                && task.activation == Activation::Dedicated
-        };
-        let like = pool.switch_ps == 0.0
-            && pool.migration_ps == 0.0
-            && pool.speed.iter().all(|&speed| speed == pool.speed[0])
-            && pool.contention.iter().all(|&factor| factor == 1.0);
-        if users.len() > 1 && pool.policy == Policy::Fifo && like && users.iter().all(frame_by_frame) {
-            for &user in &users {
-                grouped[user] = Some(groups.len() as u32);
-            }
-            groups.push(Group { servers: pool.speed.len() });
-        }
-    }
-    (groups, grouped)
-}
-
-/// Servers of a task unit that is a station.
-#[must_use]
-fn servers(scenario: &Scenario, task: &Task) -> usize {
-    task.parallel.unwrap_or_else(|| {
-        task.needs.first().map_or(1, |need| allowed_units(task, scenario.model.pools[need.pool].speed.len()).len())
-    })
-}
-
-/// Units of its first pool that a task unit may use.
-#[must_use]
-pub fn allowed_units(task: &Task, units: usize) -> Vec<usize> {
-    if task.pin.is_empty() { (0..units).collect() } else { task.pin.clone() }
 }
 
 fn topological(successors: &[Vec<u32>]) -> Result<Vec<u32>, SimError> {

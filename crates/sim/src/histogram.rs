@@ -92,6 +92,10 @@ pub struct Distribution {
 }
 
 /// Summarises several finished histograms together; `mean_s` is the caller's exact mean.
+///
+/// # Panics
+///
+/// Never: the histogram grows as needed and the encoding is written to memory.
 #[must_use]
 pub fn summarise<'a>(parts: impl Iterator<Item = &'a Sparse>, mean_s: f64) -> Distribution {
     let mut merged = std::collections::BTreeMap::<u32, u64>::new();

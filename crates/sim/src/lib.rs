@@ -36,6 +36,7 @@
 //! ```
 
 pub mod calendar;
+mod check;
 pub mod engine;
 pub mod error;
 pub mod frame;
@@ -44,6 +45,7 @@ pub mod histogram;
 pub mod ledger;
 pub mod manager;
 pub mod outcome;
+pub mod planes;
 pub mod random;
 pub mod replicate;
 pub mod run;

@@ -5,7 +5,7 @@
 //! there is no deadlock. A request that cannot be granted yet does not block younger ones that can (the managers are
 //! work-conserving); whenever a unit comes free the oldest that fits goes first.
 
-use crate::graph::allowed_units;
+use crate::planes::allowed_units;
 use crate::scenario::{Model, Need, Policy};
 use crate::time::Span;
 

@@ -134,6 +134,7 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
     }
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
     let frames = outcome.offered_frames as f64;
+    // Rounded up to two digits: a suggestion, to be typed by hand.
     let (needed_s, why) = if frames < FEWEST_FRAMES as f64 {
         let growth = 2.0 * FEWEST_FRAMES as f64 / frames.max(1.0);
         (duration_s * growth, format!("only {frames} frames were offered"))
@@ -142,7 +143,8 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
     } else {
         (4.0 * duration_s, "the mean latency is still moving".into())
     };
-    Err(SimError::Transient { duration_s, needed_s, why })
+    let digit = 10_f64.powf(needed_s.log10().floor() - 1.0);
+    Err(SimError::Transient { duration_s, needed_s: (needed_s / digit).ceil() * digit, why })
 }
 
 /// Fewer frames than this say nothing about a steady state.
@@ -223,7 +225,9 @@ impl Means {
 
 fn total(minis: &[Mini]) -> Mini {
     let mut sum = Mini::default();
-    minis.iter().for_each(|mini| sum.add(mini));
+    for mini in minis {
+        sum.add(mini);
+    }
     sum
 }
 
@@ -240,7 +244,7 @@ impl Samples {
         let minis = &record.ledger.minis[first * MINIS_PER_SEGMENT..];
         let size = minis.len() / BATCHES;
         let batches: Vec<Mini> = minis.chunks_exact(size).map(total).collect();
-        let batch_s = duration_s * size as f64 / MINIS as f64;
+        let each_s = duration_s * size as f64 / MINIS as f64;
         let mean = |pick: fn(&Mini) -> u64| {
             batches
                 .iter()
@@ -256,7 +260,7 @@ impl Samples {
             })
             .collect();
         Self {
-            forwarded_pps: batches.iter().map(|batch| batch.frames as f64 / batch_s).collect(),
+            forwarded_pps: batches.iter().map(|batch| batch.frames as f64 / each_s).collect(),
             loss,
             latency_s: mean(|batch| batch.latency_ps),
             waited_s: mean(|batch| batch.waited_ps),
@@ -274,6 +278,10 @@ impl Samples {
 }
 
 /// Puts replications of one scenario together.
+///
+/// # Panics
+///
+/// If frames were lost from sight: offered = forwarded + dropped + in flight (S12), an invariant of the simulator.
 #[must_use]
 pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
@@ -350,7 +358,7 @@ fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
                 outcome.working_units += after(&account.busy_ps, window.first) / PS_PER_S / seconds;
                 outcome.waiting_frames += after(&account.waited_ps, window.first) / PS_PER_S / seconds;
                 outcome.dropped_pps += after(&account.dropped, window.first) / seconds;
-                outcome.by_events = record.planes[node] == crate::graph::Plane::Events;
+                outcome.by_events = record.planes[node] == crate::planes::Plane::Events;
             }
             outcome
         })

@@ -23,7 +23,7 @@ pub fn stream(seed: u64, replication: u64, purpose: &str, index: usize) -> Strea
     Stream::seed_from_u64(state)
 }
 
-/// SplitMix64: a bijection of 64-bit words that scatters neighbours.
+/// `SplitMix64`: a bijection of 64-bit words that scatters neighbours.
 #[inline]
 #[must_use]
 pub fn mix(mut z: u64) -> u64 {

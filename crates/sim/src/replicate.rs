@@ -57,9 +57,11 @@ pub fn replicate(
             .collect();
         let outcome = combine(scenario, records?);
         require_steady_state(scenario, &outcome)?;
-        let unsure = plan
-            .target_relative_half_width
-            .is_some_and(|target| !(outcome.latency_half_width_s <= target * outcome.latency.mean_s));
+        let unsure = plan.target_relative_half_width.is_some_and(|target| {
+            // NaN, where there is no interval, counts as unsure.
+            let share = outcome.latency_half_width_s / outcome.latency.mean_s;
+            share.is_nan() || share > target
+        });
         if !unsure || wanted >= plan.most {
             return Ok(outcome);
         }

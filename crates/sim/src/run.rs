@@ -10,9 +10,10 @@ use std::ops::ControlFlow;
 use crate::engine::{Delivery, Engine};
 use crate::error::SimError;
 use crate::frame::Frame;
-use crate::graph::{EXIT, Graph, Next, Plane};
+use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::Message;
+use crate::planes::Plane;
 use crate::scenario::Scenario;
 use crate::source::{Arrival, Source};
 use crate::station::{Servers, Sink, Station};
@@ -212,7 +213,7 @@ impl Pipeline {
     /// Books what the stations did during the block.
     fn book(&mut self) {
         let segment = self.ledger.segment();
-        let inside = self.engine.iter_mut().flat_map(|engine| engine.stations());
+        let inside = self.engine.iter_mut().flat_map(Engine::stations);
         let outside =
             self.stations.iter_mut().enumerate().filter_map(|(n, station)| Some((n, &mut station.as_mut()?.0)));
         for (n, station) in outside.chain(inside) {

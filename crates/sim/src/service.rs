@@ -33,6 +33,10 @@ enum Factor {
 
 impl Service {
     /// The service of a task unit, with its own random stream.
+    ///
+    /// # Panics
+    ///
+    /// If the squared coefficient of variation was not checked.
     #[must_use]
     pub fn new(task: &Task, rng: Stream) -> Self {
         let factor = match task.variation {

@@ -94,7 +94,9 @@ def _task(
         "pin": list(task.pin),
         "route": {
             "kind": task.route.kind,
-            "to": [{"task": tasks[name]} if name in tasks else {"port": ports[name]} for name in task.route.to],
+            "to": [
+                {"task": tasks[name]} if name in tasks else {"port": ports[name]} for name in task.route.to
+            ],
             "weights": list(task.route.weights),
             "indirection": list(task.route.indirection),
         },
@@ -111,10 +113,15 @@ def _load(load: OfferedLoad) -> dict[str, Any]:
         share = sum(flows[number].weight for number in members) / load.flows.total_weight
         process = _process(load.arrivals, members, order / len(by_port))
         if process["kind"] != "trace" or process["time_ps"]:
-            sources.append({"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members})
+            sources.append(
+                {"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members}
+            )
     return {
         "sources": sources,
-        "flows": [{"hash": flow.rss_hash & 0xFFFFFFFF, "egress": flow.egress, "weight": flow.weight} for flow in flows],
+        "flows": [
+            {"hash": flow.rss_hash & 0xFFFFFFFF, "egress": flow.egress, "weight": flow.weight}
+            for flow in flows
+        ],
         "sizes": list(load.frames.sequence_bytes),
         "random_sizes": load.frames.order == "random",
     }

@@ -122,7 +122,7 @@ class Simulate:
             As :meth:`trial`; the transient is not required to end.
         """
         whole = replace(self, steady_state=False, replications=1, target_relative_half_width=None)
-        outcome = whole._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)  # noqa: SLF001
+        outcome = whole._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
         tasks, pools = [task.name for task in self.model.tasks], [pool.name for pool in self.model.pools]
         nodes = [*tasks, *(f"{port.name} out" for port in self.model.ports)]
         return Trace(
@@ -187,11 +187,17 @@ class Simulate:
         elif load.rate_pps * duration_s > _MOST_FRAMES:
             frames = load.rate_pps * duration_s
             problems.append(
-                Problem("duration_s", f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once")
+                Problem(
+                    "duration_s",
+                    f"means {frames:.3g} frames; at most {_MOST_FRAMES:.0e} can be simulated at once",
+                )
             )
         if not 0 <= self.seed < 2**64:
             problems.append(Problem("seed", f"got {self.seed}: a whole number from 0 to 2^64 − 1"))
-        for name, value in (("replications", self.replications), ("most_replications", self.most_replications)):
+        for name, value in (
+            ("replications", self.replications),
+            ("most_replications", self.most_replications),
+        ):
             if not 1 <= value <= 10_000:
                 problems.append(Problem(name, f"got {value}: a whole number from 1 to 10,000"))
         target = self.target_relative_half_width

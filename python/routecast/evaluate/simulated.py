@@ -135,11 +135,17 @@ def _pinned(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[int, f
     return used
 
 
-def _bottleneck(resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel) -> Bottleneck:
+def _bottleneck(
+    resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel
+) -> Bottleneck:
     if not resources or all(one.utilisation_ratio == 0.0 for one in resources):
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
     first = resources[0]
-    same = [one for one in resources if one.utilisation_ratio >= first.utilisation_ratio - 1e-3 and one.kind == "pool"]
+    same = [
+        one
+        for one in resources
+        if one.utilisation_ratio >= first.utilisation_ratio - 1e-3 and one.kind == "pool"
+    ]
     if first.kind == "pool" and same:
         # Of a pool and its fullest unit, equally busy, the pool is the simpler answer.
         first = min(same, key=lambda one: len(one.name))
@@ -147,7 +153,9 @@ def _bottleneck(resources: tuple[Resource, ...], drops_pps: dict[str, float], mo
     if not drops_pps:
         if first.utilisation_ratio >= _BUSY:
             return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: it is {busy}")
-        return Bottleneck(name=first.name, kind=first.kind, reason=f"would limit first: it is {busy}; nothing is dropped")
+        return Bottleneck(
+            name=first.name, kind=first.kind, reason=f"would limit first: it is {busy}; nothing is dropped"
+        )
     place = max(drops_pps, key=lambda name: drops_pps[name])
     dropped = f'"{place}" drops {format_pps(drops_pps[place])}'
     held = {task.name: task.needs[0].pool for task in model.tasks if task.needs}

@@ -1,0 +1,209 @@
+//! Checks a scenario once, so that the engine need not: every index inside its list, every number in its range.
+
+use crate::error::SimError;
+use crate::scenario::{Activation, Load, Model, Process, RouteKind, Scenario, Target, Task, Variation};
+
+impl Scenario {
+    /// Checks every index and number, so that the engine need not.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is wrong.
+    pub fn check(&self) -> Result<(), SimError> {
+        let (ports, tasks, pools) = (self.model.ports.len(), self.model.tasks.len(), self.model.pools.len());
+        for (i, port) in self.model.ports.iter().enumerate() {
+            positive(format!("ports[{i}].link_bps"), port.link_bps)?;
+            count(format!("ports[{i}].tx_ring"), port.tx_ring)?;
+            if let Some(entry) = port.entry {
+                index(format!("ports[{i}].entry"), entry, tasks)?;
+            }
+        }
+        for (i, pool) in self.model.pools.iter().enumerate() {
+            count(format!("pools[{i}].speed (number of units)"), pool.speed.len())?;
+            for &speed in &pool.speed {
+                positive(format!("pools[{i}].speed"), speed)?;
+            }
+            for &factor in &pool.contention {
+                positive(format!("pools[{i}].contention"), factor)?;
+            }
+            not_negative(format!("pools[{i}].switch_ps"), pool.switch_ps)?;
+            not_negative(format!("pools[{i}].migration_ps"), pool.migration_ps)?;
+            if let Some(quantum) = pool.policy.quantum_ps() {
+                positive(format!("pools[{i}].policy quantum"), quantum)?;
+            }
+        }
+        for (i, task) in self.model.tasks.iter().enumerate() {
+            self.check_task(i, task, ports, tasks, pools)?;
+        }
+        let threads: usize = self.model.tasks.iter().map(|task| task.parallel.unwrap_or(1)).sum();
+        if threads + tasks + ports > MOST_ACTIVITIES {
+            return Err(SimError::Number {
+                place: "tasks.parallel".into(),
+                got: threads as f64,
+                allowed: "at most 60,000 grants over all task units together",
+            });
+        }
+        self.load.check(&self.model)?;
+        if self.run.duration_ps == 0 {
+            return Err(SimError::Number { place: "run.duration".into(), got: 0.0, allowed: "more than 0 s" });
+        }
+        Ok(())
+    }
+
+    fn check_task(&self, i: usize, task: &Task, ports: usize, tasks: usize, pools: usize) -> Result<(), SimError> {
+        let place = |field: &str| format!("tasks[{i}].{field}");
+        for value in [task.per_frame_ps, task.per_byte_ps, task.per_batch_ps] {
+            not_negative(place("service"), value)?;
+        }
+        count(place("queue"), task.queue)?;
+        count(place("batch"), task.batch)?;
+        count(place("parallel"), task.parallel.unwrap_or(1))?;
+        if task.parallel.is_none() && (task.needs.is_empty() || task.activation != Activation::Dedicated) {
+            return Err(SimError::Number {
+                place: place("parallel"),
+                got: 0.0,
+                allowed: "a number; only dedicated task units that need a pool can leave it open",
+            });
+        }
+        positive(place("weight"), task.weight)?;
+        for need in &task.needs {
+            index(place("needs.pool"), need.pool, pools)?;
+            count(place("needs.units"), need.units)?;
+            let units = self.model.pools[need.pool].speed.len();
+            if need.units > units {
+                return Err(SimError::Number {
+                    place: place("needs.units"),
+                    got: need.units as f64,
+                    allowed: "at most the units of the pool",
+                });
+            }
+        }
+        if let Some(first) = task.needs.first() {
+            for &unit in &task.pin {
+                index(place("pin"), unit, self.model.pools[first.pool].speed.len())?;
+            }
+        }
+        for target in &task.route.to {
+            match *target {
+                Target::Task(t) => index(place("route.to"), t, tasks)?,
+                Target::Port(p) => index(place("route.to"), p, ports)?,
+            }
+        }
+        if task.route.kind == RouteKind::Random && task.route.weights.len() != task.route.to.len() {
+            return Err(SimError::Number {
+                place: place("route.weights"),
+                got: task.route.weights.len() as f64,
+                allowed: "one weight per target",
+            });
+        }
+        let scv = match task.variation {
+            Variation::Deterministic | Variation::Exponential => 1.0,
+            Variation::Gamma { scv } | Variation::Lognormal { scv } => scv,
+            Variation::Hyperexponential { scv } if scv >= 1.0 => scv,
+            Variation::Uniform { scv } if scv <= 1.0 / 3.0 => scv,
+            Variation::Hyperexponential { scv } | Variation::Uniform { scv } => {
+                return Err(SimError::Number {
+                    place: place("variation.scv"),
+                    got: scv,
+                    allowed: "hyperexponential needs scv >= 1, uniform scv <= 1/3",
+                });
+            }
+        };
+        positive(place("variation.scv"), scv)
+    }
+}
+
+impl Load {
+    fn check(&self, model: &Model) -> Result<(), SimError> {
+        count("load.sources".into(), self.sources.len())?;
+        count("load.sizes".into(), self.sizes.len())?;
+        for &bytes in &self.sizes {
+            positive("load.sizes".into(), f64::from(bytes))?;
+        }
+        for (i, flow) in self.flows.iter().enumerate() {
+            index(format!("load.flows[{i}].egress"), flow.egress, model.ports.len())?;
+            positive(format!("load.flows[{i}].weight"), flow.weight)?;
+        }
+        let mut owner = vec![None; self.flows.len()];
+        for (i, source) in self.sources.iter().enumerate() {
+            index(format!("load.sources[{i}].port"), source.port, model.ports.len())?;
+            if model.ports[source.port].entry.is_none() {
+                return Err(SimError::Number {
+                    place: format!("load.sources[{i}].port"),
+                    got: source.port as f64,
+                    allowed: "a port with an entry task unit",
+                });
+            }
+            positive(format!("load.sources[{i}].rate_pps"), source.rate_pps)?;
+            count(format!("load.sources[{i}].flows"), source.flows.len())?;
+            for &flow in &source.flows {
+                index(format!("load.sources[{i}].flows"), flow as usize, self.flows.len())?;
+                if owner[flow as usize].replace(i).is_some() {
+                    return Err(SimError::Number {
+                        place: format!("load.sources[{i}].flows"),
+                        got: f64::from(flow),
+                        allowed: "each flow once, at one source",
+                    });
+                }
+            }
+            match &source.process {
+                Process::OnOff { burst_frames, peak_ratio } => {
+                    if !(*peak_ratio > 1.0 && peak_ratio.is_finite() && *burst_frames >= 1.0) {
+                        return Err(SimError::Number {
+                            place: format!("load.sources[{i}].process"),
+                            got: *peak_ratio,
+                            allowed: "burst_frames >= 1 and peak_ratio > 1",
+                        });
+                    }
+                }
+                Process::Trace { time_ps, bytes, flow } => {
+                    if time_ps.len() != bytes.len() || time_ps.len() != flow.len() || !time_ps.is_sorted() {
+                        return Err(SimError::Number {
+                            place: format!("load.sources[{i}].process"),
+                            got: time_ps.len() as f64,
+                            allowed: "as many sizes and flows as instants, in order of time",
+                        });
+                    }
+                    for &f in flow {
+                        if !source.flows.contains(&f) {
+                            return Err(SimError::Number {
+                                place: format!("load.sources[{i}].trace.flow"),
+                                got: f64::from(f),
+                                allowed: "a flow of this source",
+                            });
+                        }
+                    }
+                }
+                Process::Cbr { .. } | Process::Poisson => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The calendar numbers activities with 16 bits.
+const MOST_ACTIVITIES: usize = 60_000;
+
+fn index(place: String, got: usize, len: usize) -> Result<(), SimError> {
+    if got < len { Ok(()) } else { Err(SimError::Index { place, got, len }) }
+}
+
+fn count(place: String, got: usize) -> Result<(), SimError> {
+    if got > 0 { Ok(()) } else { Err(SimError::Number { place, got: 0.0, allowed: "at least 1" }) }
+}
+
+fn positive(place: String, got: f64) -> Result<(), SimError> {
+    if got > 0.0 && got.is_finite() {
+        Ok(())
+    } else {
+        Err(SimError::Number { place, got, allowed: "a finite number above 0" })
+    }
+}
+
+fn not_negative(place: String, got: f64) -> Result<(), SimError> {
+    if got >= 0.0 && got.is_finite() {
+        Ok(())
+    } else {
+        Err(SimError::Number { place, got, allowed: "a finite number, 0 or more" })
+    }
+}

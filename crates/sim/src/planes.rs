@@ -1,0 +1,236 @@
+//! Which part of the engine runs a node: recursion where its departures follow from its arrivals, events where not.
+//!
+//! A node whose units nobody else can touch is a queueing station, and its departures follow Lindley's recursion;
+//! everything else needs events. Nodes fed only by sources and recursive nodes form the *prefix*, recursive nodes that
+//! feed no event node the *suffix*:
+//!
+//! ```text
+//!   sources ──► prefix (recursion) ──► events (calendar) ──► suffix (recursion) ──► out
+//! ```
+
+use crate::error::SimError;
+use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Task};
+
+/// Resource managers keep the units of a pool as a bit set.
+const MOST_UNITS: usize = 128;
+
+/// Which part of the engine runs a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plane {
+    /// Nothing happens there: frames go on at once.
+    Passthrough,
+    /// Recursion before the events.
+    Prefix,
+    /// The event calendar.
+    Events,
+    /// Recursion after the events.
+    Suffix,
+}
+
+/// Servers inside the events whose departures are known on arrival: those of one station between event nodes, or of a
+/// FIFO pool that several task units share frame by frame (a bus that a frame crosses twice).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// How many servers.
+    pub servers: usize,
+}
+
+/// The planes of all nodes.
+#[derive(Debug)]
+pub struct Planes {
+    /// Plane of each node.
+    pub planes: Vec<Plane>,
+    /// Whether only sources feed a node, through passthroughs at most.
+    pub sources_only: Vec<bool>,
+    /// Groups of servers inside the events.
+    pub groups: Vec<Group>,
+    /// The group of each event node that is a station all the same.
+    pub grouped: Vec<Option<u32>>,
+}
+
+impl Planes {
+    /// Assigns every node of a checked scenario, given the topological order and the successors of the nodes.
+    ///
+    /// # Errors
+    ///
+    /// Recursion was asked for where it cannot be; a managed pool has more than 128 units.
+    pub fn assign(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) -> Result<Self, SimError> {
+        let (nodes, tasks) = (successors.len(), scenario.model.tasks.len());
+        let obstacle: Vec<Option<&str>> = (0..nodes)
+            .map(|n| match scenario.run.path {
+                Path::Events => Some("events were asked for"),
+                _ if n < tasks => needs_events(scenario, n),
+                _ => None,
+            })
+            .collect();
+        let mut sources_only = vec![true; nodes];
+        let mut planes = vec![Plane::Prefix; nodes];
+        for &n in order {
+            let n = n as usize;
+            if n < tasks && is_passthrough(&scenario.model.tasks[n], sources_only[n]) {
+                // A passthrough stands in the plane of what feeds it; nothing ever waits there.
+                let fed_by_events = planes[n] == Plane::Suffix;
+                planes[n] = Plane::Passthrough;
+                for &next in &successors[n] {
+                    sources_only[next as usize] &= sources_only[n];
+                    if fed_by_events {
+                        planes[next as usize] = Plane::Suffix;
+                    }
+                }
+                continue;
+            }
+            if obstacle[n].is_some() {
+                planes[n] = Plane::Events;
+            }
+            for &next in &successors[n] {
+                sources_only[next as usize] = false;
+                if planes[n] != Plane::Prefix {
+                    planes[next as usize] = Plane::Suffix;
+                }
+            }
+        }
+        include_between(order, successors, &mut planes);
+        if scenario.run.path == Path::Recursion
+            && let Some(task) = planes.iter().position(|&plane| plane == Plane::Events)
+        {
+            return Err(SimError::NotRecursive { task, why: obstacle[task].unwrap_or("it lies between others") });
+        }
+        let (groups, grouped) = group(scenario, &planes);
+        check_pools(scenario, &planes, &grouped)?;
+        Ok(Self { planes, sources_only, groups, grouped })
+    }
+}
+
+/// A recursive node between two event nodes must take part in the events.
+fn include_between(order: &[u32], successors: &[Vec<u32>], planes: &mut [Plane]) {
+    let mut feeds_events = vec![false; planes.len()];
+    for &n in order.iter().rev() {
+        let n = n as usize;
+        feeds_events[n] =
+            successors[n].iter().any(|&next| feeds_events[next as usize] || planes[next as usize] == Plane::Events);
+        if planes[n] == Plane::Suffix && feeds_events[n] {
+            planes[n] = Plane::Events;
+        }
+    }
+}
+
+fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -> Result<(), SimError> {
+    let model = &scenario.model;
+    for (t, task) in model.tasks.iter().enumerate() {
+        for need in task.needs.iter().filter(|_| planes[t] == Plane::Events && grouped[t].is_none()) {
+            let units = model.pools[need.pool].speed.len();
+            if units > MOST_UNITS {
+                return Err(SimError::Number {
+                    place: format!("pools[{}] (number of units)", need.pool),
+                    got: units as f64,
+                    allowed: "at most 128 units in a pool whose units are shared, batched or slow each other down",
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nothing to do and nobody to ask (the distributor of paper 000, Fig. 7).
+fn is_passthrough(task: &Task, sources_only: bool) -> bool {
+    task.needs.is_empty()
+        && task.per_frame_ps == 0.0
+        && task.per_byte_ps == 0.0
+        && task.per_batch_ps == 0.0
+        && task.activation == Activation::Dedicated
+        // Turns are taken in order of arrival, which only the sources guarantee before anything has waited.
+        && (task.route.kind != RouteKind::RoundRobin || sources_only)
+}
+
+/// Why a task unit cannot be a station by itself; none if it can.
+fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
+    let this = &scenario.model.tasks[task];
+    if matches!(this.activation, Activation::Interrupt { .. }) {
+        return Some("it is activated by interrupts");
+    }
+    if this.batch > 1 {
+        return Some("it takes frames in batches");
+    }
+    let need = this.needs.first()?;
+    if this.needs.len() > 1 || need.units > 1 {
+        return Some("it needs several units at once");
+    }
+    let pool = &scenario.model.pools[need.pool];
+    let allowed = allowed_units(this, pool.speed.len());
+    if !pool.contention.iter().all(|&factor| factor == 1.0) {
+        return Some("the units of its pool slow each other down");
+    }
+    if allowed.len() > 1 && pool.migration_ps > 0.0 {
+        return Some("it migrates at a cost");
+    }
+    if this.parallel.is_some_and(|parallel| parallel > allowed.len()) {
+        return Some("it may ask for more units than it may use");
+    }
+    if allowed.iter().any(|&unit| pool.speed[unit] != pool.speed[allowed[0]]) {
+        return Some("its units differ in speed");
+    }
+    let shared = scenario.model.tasks.iter().enumerate().any(|(other, that)| {
+        other != task
+            && that.needs.iter().enumerate().any(|(i, theirs)| {
+                theirs.pool == need.pool
+                    && (i > 0 || allowed_units(that, pool.speed.len()).iter().any(|unit| allowed.contains(unit)))
+            })
+    });
+    shared.then_some("it shares a unit with another task unit")
+}
+
+/// Finds the stations inside the events.
+fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>) {
+    let model = &scenario.model;
+    let mut groups = Vec::new();
+    let mut grouped = vec![None; planes.len()];
+    if scenario.run.path == Path::Events {
+        return (groups, grouped);
+    }
+    for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events) {
+        if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
+            grouped[node] = Some(groups.len() as u32);
+            groups.push(Group { servers: servers(scenario, node) });
+        }
+    }
+    for (p, pool) in model.pools.iter().enumerate() {
+        let users: Vec<usize> =
+            (0..model.tasks.len()).filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p)).collect();
+        let frame_by_frame = |&t: &usize| {
+            let task = &model.tasks[t];
+            planes[t] == Plane::Events
+                && task.parallel.is_none()
+                && task.needs.len() == 1
+                && task.needs[0].units == 1
+                && task.pin.is_empty()
+                && task.batch == 1
+                && task.activation == Activation::Dedicated
+        };
+        let like = pool.switch_ps == 0.0
+            && pool.migration_ps == 0.0
+            && pool.speed.iter().all(|&speed| speed == pool.speed[0])
+            && pool.contention.iter().all(|&factor| factor == 1.0);
+        if users.len() > 1 && pool.policy == Policy::Fifo && like && users.iter().all(frame_by_frame) {
+            for &user in &users {
+                grouped[user] = Some(groups.len() as u32);
+            }
+            groups.push(Group { servers: pool.speed.len() });
+        }
+    }
+    (groups, grouped)
+}
+
+/// Servers of a node that is a station.
+#[must_use]
+pub fn servers(scenario: &Scenario, node: usize) -> usize {
+    let Some(task) = scenario.model.tasks.get(node) else { return 1 };
+    task.parallel.unwrap_or_else(|| {
+        task.needs.first().map_or(1, |need| allowed_units(task, scenario.model.pools[need.pool].speed.len()).len())
+    })
+}
+
+/// Units of its first pool that a task unit may use.
+#[must_use]
+pub fn allowed_units(task: &Task, units: usize) -> Vec<usize> {
+    if task.pin.is_empty() { (0..units).collect() } else { task.pin.clone() }
+}
