@@ -12,7 +12,7 @@ use lanes::{Lane, State, Unit, lanes_of, port_as_task};
 
 use crate::calendar::Calendar;
 use crate::frame::Frame;
-use crate::graph::{EXIT, Graph};
+use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
@@ -27,6 +27,17 @@ struct Group {
     servers: Servers,
     /// Frames inside with the node that serves them, in order of departure.
     leaving: VecDeque<Delivery>,
+}
+
+/// What becomes of a frame whose departure from a station is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Its next node has other feeders too: it waits for its turn in the calendar.
+    Later,
+    /// Its next node is a station that only this one feeds, in order: it can go through at once.
+    Chain(u32),
+    /// It leaves the events.
+    Out,
 }
 
 /// A frame for a node, at an instant.
@@ -44,6 +55,8 @@ pub struct Engine {
     timer_task: Vec<u32>,
     stations: Vec<Option<(u32, Station)>>,
     groups: Vec<Group>,
+    ways: Vec<Way>,
+    end: u64,
     first_group_slot: u32,
     priority: Vec<u8>,
     is_port: Vec<bool>,
@@ -134,6 +147,8 @@ impl Engine {
             timer_task,
             stations,
             groups,
+            ways: ways(graph),
+            end: scenario.run.duration_ps,
             first_group_slot,
             priority: graph.depth.iter().map(|depth| 255 - depth).collect(),
             inside: graph.planes.iter().map(|&plane| plane == Plane::Events).collect(),
@@ -164,7 +179,7 @@ impl Engine {
                 // Arrivals of this instant come after all ends of service of this instant.
                 if !self.instant.is_empty() && next_end > self.now {
                     let (frame, node) = self.instant.remove(0);
-                    self.arrive(node, &frame, ledger);
+                    self.arrive(node, &frame, graph, ledger);
                     continue;
                 }
                 if next_end >= bound {
@@ -173,7 +188,7 @@ impl Engine {
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
                 if let Some((frame, node)) = self.fire(slot, graph, ledger) {
-                    self.deliver(&frame, node, next_in, ledger);
+                    self.deliver(&frame, node, next_in, graph, ledger);
                 }
             } else {
                 let first = self.instant.first().map_or((u64::MAX, 0), |(frame, _)| (frame.at, frame.seq));
@@ -181,14 +196,14 @@ impl Engine {
                 if first < (frame.at, frame.seq) {
                     // Arrivals of one instant go by number, whether they come from inside or from before.
                     let (frame, node) = self.instant.remove(0);
-                    self.arrive(node, &frame, ledger);
+                    self.arrive(node, &frame, graph, ledger);
                     continue;
                 }
                 if next_in >= bound {
                     return;
                 }
                 self.now = next_in;
-                self.arrive(*node, frame, ledger);
+                self.arrive(*node, frame, graph, ledger);
                 inbox.next();
             }
         }
@@ -223,11 +238,11 @@ impl Engine {
 
     /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
     #[inline]
-    fn deliver(&mut self, frame: &Frame, node: u32, next_in: u64, ledger: &mut Ledger) {
+    fn deliver(&mut self, frame: &Frame, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
         if node == EXIT || !self.inside[node as usize] {
             self.outbox.push((*frame, node));
         } else if self.instant.is_empty() && self.calendar.next_at() > self.now && next_in > self.now {
-            self.arrive(node, frame, ledger);
+            self.arrive(node, frame, graph, ledger);
         } else {
             let place = self.instant.partition_point(|(other, _)| other.seq < frame.seq);
             self.instant.insert(place, (*frame, node));
@@ -235,45 +250,48 @@ impl Engine {
     }
 
     #[inline]
-    fn arrive(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
+    fn arrive(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
         if self.stations[node as usize].is_some() {
-            self.pass(node, frame, ledger);
+            self.pass(node, *frame, graph, ledger);
         } else {
             self.queue_up(node, frame, ledger);
         }
     }
 
-    /// A frame goes through a station: its departure is known at once.
+    /// A frame goes through a station, and through those behind that only this one feeds: its departures are known.
     #[inline]
-    fn pass(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
-        let (group, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
-        let slot = self.first_group_slot + *group;
-        let group = &mut self.groups[*group as usize];
+    fn pass(&mut self, mut node: u32, mut frame: Frame, graph: &mut Graph, ledger: &mut Ledger) {
         let limit = ledger.segment_end();
-        let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
-            ledger.drop_frame(node as usize, frame);
-            return;
-        };
-        if done > limit {
-            ledger.work(node as usize, start, done);
-        }
-        if self.is_port[node as usize] {
-            ledger.forward(frame, start - frame.at, start, done);
-            return;
-        }
-        let frame = frame.passed(start, done);
-        // Several servers may finish out of order, but not by much: look for the place from the back.
-        let mut place = group.leaving.len();
-        while place > 0 && group.leaving[place - 1].0.at > done {
-            place -= 1;
-        }
-        if place == group.leaving.len() {
-            group.leaving.push_back((frame, node));
-        } else {
-            group.leaving.insert(place, (frame, node));
-        }
-        if place == 0 {
-            self.calendar.schedule(slot, done, self.priority[node as usize]);
+        loop {
+            let (number, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
+            let group = &mut self.groups[*number as usize];
+            let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
+                ledger.drop_frame(node as usize, &frame);
+                return;
+            };
+            if done > limit {
+                ledger.work(node as usize, start, done);
+            }
+            if self.is_port[node as usize] {
+                ledger.forward(&frame, start - frame.at, start, done);
+                return;
+            }
+            frame = frame.passed(start, done);
+            match self.ways[node as usize] {
+                // What would happen after the end of the trial does not: such frames stay inside.
+                Way::Chain(next) if done < self.end => node = next,
+                Way::Out => {
+                    self.outbox.push((frame, graph.onward(node, frame.flow, frame.seq)));
+                    return;
+                }
+                Way::Chain(_) | Way::Later => {
+                    let slot = self.first_group_slot + *number;
+                    if group.insert(frame, node) {
+                        self.calendar.schedule(slot, done, self.priority[node as usize]);
+                    }
+                    return;
+                }
+            }
         }
     }
 
@@ -306,4 +324,70 @@ impl Engine {
         }
         self.finish(slot, graph, ledger)
     }
+}
+
+impl Group {
+    /// Puts a frame among those that leave; true if it leaves first.
+    #[inline]
+    fn insert(&mut self, frame: Frame, node: u32) -> bool {
+        // Several servers may finish out of order, but not by much: look for the place from the back.
+        let mut place = self.leaving.len();
+        while place > 0 && self.leaving[place - 1].0.at > frame.at {
+            place -= 1;
+        }
+        if place == self.leaving.len() {
+            self.leaving.push_back((frame, node));
+        } else {
+            self.leaving.insert(place, (frame, node));
+        }
+        place == 0
+    }
+}
+
+/// The way on from each node.
+fn ways(graph: &Graph) -> Vec<Way> {
+    let nodes = graph.planes.len();
+    let mut feeders = vec![0_usize; nodes];
+    let mut unsure = false;
+    for node in (0..nodes).filter(|&node| graph.planes[node] != Plane::Passthrough) {
+        match graph.next_of(node) {
+            Next::Fixed(EXIT) => {}
+            Next::Fixed(next) => feeders[*next as usize] += 1,
+            Next::ByFlow(table) => {
+                let mut targets: Vec<u32> = table.iter().copied().filter(|&next| next != EXIT).collect();
+                targets.sort_unstable();
+                targets.dedup();
+                targets.iter().for_each(|&next| feeders[next as usize] += 1);
+            }
+            Next::Dynamic => unsure = true,
+        }
+    }
+    for node in graph.first_nodes() {
+        match feeders.get_mut(node as usize) {
+            Some(count) => *count += 1,
+            None => unsure |= node != EXIT,
+        }
+    }
+    let inside = |node: u32| node != EXIT && graph.planes[node as usize] == Plane::Events;
+    let alone = |group: u32| graph.grouped.iter().filter(|&&other| other == Some(group)).count() == 1;
+    (0..nodes)
+        .map(|node| match (graph.grouped[node], graph.next_of(node)) {
+            (None, _) | (_, Next::Dynamic) => Way::Later,
+            (_, Next::ByFlow(table)) if table.iter().any(|&next| inside(next)) => Way::Later,
+            (_, Next::Fixed(next)) if !inside(*next) => Way::Out,
+            (_, Next::ByFlow(_)) => Way::Out,
+            (Some(group), Next::Fixed(next)) => match graph.grouped[*next as usize] {
+                // One server keeps the order; a group of its own has no other arrivals.
+                Some(behind)
+                    if !unsure
+                        && graph.groups[group as usize].servers == 1
+                        && feeders[*next as usize] == 1
+                        && alone(behind) =>
+                {
+                    Way::Chain(*next)
+                }
+                _ => Way::Later,
+            },
+        })
+        .collect()
 }

@@ -191,6 +191,11 @@ impl Graph {
         node
     }
 
+    /// The nodes where the flows first wait or are served; past the last node where a turn or a chance decides.
+    pub fn first_nodes(&self) -> impl Iterator<Item = u32> {
+        self.inward.iter().copied()
+    }
+
     /// The node where a frame that comes in first waits or is served.
     #[inline]
     pub fn enter(&mut self, flow: u32, seq: u64) -> u32 {
