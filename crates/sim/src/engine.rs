@@ -357,7 +357,9 @@ fn ways(graph: &Graph) -> Vec<Way> {
                 let mut targets: Vec<u32> = table.iter().copied().filter(|&next| next != EXIT).collect();
                 targets.sort_unstable();
                 targets.dedup();
-                targets.iter().for_each(|&next| feeders[next as usize] += 1);
+                for next in targets {
+                    feeders[next as usize] += 1;
+                }
             }
             Next::Dynamic => unsure = true,
         }
