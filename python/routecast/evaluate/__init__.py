@@ -1,1 +1,21 @@
-"""TODO."""
+"""Evaluators: one protocol, several ways to answer what happens at a load."""
+
+from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
+from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+
+__all__ = [
+    "Bottleneck",
+    "Delay",
+    "Evaluator",
+    "FrameFate",
+    "Message",
+    "Resource",
+    "Simulate",
+    "Solve",
+    "Trace",
+    "Trial",
+    "capacity_pps",
+    "lossless_pps",
+]

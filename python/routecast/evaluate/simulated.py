@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
@@ -84,16 +85,11 @@ def _resources(
 ) -> tuple[Resource, ...]:
     forwarded_pps = outcome["forwarded_pps"]["value"]
 
-    def resource(name: str, kind: str, used: float) -> Resource:
+    def resource(name: str, kind: Literal["pool", "task", "link"], used: float) -> Resource:
         used = min(used, 1.0)
-        capacity_pps = forwarded_pps / used if used > 0.0 else math.nan
-        return Resource(
-            name=name,
-            kind=kind,  # type: ignore[arg-type]  # the callers below pass the literals
-            utilisation_ratio=used,
-            capacity_pps=capacity_pps,
-            margin_ratio=capacity_pps / forwarded_pps - 1.0 if forwarded_pps > 0.0 else math.nan,
-        )
+        # What passes now takes this share of the resource, so all of it carries so much.
+        capacity_pps = forwarded_pps / used if used > 0.0 and forwarded_pps > 0.0 else math.nan
+        return Resource(name=name, kind=kind, utilisation_ratio=used, capacity_pps=capacity_pps)
 
     found = []
     for pool in model.pools:
@@ -113,7 +109,9 @@ def _resources(
     for number, port in enumerate(model.ports):
         if shares[number] > 0.0:
             found.append(resource(f"{port.name} in", "link", offered_bps * shares[number] / port.link_bps))
-    return tuple(sorted(found, key=lambda one: -one.utilisation_ratio))
+    whole = min((one.capacity_pps for one in found if one.capacity_pps > 0.0), default=math.nan)
+    ranked = sorted(found, key=lambda one: -one.utilisation_ratio)
+    return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in ranked)
 
 
 def _working(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[str, float]:

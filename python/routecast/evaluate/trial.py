@@ -24,7 +24,8 @@ class Resource:
         Frames per second of this load that the resource could carry alone, were nothing else in the way; NaN where
         the evaluator does not know it.
     margin_ratio : float
-        ``capacity_pps / throughput of the whole − 1`` : 0 for the bottleneck; NaN where unknown.
+        ``capacity_pps / least capacity_pps − 1``: 0 for the bottleneck, 1 where twice as much would pass; NaN where
+        unknown.
     """
 
     name: str
