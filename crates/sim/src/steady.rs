@@ -12,7 +12,9 @@ pub enum Truncation {
 /// MSER-5 (White 1997): the cut that minimises the squared standard error of the mean of what is left, over a series
 /// of means of five.
 ///
-/// Only the first half is eligible; a minimum at its very end says that the series has not settled.
+/// Of all cuts that come within a tenth of the least error the earliest is taken: the least one itself would leave out
+/// what happens to be high at the beginning of a series that has no transient, and so bias its mean. Only the first
+/// half is eligible; the least error at its very end says that the series has not settled.
 #[must_use]
 pub fn mser5(series: &[f64]) -> Truncation {
     let means: Vec<f64> = series.chunks_exact(5).map(|five| five.iter().sum::<f64>() / 5.0).collect();
@@ -21,8 +23,8 @@ pub fn mser5(series: &[f64]) -> Truncation {
     }
     let (mut sum, mut squares, mut n) = (0.0, 0.0, 0.0);
     let offset = means[means.len() - 1];
-    let mut best = (f64::INFINITY, 0);
     let half = means.len() / 2;
+    let mut errors = vec![0.0; half + 1];
     for (cut, &mean) in means.iter().enumerate().rev() {
         let value = mean - offset;
         sum += value;
@@ -32,13 +34,14 @@ pub fn mser5(series: &[f64]) -> Truncation {
             // Differences below the resolution of the sums count as none.
             let spread = (squares - sum * sum / n).max(0.0);
             let noise = 1e-12 * (squares + offset * offset * n);
-            let error = if spread <= noise { 0.0 } else { spread } / (n * n);
-            if error <= best.0 {
-                best = (error, cut);
-            }
+            errors[cut] = if spread <= noise { 0.0 } else { spread } / (n * n);
         }
     }
-    if best.1 >= half { Truncation::NotSettled } else { Truncation::After(best.1 * 5) }
+    let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
+    if errors.iter().position(|&error| error <= least) == Some(half) {
+        return Truncation::NotSettled;
+    }
+    Truncation::After(5 * errors.iter().position(|&error| error <= 1.1 * least).unwrap_or(0))
 }
 
 /// Half-width of the 95 % interval of a mean from (nearly) independent values of it.
