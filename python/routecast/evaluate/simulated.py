@@ -85,10 +85,12 @@ def _resources(
 ) -> tuple[Resource, ...]:
     forwarded_pps = outcome["forwarded_pps"]["value"]
 
-    def resource(name: str, kind: Literal["pool", "task", "link"], used: float) -> Resource:
+    def resource(
+        name: str, kind: Literal["pool", "task", "link"], used: float, passing_pps: float = forwarded_pps
+    ) -> Resource:
         used = min(used, 1.0)
         # What passes now takes this share of the resource, so all of it carries so much.
-        capacity_pps = forwarded_pps / used if used > 0.0 and forwarded_pps > 0.0 else math.nan
+        capacity_pps = passing_pps / used if used > 0.0 and passing_pps > 0.0 else math.nan
         return Resource(name=name, kind=kind, utilisation_ratio=used, capacity_pps=capacity_pps)
 
     found = []
@@ -108,7 +110,8 @@ def _resources(
     offered_bps = 8.0 * (outcome["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * outcome["offered_pps"])
     for number, port in enumerate(model.ports):
         if shares[number] > 0.0:
-            found.append(resource(f"{port.name} in", "link", offered_bps * shares[number] / port.link_bps))
+            used = offered_bps * shares[number] / port.link_bps
+            found.append(resource(f"{port.name} in", "link", used, outcome["offered_pps"]))
     whole = min((one.capacity_pps for one in found if one.capacity_pps > 0.0), default=math.nan)
     ranked = sorted(found, key=lambda one: -one.utilisation_ratio)
     return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in ranked)
