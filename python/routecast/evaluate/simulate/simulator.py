@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from routecast.errors import ModelProblem, Problem, TransientProblem
-from routecast.evaluate.scenario import run_of, scenario_of
-from routecast.evaluate.simulated import trial_of
+from routecast.evaluate.simulate.outcome import trial_of
+from routecast.evaluate.simulate.scenario import run_of, scenario_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router.check_load import check_load

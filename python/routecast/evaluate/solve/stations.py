@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from routecast.evaluate.queueing import MMc, Queue
-from routecast.evaluate.queueing_general import GIGc, ServiceMix
-from routecast.evaluate.solve_fluid import Fluid
-from routecast.evaluate.solve_share import Component
+from routecast.evaluate.queueing.general import GIGc, ServiceMix
+from routecast.evaluate.queueing.markov import MMc, Queue
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.share import Component
 
 __all__ = ["FullQueue", "SharedQueue", "shared_queue"]
 

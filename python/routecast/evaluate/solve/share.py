@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate.solve_flow import Vector
+from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
 __all__ = ["Component", "Cost", "components", "cost_of", "divide", "mean_contention", "served_at_once"]

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from routecast.evaluate.queueing import MMc, MMcK, Queue, Tandem, quantile_s
-from routecast.evaluate.queueing_general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix
-from routecast.evaluate.solve_arrivals import Arriving, depart, enter, merge, split
-from routecast.evaluate.solve_fluid import Fluid
-from routecast.evaluate.solve_share import served_at_once
-from routecast.evaluate.solve_stations import FullQueue, shared_queue
+from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix
+from routecast.evaluate.queueing.markov import MMc, MMcK, Queue, Tandem, quantile_s
+from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.share import served_at_once
+from routecast.evaluate.solve.stations import FullQueue, shared_queue
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 

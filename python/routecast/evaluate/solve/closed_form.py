@@ -3,7 +3,7 @@
 Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
 what it can (paper 000, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
 where it waits. Latency and loss from fluctuation come from queueing theory where the model is such a queue,
-see :mod:`routecast.evaluate.solve_delay`; where no result applies the trial says so.
+see :mod:`routecast.evaluate.solve.delay`; where no result applies the trial says so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from routecast.evaluate.solve_bottleneck import resources_of
-from routecast.evaluate.solve_delay import delays
-from routecast.evaluate.solve_fluid import Fluid, solve_fluid
+from routecast.evaluate.solve.bottleneck import resources_of
+from routecast.evaluate.solve.delay import delays
+from routecast.evaluate.solve.fluid import Fluid, solve_fluid
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.router.check_load import check_load

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from routecast.evaluate.solve_flow import Vector
-from routecast.evaluate.solve_fluid import Fluid, switching_s
-from routecast.evaluate.solve_share import mean_contention, served_at_once
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid, switching_s
+from routecast.evaluate.solve.share import mean_contention, served_at_once
 from routecast.evaluate.trial import Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_pps, format_ratio

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate.queueing import MMc, Queue
-from routecast.evaluate.queueing_general import DD1
-from routecast.evaluate.solve_fluid import Fluid
+from routecast.evaluate.queueing.general import DD1
+from routecast.evaluate.queueing.markov import MMc, Queue
+from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import rss_index
 
 __all__ = ["Arriving", "depart", "enter", "merge", "split"]

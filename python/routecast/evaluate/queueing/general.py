@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from routecast.evaluate.queueing import Queue, erlang_c, log_factorials, require_range
+from routecast.evaluate.queueing.markov import Queue, erlang_c, log_factorials, require_range
 
 if TYPE_CHECKING:
     import numpy as np

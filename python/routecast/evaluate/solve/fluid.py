@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate.solve_flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve_share import (
+from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve.share import (
     Component,
     Cost,
     components,
