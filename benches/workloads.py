@@ -121,7 +121,7 @@ def _w2() -> Workload:
             loss_ratio=law.loss_ratio,
             latency_mean_s=law.sojourn_mean_s,
         ),
-        peer_frames={"ns-3": 1_500_000, "SimPy": 200_000, "Ciw": 30_000},
+        peer_frames={"ns-3": 1_500_000, "SimPy": 200_000, "Ciw": 60_000},
     )
 
 
