@@ -433,3 +433,15 @@ def test_queue_length_is_rate_times_wait(load_ratio: float, service: ServiceCost
     assert trial.queue_frames["station"] == pytest.approx(
         trial.forwarded_pps * trial.waiting.mean_s, rel=0.02
     )
+
+
+@pytest.mark.xfail(
+    strict=True, reason="recursion counts a frame's wait when it comes, events when it is served"
+)
+def test_paths_agree_on_a_queue_that_grows_to_the_end() -> None:
+    # 1 Mpps more than the core serves: 10,000 frames wait at the end of 10 ms, 7,500 on average in the second half.
+    load = queue_of_one(2e6, Arrivals.cbr())
+    for path in ("recursion", "events"):
+        trial = Simulate(station(MICROSECOND), path=path, steady_state=False).trial(load, 0.01)
+        assert trial.latency is not None
+        assert trial.queue_frames["station"] == pytest.approx(7500, rel=0.02)
