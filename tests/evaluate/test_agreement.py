@@ -99,9 +99,9 @@ def test_every_kind_of_multicore_router_forwards_alike_and_is_as_busy(
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=RATE)
     found = {resource.name: resource.utilisation_ratio for resource in simulated.resources}
     for resource in solved.resources:
-        # 2 % of the time: frames drawn from IMIX vary in work by 20 % more than their number does.
+        # 1 % of the time, as for rates: sizes drawn from IMIX make work vary 3 % more than the number of frames.
         if resource.kind == "pool":
-            assert resource.utilisation_ratio == pytest.approx(found[resource.name], abs=0.02)
+            assert resource.utilisation_ratio == pytest.approx(found[resource.name], abs=RATE)
 
 
 @pytest.mark.parametrize("mix", MIXES)
@@ -131,11 +131,11 @@ def test_where_the_closed_form_claims_a_latency_frames_have_it(
     if solved.latency is None:
         assert any(note.startswith("no latency: ") for note in solved.notes)
         return
-    # Exact laws: 2 % for the full queue, which is at times one frame short. GI/G/1 by Krämer and Langenbach-Belz: 15 %,
-    # as their own tables have for service times of a squared coefficient of variation below 1.
+    # Exact laws and full queues: 1 % beyond twice the simulation's own interval, which is itself an estimate.
+    # GI/G/1: 10 %; two moments know little of IMIX at equal gaps, 9 % at load 0.95 is the most seen here.
     approximate = "approximation" in solved.latency.method
     assert latency_s(solved) == pytest.approx(
-        latency_s(simulated), abs=allowed_s(simulated, 0.15 if approximate else 0.02)
+        latency_s(simulated), abs=allowed_s(simulated, 0.10 if approximate else 0.01)
     )
 
 
@@ -143,8 +143,8 @@ def test_where_the_closed_form_claims_a_latency_frames_have_it(
 @pytest.mark.parametrize("variant", ["NIC cap", "bus", "round robin", "contention"])
 def test_latency_behind_other_stations_is_near_what_frames_have(variant: str, share: float) -> None:
     solved, simulated = both(VARIANTS[variant], offered(), share)
-    # 10 %: two moments stand for what leaves a station (Whitt 1983), the mean factor for contention as it changes.
-    assert latency_s(solved) == pytest.approx(latency_s(simulated), abs=allowed_s(simulated, 0.10))
+    # 5 %: two moments stand for what leaves a station, the mean factor for contention; 3 % is the most seen here.
+    assert latency_s(solved) == pytest.approx(latency_s(simulated), abs=allowed_s(simulated, 0.05))
 
 
 @pytest.mark.parametrize("share", LOADS)
@@ -157,7 +157,6 @@ def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.015)
 
 
-@pytest.mark.xfail(strict=True, reason="simulate splits what all ports take in by what each was intended to")
 def test_a_link_that_is_not_full_is_not_busier_because_another_one_is() -> None:
     load = OfferedLoad(rate_pps=1.8e6, flows=FlowSet.crafted(3), frames=FrameMix.fixed(1518))
     for trial in (

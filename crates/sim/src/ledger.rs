@@ -6,6 +6,7 @@
 
 use crate::frame::{Fate, Frame};
 use crate::histogram::{Histogram, Sparse};
+use crate::source::Arrival;
 
 /// Segments of a trial.
 pub const SEGMENTS: usize = 20;
@@ -36,6 +37,15 @@ impl Mini {
         self.latency_ps += other.latency_ps;
         self.waited_ps += other.waited_ps;
     }
+}
+
+/// What one source offered, by segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Offered {
+    /// Frames.
+    pub frames: Row,
+    /// Bytes.
+    pub bytes: Row,
 }
 
 /// What one node (task unit or outgoing port) did.
@@ -71,10 +81,8 @@ pub struct Ledger {
     pub latencies: Vec<Sparse>,
     /// Finished waiting-time histograms by segment.
     pub waitings: Vec<Sparse>,
-    /// Offered frames by segment.
-    pub offered: Row,
-    /// Offered bytes by segment.
-    pub offered_bytes: Row,
+    /// What each source offered.
+    pub offered: Vec<Offered>,
     /// One account per node.
     pub accounts: Vec<Account>,
     /// Frames that had not left when the trial ended, as far as the exits know.
@@ -86,7 +94,7 @@ pub struct Ledger {
 impl Ledger {
     /// A blank ledger.
     #[must_use]
-    pub fn new(duration_ps: u64, nodes: usize, keep_fates: bool) -> Self {
+    pub fn new(duration_ps: u64, sources: usize, nodes: usize, keep_fates: bool) -> Self {
         Self {
             end: duration_ps,
             per_segment: SEGMENTS as f64 / duration_ps as f64,
@@ -103,8 +111,7 @@ impl Ledger {
             waiting: Histogram::default(),
             latencies: Vec::with_capacity(SEGMENTS),
             waitings: Vec::with_capacity(SEGMENTS),
-            offered: [0; SEGMENTS],
-            offered_bytes: [0; SEGMENTS],
+            offered: vec![Offered::default(); sources],
             accounts: vec![Account::default(); nodes],
             late: 0,
             fates: keep_fates.then(Vec::new),
@@ -130,11 +137,23 @@ impl Ledger {
         self.segment == SEGMENTS
     }
 
-    /// Counts frames offered in the present segment.
-    #[inline]
-    pub fn offer(&mut self, frames: u64, bytes: u64) {
-        self.offered[self.segment] += frames;
-        self.offered_bytes[self.segment] += bytes;
+    /// Counts frames that a source offers in the present segment.
+    pub fn offer(&mut self, source: usize, frames: &[Arrival]) {
+        let offered = &mut self.offered[source];
+        offered.frames[self.segment] += frames.len() as u64;
+        offered.bytes[self.segment] += frames.iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
+    }
+
+    /// Frames that all sources offered in a segment.
+    #[must_use]
+    pub fn offered_in(&self, segment: usize) -> u64 {
+        self.offered.iter().map(|offered| offered.frames[segment]).sum()
+    }
+
+    /// Frames that all sources offered.
+    #[must_use]
+    pub fn offered_in_all(&self) -> u64 {
+        self.offered.iter().flat_map(|offered| offered.frames).sum()
     }
 
     /// A frame left (or will leave) the router: first bit out at `first_ps`, last bit at `last_ps`, after a last wait

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::SimError;
 use crate::frame::Fate;
 use crate::histogram::{Distribution, Sparse, summarise};
-use crate::ledger::{MINIS, Mini, Row, SEGMENTS};
+use crate::ledger::{MINIS, Mini, Offered, Row, SEGMENTS};
 use crate::manager::{Kind, Message};
 use crate::run::{Record, run};
 use crate::scenario::Scenario;
@@ -37,6 +37,15 @@ pub struct NodeOutcome {
     pub dropped_pps: f64,
     /// Whether events ran it, or recursion.
     pub by_events: bool,
+}
+
+/// What one source offered, after the transient.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct SourceOutcome {
+    /// Frames per second.
+    pub offered_pps: f64,
+    /// Bytes per second, wire overhead not counted.
+    pub offered_bytes_per_s: f64,
 }
 
 /// A kept message, for the trace.
@@ -86,8 +95,8 @@ pub struct Outcome {
     pub in_flight_frames: u64,
     /// Offered frames per second after the transient.
     pub offered_pps: f64,
-    /// Offered bytes per second after the transient.
-    pub offered_bytes_per_s: f64,
+    /// By source: what it offered after the transient.
+    pub sources: Vec<SourceOutcome>,
     /// Forwarded frames per second.
     pub forwarded_pps: Estimate,
     /// Forwarded bytes per second.
@@ -171,7 +180,7 @@ fn window(records: &[Record]) -> Window {
     }
     let series: Vec<f64> =
         sums.iter().filter(|mini| mini.frames > 0).map(|mini| mini.latency_ps as f64 / mini.frames as f64).collect();
-    let fewest = records.iter().map(|record| record.ledger.offered.iter().sum::<u64>()).min().unwrap_or(0);
+    let fewest = records.iter().map(|record| record.ledger.offered_in_all()).min().unwrap_or(0);
     if series.is_empty() || fewest < FEWEST_FRAMES {
         return Window { first: 0, settled: false };
     }
@@ -195,7 +204,6 @@ struct Means {
     forwarded: f64,
     bytes: f64,
     offered: f64,
-    offered_bytes: f64,
     dropped: f64,
     latency_s: f64,
     waited_s: f64,
@@ -210,8 +218,7 @@ impl Means {
             seconds: duration_s * (SEGMENTS - first) as f64 / SEGMENTS as f64,
             forwarded: frames,
             bytes: sum.bytes as f64,
-            offered: after(&ledger.offered, first),
-            offered_bytes: after(&ledger.offered_bytes, first),
+            offered: ledger.offered.iter().map(|offered| after(&offered.frames, first)).sum(),
             dropped: ledger.accounts.iter().map(|account| after(&account.dropped, first)).sum(),
             latency_s: sum.latency_ps as f64 / frames / PS_PER_S,
             waited_s: sum.waited_ps as f64 / frames / PS_PER_S,
@@ -253,10 +260,10 @@ impl Samples {
                 .collect()
         };
         let loss = (first..SEGMENTS)
-            .filter(|&segment| record.ledger.offered[segment] > 0)
+            .filter(|&segment| record.ledger.offered_in(segment) > 0)
             .map(|segment| {
                 let dropped: u64 = record.ledger.accounts.iter().map(|account| account.dropped[segment]).sum();
-                dropped as f64 / record.ledger.offered[segment] as f64
+                dropped as f64 / record.ledger.offered_in(segment) as f64
             })
             .collect();
         Self {
@@ -306,12 +313,12 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         replications: records.len(),
         measured_s: seconds / records.len() as f64,
         settled: window.settled,
-        offered_frames: whole(|record| record.ledger.offered.iter().sum()),
+        offered_frames: whole(|record| record.ledger.offered_in_all()),
         forwarded_frames: whole(|record| total(&record.ledger.minis).frames),
         dropped_frames: whole(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
         in_flight_frames: whole(|record| record.in_flight),
         offered_pps: over(|m| m.offered) / seconds,
-        offered_bytes_per_s: over(|m| m.offered_bytes) / seconds,
+        sources: sources(&records, window, seconds),
         forwarded_pps: Estimate { value: frames / seconds, half_width: half_width(&samples.forwarded_pps) },
         forwarded_bytes_per_s: over(|m| m.bytes) / seconds,
         loss_ratio: Estimate {
@@ -361,6 +368,19 @@ fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
                 outcome.by_events = record.planes[node] == crate::planes::Plane::Events;
             }
             outcome
+        })
+        .collect()
+}
+
+fn sources(records: &[Record], window: Window, seconds: f64) -> Vec<SourceOutcome> {
+    let count = records.first().map_or(0, |record| record.ledger.offered.len());
+    let rate = |source: usize, pick: fn(&Offered) -> &Row| {
+        records.iter().map(|record| after(pick(&record.ledger.offered[source]), window.first)).sum::<f64>() / seconds
+    };
+    (0..count)
+        .map(|source| SourceOutcome {
+            offered_pps: rate(source, |offered| &offered.frames),
+            offered_bytes_per_s: rate(source, |offered| &offered.bytes),
         })
         .collect()
 }

@@ -75,7 +75,8 @@ impl Pending {
 pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Record, SimError> {
     let graph = Graph::compile(scenario)?;
     let nodes = graph.planes.len();
-    let mut ledger = Ledger::new(scenario.run.duration_ps, nodes, scenario.run.record_frames);
+    let mut ledger =
+        Ledger::new(scenario.run.duration_ps, scenario.load.sources.len(), nodes, scenario.run.record_frames);
     let engine = Engine::new(scenario, &graph, &mut ledger);
     let stations = (0..nodes)
         .map(|node| {
@@ -157,22 +158,24 @@ impl Pipeline {
             inbox: &mut self.inbox,
             ledger: &mut self.ledger,
             seq: self.next_seq,
-            bytes: 0,
         };
         if let [first, second] = self.sources.as_mut_slice() {
-            entrance.merge(first.take_until(bound), second.take_until(bound));
+            let (first, second) = (first.take_until(bound), second.take_until(bound));
+            entrance.ledger.offer(0, first);
+            entrance.ledger.offer(1, second);
+            entrance.merge(first, second);
         } else {
             self.block.clear();
-            for source in &mut self.sources {
-                self.block.extend_from_slice(source.take_until(bound));
+            for (number, source) in self.sources.iter_mut().enumerate() {
+                let frames = source.take_until(bound);
+                entrance.ledger.offer(number, frames);
+                self.block.extend_from_slice(frames);
             }
             // Stable, so of frames at one instant the first port's comes first; fast, because it merges sorted runs.
             self.block.sort_by_key(|arrival| arrival.at);
             self.block.iter().for_each(|arrival| entrance.enter(*arrival));
         }
-        let Entrance { seq, bytes, .. } = entrance;
-        self.ledger.offer(seq - self.next_seq, bytes);
-        self.next_seq = seq;
+        self.next_seq = entrance.seq;
         bound
     }
 
@@ -295,7 +298,6 @@ struct Entrance<'a> {
     inbox: &'a mut Vec<Delivery>,
     ledger: &'a mut Ledger,
     seq: u64,
-    bytes: u64,
 }
 
 impl Entrance<'_> {
@@ -324,7 +326,6 @@ impl Entrance<'_> {
             route(self.graph, self.pending, self.inbox, self.ledger, Frame::new(arrival, self.seq), node);
         }
         self.seq += 1;
-        self.bytes += u64::from(arrival.bytes);
     }
 }
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any, Literal
 
+from routecast.evaluate.simulate.scenario import ports_in
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
@@ -106,12 +107,11 @@ def _resources(
             found.append(resource(task.name, "task", nodes[task.name]["working_units"] / task.parallel))
     for port in model.ports:
         found.append(resource(f"{port.name} out", "link", nodes[f"{port.name} out"]["working_units"]))
-    shares = load.flows.share_per_port(len(model.ports))
-    offered_bps = 8.0 * (outcome["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * outcome["offered_pps"])
-    for number, port in enumerate(model.ports):
-        if shares[number] > 0.0:
-            used = offered_bps * shares[number] / port.link_bps
-            found.append(resource(f"{port.name} in", "link", used, outcome["offered_pps"]))
+    for number, source in zip(ports_in(load), outcome["sources"], strict=True):
+        port = model.ports[number]
+        wire_bytes_per_s = source["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * source["offered_pps"]
+        used = 8.0 * wire_bytes_per_s / port.link_bps
+        found.append(resource(f"{port.name} in", "link", used, outcome["offered_pps"]))
     whole = min((one.capacity_pps for one in found if one.capacity_pps > 0.0), default=math.nan)
     ranked = sorted(found, key=lambda one: -one.utilisation_ratio)
     return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in ranked)

@@ -8,7 +8,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
 
-__all__ = ["run_of", "scenario_of"]
+__all__ = ["ports_in", "run_of", "scenario_of"]
 
 _PS = 1e12
 
@@ -103,19 +103,27 @@ def _task(
     }
 
 
+def ports_in(load: OfferedLoad) -> tuple[int, ...]:
+    """Return the ports that the load uses, one source each, in the order of the outcome's sources."""
+    seen = {flow.ingress for flow in load.flows.flows}
+    if load.arrivals.kind == "trace":
+        seen = {load.flows.flows[number].ingress for number in set(load.arrivals.trace_flow)}
+    return tuple(sorted(seen))
+
+
 def _load(load: OfferedLoad) -> dict[str, Any]:
     flows = load.flows.flows
-    by_port: dict[int, list[int]] = {}
+    by_port: dict[int, list[int]] = {port: [] for port in ports_in(load)}
     for number, flow in enumerate(flows):
-        by_port.setdefault(flow.ingress, []).append(number)
+        if flow.ingress in by_port:
+            by_port[flow.ingress].append(number)
     sources = []
-    for order, (port, members) in enumerate(sorted(by_port.items())):
+    for order, (port, members) in enumerate(by_port.items()):
         share = sum(flows[number].weight for number in members) / load.flows.total_weight
         process = _process(load.arrivals, members, order / len(by_port))
-        if process["kind"] != "trace" or process["time_ps"]:
-            sources.append(
-                {"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members}
-            )
+        sources.append(
+            {"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members}
+        )
     return {
         "sources": sources,
         "flows": [
