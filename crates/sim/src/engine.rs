@@ -223,8 +223,13 @@ impl Engine {
         self.stations.iter_mut().enumerate().filter_map(|(n, station)| Some((n, &mut station.as_mut()?.1)))
     }
 
-    /// Books the work that is under way when the trial ends.
+    /// Books the work and the waits that are under way when the trial ends.
     pub fn close(&mut self, end: u64, ledger: &mut Ledger) {
+        for (node, unit) in self.units.iter().enumerate() {
+            for frame in unit.iter().flat_map(|unit| &unit.queue) {
+                ledger.wait(node, frame.at, end);
+            }
+        }
         for lane in &self.lanes {
             if lane.state == State::Working && lane.work_from < end {
                 ledger.work(lane.task as usize, lane.work_from, lane.work_end.min(end));
@@ -270,6 +275,7 @@ impl Engine {
                 return;
             };
             if done > limit {
+                ledger.wait(node as usize, frame.at, start);
                 ledger.work(node as usize, start, done);
             }
             if self.is_port[node as usize] {

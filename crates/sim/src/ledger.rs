@@ -53,7 +53,7 @@ pub struct Offered {
 pub struct Account {
     /// Picoseconds of work, all units together.
     pub busy_ps: Row,
-    /// Sum of waiting times of frames that arrived in the segment.
+    /// Picoseconds of waiting, all frames together.
     pub waited_ps: Row,
     /// Frames dropped for want of room.
     pub dropped: Row,
@@ -208,20 +208,34 @@ impl Ledger {
     /// A node works from one instant to another.
     #[inline]
     pub fn work(&mut self, node: usize, from_ps: u64, to_ps: u64) {
-        let row = &mut self.accounts[node].busy_ps;
         if from_ps >= self.segment_begin && to_ps <= self.segment_end {
-            row[self.segment] += to_ps - from_ps;
-            return;
+            self.accounts[node].busy_ps[self.segment] += to_ps - from_ps;
+        } else {
+            self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].busy_ps[segment] += ps);
         }
-        let to_ps = to_ps.min(self.end);
+    }
+
+    /// A frame waits at a node from one instant to another.
+    #[inline]
+    pub fn wait(&mut self, node: usize, from_ps: u64, to_ps: u64) {
+        if from_ps >= self.segment_begin && to_ps <= self.segment_end {
+            self.accounts[node].waited_ps[self.segment] += to_ps - from_ps;
+        } else {
+            self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].waited_ps[segment] += ps);
+        }
+    }
+
+    /// The parts of a span by segment, as far as it lies within the trial.
+    fn spread(&self, from_ps: u64, to_ps: u64) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let (end, to_ps) = (self.end, to_ps.min(self.end));
+        let first = ((from_ps as f64 * self.per_segment) as usize).min(SEGMENTS);
         let mut from_ps = from_ps;
-        let mut segment = ((from_ps as f64 * self.per_segment) as usize).min(SEGMENTS);
-        while from_ps < to_ps && segment < SEGMENTS {
-            let until = boundary(self.end, segment + 1).clamp(from_ps, to_ps);
-            row[segment] += until - from_ps;
-            from_ps = until;
-            segment += 1;
-        }
+        (first..SEGMENTS).map_while(move |segment| {
+            let until = boundary(end, segment + 1).min(to_ps);
+            let part = (from_ps < to_ps).then(|| (segment, until.saturating_sub(from_ps)));
+            from_ps = from_ps.max(until);
+            part
+        })
     }
 
     /// Segment of an instant.

@@ -190,7 +190,8 @@ fn window(records: &[Record]) -> Window {
             let first = (cut * SEGMENTS).div_ceil(series.len()).clamp(LEAST_CUT, SEGMENTS / 2);
             Window { first, settled: true }
         }
-        Truncation::NotSettled => Window { first: SEGMENTS / 2, settled: false },
+        // Of a trial that is all transient, everything is reported.
+        Truncation::NotSettled => Window { first: 0, settled: false },
     }
 }
 

@@ -5,6 +5,7 @@
 //! a frame of a later block can arrive anywhere; what departs later stays pending. Where several stages feed one, its
 //! frames are put in order of (time, number) first, so a merge costs a sort of a few sorted runs and no event.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use crate::engine::{Delivery, Engine};
@@ -16,7 +17,7 @@ use crate::manager::Message;
 use crate::planes::Plane;
 use crate::scenario::Scenario;
 use crate::source::{Arrival, Source};
-use crate::station::{Servers, Sink, Station};
+use crate::station::{Passage, Servers, Sink, Station};
 
 const BLOCKS_PER_REPORT: u64 = 64;
 
@@ -33,37 +34,59 @@ pub struct Record {
     pub planes: Vec<Plane>,
 }
 
+/// Frames on their way to a recursive node.
+///
+/// They come from several stages, each in order (nearly). They are kept in runs, each in order of (time, number), as in
+/// patience sorting: there are no more runs than stages that feed the node, and what is not due yet stays where it is.
 #[derive(Debug, Default)]
 struct Pending {
-    frames: Vec<Frame>,
-    /// Whether the frames are not in order of (time, number).
-    unsorted: bool,
-    last_at: u64,
-    last_seq: u64,
+    /// Frames straight from the sources, where only they feed the node: in order, and all of them due.
+    fresh: Vec<Frame>,
+    runs: Vec<VecDeque<Frame>>,
+    /// The run that took the last frame, and that frame's key.
+    current: usize,
+    last: (u64, u64),
 }
 
 impl Pending {
-    // Inlined by force: a frame that passes through memory here stalls on store forwarding, a third of all time.
-    #[expect(clippy::inline_always, reason = "measured, see above")]
-    #[inline(always)]
+    #[inline]
     fn push(&mut self, frame: Frame) {
-        self.unsorted |= frame.at < self.last_at || (frame.at == self.last_at && frame.seq < self.last_seq);
-        (self.last_at, self.last_seq) = (frame.at, frame.seq);
-        self.frames.push(frame);
+        let key = (frame.at, frame.seq);
+        if key < self.last || self.runs.is_empty() {
+            self.change_run(key);
+        }
+        self.last = key;
+        self.runs[self.current].push_back(frame);
     }
 
-    /// Puts the frames in order and says how many arrive before `bound`.
-    fn ready(&mut self, bound: u64) -> usize {
-        if self.unsorted {
-            self.frames.sort_by_key(|frame| (frame.at, frame.seq));
-            self.unsorted = false;
-            let last = self.frames[self.frames.len() - 1];
-            (self.last_at, self.last_seq) = (last.at, last.seq);
+    /// Turns to the fullest run that ends before `key`: that with the greatest end.
+    #[cold]
+    fn change_run(&mut self, key: (u64, u64)) {
+        let end = |run: &VecDeque<Frame>| run.back().map_or((0, 0), |last| (last.at, last.seq));
+        let fitting = self.runs.iter().enumerate().filter(|(_, run)| end(run) <= key);
+        let best = fitting.max_by_key(|(_, run)| end(run)).map(|(number, _)| number);
+        self.current = best.unwrap_or(self.runs.len());
+        if best.is_none() {
+            self.runs.push(VecDeque::new());
         }
-        if self.frames.last().is_none_or(|last| last.at < bound) {
-            return self.frames.len();
+    }
+
+    /// Moves the frames that arrive before `bound` to `due`, in order.
+    fn take_due(&mut self, bound: u64, due: &mut Vec<Frame>) {
+        due.append(&mut self.fresh);
+        let mut parts = usize::from(!due.is_empty());
+        for run in &mut self.runs {
+            let ready = run.partition_point(|frame| frame.at < bound);
+            due.extend(run.drain(..ready));
+            parts += usize::from(ready > 0);
         }
-        self.frames.partition_point(|frame| frame.at < bound)
+        if parts > 1 {
+            due.sort_by_key(|frame| (frame.at, frame.seq));
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.fresh.len() + self.runs.iter().map(VecDeque::len).sum::<usize>()
     }
 }
 
@@ -126,7 +149,8 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
 struct Scratch {
     frames: Vec<Frame>,
     refused: Vec<Frame>,
-    beyond: Vec<(u64, u64)>,
+    /// Arrival and passage of frames that are not done within the segment.
+    beyond: Vec<(u64, Passage)>,
 }
 
 struct Pipeline {
@@ -182,16 +206,12 @@ impl Pipeline {
     /// Runs one recursive stage up to the bound.
     fn advance(&mut self, node: u32, bound: u64) {
         let n = node as usize;
-        let ready = self.pending[n].ready(bound);
-        if ready == 0 {
-            return;
-        }
         let Scratch { mut frames, mut refused, mut beyond } = std::mem::take(&mut self.scratch);
         frames.clear();
-        if ready == self.pending[n].frames.len() {
-            std::mem::swap(&mut frames, &mut self.pending[n].frames);
+        if self.graph.direct[n] {
+            std::mem::swap(&mut frames, &mut self.pending[n].fresh);
         } else {
-            frames.extend(self.pending[n].frames.drain(..ready));
+            self.pending[n].take_due(bound, &mut frames);
         }
         let Self { stations, graph, pending, inbox, ledger, .. } = self;
         let (station, servers) = stations[n].as_mut().expect("recursive nodes have a station");
@@ -204,7 +224,8 @@ impl Pipeline {
             let mut sink = Onward { node, graph, pending, inbox, ledger };
             station.pass(servers, &frames, &mut refused, &mut beyond, limit, &mut sink);
         }
-        for (start, done) in beyond.drain(..) {
+        for (at, Passage { start, done }) in beyond.drain(..) {
+            ledger.wait(n, at, start);
             ledger.work(n, start, done);
         }
         for frame in refused.drain(..) {
@@ -241,7 +262,7 @@ impl Pipeline {
     }
 
     fn finish(mut self, end: u64) -> Record {
-        let pending: usize = self.pending.iter().map(|pending| pending.frames.len()).sum();
+        let pending: usize = self.pending.iter().map(Pending::len).sum();
         let mut in_flight = (pending + self.inbox.len()) as u64 + self.ledger.late;
         let mut messages = Vec::new();
         if let Some(mut engine) = self.engine {
@@ -321,7 +342,7 @@ impl Entrance<'_> {
         let node = self.graph.enter(arrival.flow, self.seq);
         if let Some(true) = self.graph.direct.get(node as usize) {
             // Sources come in order: no need to watch it.
-            self.pending[node as usize].frames.push(Frame::new(arrival, self.seq));
+            self.pending[node as usize].fresh.push(Frame::new(arrival, self.seq));
         } else {
             route(self.graph, self.pending, self.inbox, self.ledger, Frame::new(arrival, self.seq), node);
         }

@@ -77,9 +77,9 @@ pub trait Sink {
 /// What a station did since it was last asked.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tally {
-    /// Sum of the waiting times, picoseconds.
+    /// Sum of the waiting times of the frames that were done by the limits given, picoseconds.
     pub waited_ps: u64,
-    /// Work that ended before the limits given, picoseconds.
+    /// Their work, picoseconds.
     pub busy_ps: u64,
 }
 
@@ -153,7 +153,7 @@ impl Station {
 
     /// Offers a frame that arrives at `at`, no earlier than the last one; none if the queue is full.
     ///
-    /// Work that ends by `limit` is tallied; the caller books the rest.
+    /// The wait and the work of a frame that is done by `limit` are tallied; the caller books those of the others.
     #[expect(clippy::inline_always, reason = "it is the body of two hot loops")]
     #[inline(always)]
     pub fn offer(&mut self, servers: &mut Servers, at: u64, bytes: u32, limit: u64) -> Option<Passage> {
@@ -170,8 +170,8 @@ impl Station {
         let done = start + work;
         servers.free_at[server] = done;
         self.starts.remember(start, at);
-        self.tally.waited_ps += start - at;
         if done <= limit {
+            self.tally.waited_ps += start - at;
             self.tally.busy_ps += work;
         }
         Some(Passage { start, done })
@@ -179,14 +179,14 @@ impl Station {
 
     /// Offers frames in order of arrival, none earlier than the last one; see [`Self::offer`].
     ///
-    /// Those that find room go to the sink; those that do not go to `refused`.
-    /// Work that ends after `limit` goes to `beyond`, from start to end.
+    /// Those that find room go to the sink; those that do not go to `refused`. Arrival, start and end of those that are
+    /// done after `limit` go to `beyond`.
     pub fn pass(
         &mut self,
         servers: &mut Servers,
         frames: &[Frame],
         refused: &mut Vec<Frame>,
-        beyond: &mut Vec<(u64, u64)>,
+        beyond: &mut Vec<(u64, Passage)>,
         limit: u64,
         sink: &mut impl Sink,
     ) {
@@ -200,7 +200,7 @@ impl Station {
                 continue;
             };
             if done > limit {
-                beyond.push((start, done));
+                beyond.push((frame.at, Passage { start, done }));
             }
             sink.take(frame, start, done);
         }
@@ -212,7 +212,7 @@ impl Station {
         servers: &mut Servers,
         frames: &[Frame],
         refused: &mut Vec<Frame>,
-        beyond: &mut Vec<(u64, u64)>,
+        beyond: &mut Vec<(u64, Passage)>,
         limit: u64,
         sink: &mut impl Sink,
     ) {
@@ -241,11 +241,11 @@ impl Station {
             // A frame that starts at once never waits: it stays outside of the ring.
             ring[tail & mask] = start;
             tail += usize::from(start > at);
-            tally.waited_ps += start - at;
             if free_at <= limit {
+                tally.waited_ps += start - at;
                 tally.busy_ps += known.1;
             } else {
-                beyond.push((start, free_at));
+                beyond.push((at, Passage { start, done: free_at }));
             }
             sink.take(frame, start, free_at);
         }

@@ -196,8 +196,7 @@ impl Engine {
         let task = holder.task as usize;
         let waited = self.now - frame.at;
         frame.waited += waited;
-        let segment = ledger.segment_of(frame.at);
-        ledger.accounts[task].waited_ps[segment] += waited;
+        ledger.wait(task, frame.at, self.now);
         let work = extra + self.units[task].as_mut().expect("event nodes have a unit").service.draw_ps(frame.bytes);
         holder.frame = frame;
         holder.has_frame = true;

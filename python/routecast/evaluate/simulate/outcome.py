@@ -10,11 +10,12 @@ from routecast.evaluate.simulate.scenario import ports_in
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
-from routecast.router.model import RouterModel
+from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["trial_of"]
 
-_BUSY = 0.98
+_BUSY_MARGIN = 0.02
+_TIE = 2e-3
 
 
 def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any]) -> Trial:
@@ -36,7 +37,7 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=8.0 * forwarded_bytes_per_s,
-        bottleneck=_bottleneck(resources, drops_pps, model),
+        bottleneck=_bottleneck(resources, drops_pps, model, nodes),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],
@@ -87,34 +88,50 @@ def _resources(
     forwarded_pps = outcome["forwarded_pps"]["value"]
 
     def resource(
-        name: str, kind: Literal["pool", "task", "link"], used: float, passing_pps: float = forwarded_pps
+        name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
     ) -> Resource:
-        used = min(used, 1.0)
-        # What passes now takes this share of the resource, so all of it carries so much.
-        capacity_pps = passing_pps / used if used > 0.0 and passing_pps > 0.0 else math.nan
-        return Resource(name=name, kind=kind, utilisation_ratio=used, capacity_pps=capacity_pps)
+        # What passes now takes this share of the fullest part, so all of it carries so much.
+        capacity_pps = passing_pps / min(fullest, 1.0) if fullest > 0.0 and passing_pps > 0.0 else math.nan
+        return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
     found = []
     for pool in model.pools:
-        working = _working(model, nodes, pool.name)
-        pinned = _pinned(model, nodes, pool.name)
-        found.append(resource(pool.name, "pool", sum(working.values()) / pool.units))
-        if pool.units > 1 and pinned:
-            fullest = max(pinned, key=lambda unit: pinned[unit])
-            found.append(resource(f"{pool.name} unit {fullest}", "pool", pinned[fullest]))
+        used = sum(_working(model, nodes, pool.name).values()) / pool.units
+        _, fullest = _fullest(model, nodes, pool)
+        found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
         if not task.needs and nodes[task.name]["working_units"] > 0.0:
-            found.append(resource(task.name, "task", nodes[task.name]["working_units"] / task.parallel))
-    for port in model.ports:
-        found.append(resource(f"{port.name} out", "link", nodes[f"{port.name} out"]["working_units"]))
+            used = nodes[task.name]["working_units"] / task.parallel
+            found.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
     for number, source in zip(ports_in(load), outcome["sources"], strict=True):
         port = model.ports[number]
         wire_bytes_per_s = source["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * source["offered_pps"]
-        used = 8.0 * wire_bytes_per_s / port.link_bps
-        found.append(resource(f"{port.name} in", "link", used, outcome["offered_pps"]))
-    whole = min((one.capacity_pps for one in found if one.capacity_pps > 0.0), default=math.nan)
-    ranked = sorted(found, key=lambda one: -one.utilisation_ratio)
-    return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in ranked)
+        used, offered_pps = 8.0 * wire_bytes_per_s / port.link_bps, outcome["offered_pps"]
+        found.append(resource(f"{port.name} in", "link", used, fullest=used, passing_pps=offered_pps))
+    for port in model.ports:
+        used = nodes[f"{port.name} out"]["working_units"]
+        found.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
+    known = [one for one in found if not math.isnan(one.capacity_pps)]
+    whole = min((one.capacity_pps for one in known), default=math.nan)
+    # Equals, as far as a simulation can tell, stay in the order of the way through the router.
+    known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / _TIE))
+    return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in known)
+
+
+def _fullest(model: RouterModel, nodes: dict[str, Any], pool: ResourcePool) -> tuple[int | None, float]:
+    """Find the busiest unit of a pool: its number (None: any) and its utilisation.
+
+    Where task units are pinned to one unit each, units differ; elsewhere they share the work.
+    """
+    pinned: dict[int, float] = {}
+    for task in model.tasks:
+        if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
+            pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
+    mean = sum(_working(model, nodes, pool.name).values()) / pool.units
+    unit = max(pinned, key=lambda one: pinned[one], default=None)
+    if unit is None or pinned[unit] <= mean * (1.0 + _TIE):
+        return None, mean
+    return unit, pinned[unit]
 
 
 def _working(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[str, float]:
@@ -127,44 +144,32 @@ def _working(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[str, 
     }
 
 
-def _pinned(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[int, float]:
-    """Utilisation by unit, as far as task units are pinned to one unit each."""
-    used: dict[int, float] = {}
-    for task in model.tasks:
-        if task.needs and task.needs[0].pool == pool and len(task.pin) == 1:
-            used[task.pin[0]] = used.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
-    return used
-
-
 def _bottleneck(
-    resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel
+    resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel, nodes: dict[str, Any]
 ) -> Bottleneck:
-    if not resources or all(one.utilisation_ratio == 0.0 for one in resources):
+    if not resources:
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
     first = resources[0]
-    same = [
-        one
-        for one in resources
-        if one.utilisation_ratio >= first.utilisation_ratio - 1e-3 and one.kind == "pool"
-    ]
-    if first.kind == "pool" and same:
-        # Of a pool and its fullest unit, equally busy, the pool is the simpler answer.
-        first = min(same, key=lambda one: len(one.name))
-    busy = f"busy {format_ratio(first.utilisation_ratio)} of the time"
-    if not drops_pps:
-        if first.utilisation_ratio >= _BUSY:
-            return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: it is {busy}")
-        return Bottleneck(
-            name=first.name, kind=first.kind, reason=f"would limit first: it is {busy}; nothing is dropped"
-        )
-    place = max(drops_pps, key=lambda name: drops_pps[name])
-    dropped = f'"{place}" drops {format_pps(drops_pps[place])}'
     held = {task.name: task.needs[0].pool for task in model.tasks if task.needs}
-    # Where frames are dropped, the resource that the place waits for limits.
-    for one in resources:
-        if one.name in (place, held.get(place)) and one.utilisation_ratio >= _BUSY:
-            return Bottleneck(name=one.name, kind=one.kind, reason=f"limits: {dropped}, it is {busy}")
-    return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {dropped}, {first.name} is {busy}")
+    lost = ""
+    if drops_pps:
+        place = max(drops_pps, key=lambda name: drops_pps[name])
+        lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
+        # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
+        for one in resources:
+            if one.name in (place, held.get(place)) and one.margin_ratio <= _BUSY_MARGIN:
+                first = one
+                break
+    used, who = first.utilisation_ratio, "it"
+    if first.kind == "pool":
+        unit, used = _fullest(model, nodes, model.pool(first.name))
+        who = "it" if unit is None else f"unit {unit}"
+    busy = f"{who} is busy {format_ratio(used)} of the time"
+    if lost or used >= 1.0 - _BUSY_MARGIN:
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
+    return Bottleneck(
+        name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped"
+    )
 
 
 def _energy(model: RouterModel, nodes: dict[str, Any], duration_s: float) -> dict[str, dict[str, float]]:

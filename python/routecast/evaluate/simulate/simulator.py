@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -121,7 +122,9 @@ class Simulate:
         routecast.errors.ModelProblem
             As :meth:`trial`; the transient is not required to end.
         """
-        whole = replace(self, steady_state=False, replications=1, target_relative_half_width=None)
+        # Messages are sent where units are managed: by events. The fates are the same either way.
+        path = "events" if self.path == "auto" else self.path
+        whole = replace(self, steady_state=False, replications=1, target_relative_half_width=None, path=path)
         outcome = whole._outcome(load, duration_s, keep_frames=True, message_limit=message_limit)
         tasks, pools = [task.name for task in self.model.tasks], [pool.name for pool in self.model.pools]
         nodes = [*tasks, *(f"{port.name} out" for port in self.model.ports)]
@@ -176,7 +179,10 @@ class Simulate:
             kind, message, ran_s, needed_s = error.args
             if kind == "transient":
                 raise TransientProblem(ran_s, needed_s, message) from None
-            raise ModelProblem(f"router {self.model.name!r}", [Problem("", message)]) from None
+            named = re.sub(
+                r"task unit (\d+)", lambda found: f'"{self.model.tasks[int(found[1])].name}"', message
+            )
+            raise ModelProblem(f"router {self.model.name!r}", [Problem("", named)]) from None
         outcome: dict[str, Any] = json.loads(text)
         return outcome
 
