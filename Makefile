@@ -53,12 +53,13 @@ check-rust: ## cargo fmt and clippy
 	@cargo clippy --quiet --workspace --all-targets -- -D warnings
 
 .PHONY: check-python
-check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check ## ruff, mypy, the extension's stub
+check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/group-bench ## ruff, mypy, the extension's stub
 	@echo '── ruff'
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/peers/*.py
 	@echo '── stub of routecast._core'
 	@$(BIN)/python -m mypy.stubtest routecast._core
 
