@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.evaluate.queueing import MM1, MM1K, MMc, MMcK, Tandem, erlang_b, erlang_c
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix, kingman_bound_s
+from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
+from routecast.evaluate.queueing.two_moments import GIG1K, GIGc, kingman_bound_s
 
 CONSTANT = ServiceMix(shares=(1.0,), times_s=(1.0,))
 EXPONENTIAL = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=1.0, law="exponential")
@@ -206,3 +207,37 @@ def test_tails_fall_from_at_most_one(load, times):
     ):
         assert 0.0 <= queue.sojourn_tail(late) <= queue.sojourn_tail(early) + 1e-9 <= 1.0 + 2e-9
         assert 0.0 <= queue.waiting_tail(late) <= queue.waiting_tail(early) + 1e-9 <= 1.0 + 2e-9
+
+
+@pytest.mark.parametrize("load", [0.5, 0.9, 1.0, 1.1, 2.0])
+@pytest.mark.parametrize("capacity", [9, 65])
+def test_two_moments_are_near_the_exact_finite_queue_with_poisson_arrivals(load, capacity):
+    near = GIG1K(arrival_pps=load, arrival_scv=1.0, service_s=1.0, service_scv=1.0, capacity_frames=capacity)
+    exact = MM1K(arrival_pps=load, service_s=1.0, capacity_frames=capacity)
+    assert near.sojourn_mean_s == pytest.approx(exact.sojourn_mean_s, rel=0.08)
+    # As a share of all frames, as in the range of validity.
+    assert near.loss_ratio == pytest.approx(exact.loss_ratio, abs=0.007)
+
+
+@given(load=st.floats(0.05, 0.9), arrival_scv=st.floats(0.0, 2.0), service_scv=st.floats(0.1, 2.0))
+def test_a_long_queue_has_no_end(load, arrival_scv, service_scv):
+    moments = {
+        "arrival_pps": load,
+        "arrival_scv": arrival_scv,
+        "service_s": 1.0,
+        "service_scv": service_scv,
+    }
+    long, endless = GIG1K(**moments, capacity_frames=100_000), GIGc(**moments)
+    assert long.waiting_mean_s == pytest.approx(endless.waiting_mean_s, rel=1e-6, abs=1e-12)
+    assert long.loss_ratio < 1e-12
+
+
+@given(load=st.floats(0.1, 5.0), capacity=st.integers(1, 3000), service_scv=st.floats(1e-3, 3.0))
+def test_a_finite_queue_bounds_waiting_and_loses_no_less_than_the_server_cannot_carry(
+    load, capacity, service_scv
+):
+    queue = GIG1K(
+        arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=service_scv, capacity_frames=capacity
+    )
+    assert 0.0 <= queue.waiting_mean_s <= capacity
+    assert max(1.0 - 1.0 / load, 0.0) - 1e-9 <= queue.loss_ratio <= 1.0

@@ -1,6 +1,6 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source."""
 
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix, kingman_bound_s
+from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
 from routecast.evaluate.queueing.markov import (
     MM1,
     MM1K,
@@ -13,9 +13,11 @@ from routecast.evaluate.queueing.markov import (
     quantile_s,
     require_range,
 )
+from routecast.evaluate.queueing.two_moments import GIG1K, GIGc, kingman_bound_s
 
 __all__ = [
     "DD1",
+    "GIG1K",
     "MD1",
     "MG1",
     "MG1K",

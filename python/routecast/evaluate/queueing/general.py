@@ -1,7 +1,6 @@
-"""Queues with general service times and one server: M/G/1, M/D/1, M/G/1/K, M/D/1/K; GI/G/1 and D/D/1.
+"""Queues with general service times and one server: M/G/1, M/D/1, M/G/1/K, M/D/1/K; D/D/1.
 
-Symbols as in :mod:`routecast.evaluate.queueing`; ``service_scv`` is the squared coefficient of variation of the
-service time, ``arrival_scv`` that of the gaps between arrivals.
+Symbols as in :mod:`routecast.evaluate.queueing`; K counts all frames, waiting and served.
 """
 
 from __future__ import annotations
@@ -11,13 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from routecast.evaluate.queueing.markov import Queue, erlang_c, log_factorials, require_range
+from routecast.evaluate.queueing.markov import Queue, log_factorials, require_range
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DD1", "MD1", "MG1", "MG1K", "GIGc", "ServiceMix", "kingman_bound_s"]
+__all__ = ["DD1", "MD1", "MG1", "MG1K", "ServiceMix"]
+
+_AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +68,13 @@ class MG1(Queue):
     """M/G/1: ``W = λE[S²]/(2(1 - rho))``, Pollaczek and Khinchine's formula. Exact for rho < 1.
 
     Only the mean has a closed form for every service time. Source: Kleinrock sec. 5.6, eq. 5.70 (mean value formula).
+    Service times must be ``independent``; where they are not, as in a fixed sequence of sizes, it is named an
+    approximation.
     """
 
     arrival_pps: float
     service: ServiceMix
+    independent: bool = True
 
     def __post_init__(self) -> None:
         require_range(
@@ -80,7 +84,7 @@ class MG1(Queue):
     @property
     def method(self) -> str:
         """Its name in Kendall's notation."""
-        return "M/G/1"
+        return "M/G/1" if self.independent else f"M/G/1 {_AS_INDEPENDENT}"
 
     @property
     def loss_ratio(self) -> float:
@@ -174,18 +178,20 @@ class MG1K(Queue):
     balance, ``π_j a_0 = π_0 ā_j + Σ_{0<i<j} π_i ā_{j-i+1}`` (``ā`` tail sums; positive terms only), j < K; then
     ``loss = 1 - 1/(π_0 + rho)`` and ``p_j = π_j/(π_0 + rho)``. Source: Gross et al. sec. 5.1.7; Cooper, "Introduction
     to Queueing Theory", 2nd edition (1981), sec. 5.9. Exact for constant, exponential and gamma times and for mixes of
-    them; a law given by two moments only is replaced by the gamma law with these moments.
+    them; a law given by two moments only is replaced by the gamma law with these moments. ``independent`` as in MG1.
     """
 
     arrival_pps: float
     service: ServiceMix
     capacity_frames: int
+    independent: bool = True
 
     @property
     def method(self) -> str:
         """Its name in Kendall's notation."""
         letter = "D" if self.service.law == "deterministic" and self.service.is_one_size else "G"
-        return f"M/{letter}/1/{self.capacity_frames}"
+        name = f"M/{letter}/1/{self.capacity_frames}"
+        return name if self.independent else f"{name} {_AS_INDEPENDENT}"
 
     @property
     def loss_ratio(self) -> float:
@@ -219,67 +225,6 @@ class MG1K(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GIGc(Queue):
-    """GI/G/1 and GI/G/c by two moments: an approximation.
-
-    One server: Krämer and Langenbach-Belz, ``W ≈ rho/(1-rho)·E[S]·(c_a² + c_s²)/2·g`` with
-    ``g = exp(-2(1-rho)(1-c_a²)²/(3·rho·(c_a²+c_s²)))`` for c_a² <= 1 and ``g = exp(-(1-rho)(c_a²-1)/(c_a²+4c_s²))``
-    above; exact for M/G/1, usually within 10 % for c_a² and c_s² up to about 2 and rho above 0.3 (8th
-    International Teletraffic Congress, 1976). Several servers: Allen and Cunneen, ``W ≈ W_{M/M/c}·(c_a² +
-    c_s²)/2`` (Allen, "Probability, Statistics and Queueing Theory", 2nd edition, 1990), exact for M/M/c.
-    Arrival gaps must be independent. rho < 1.
-    """
-
-    arrival_pps: float
-    arrival_scv: float
-    service_s: float
-    service_scv: float
-    servers: int = 1
-
-    def __post_init__(self) -> None:
-        require_range(
-            self.method,
-            self.arrival_pps * self.service_s < self.servers,
-            "is not stable: the load must be < 1",
-        )
-
-    @property
-    def method(self) -> str:
-        """Its name and authors."""
-        if self.servers == 1:
-            return "GI/G/1, Krämer and Langenbach-Belz approximation"
-        return f"GI/G/{self.servers}, Allen and Cunneen approximation"
-
-    @property
-    def loss_ratio(self) -> float:
-        """Zero: the queue is unlimited."""
-        return 0.0
-
-    @property
-    def waiting_mean_s(self) -> float:
-        """See the class."""
-        offered = self.arrival_pps * self.service_s
-        both = self.arrival_scv + self.service_scv
-        if both <= 0.0 or offered <= 0.0:
-            return 0.0
-        if self.servers > 1:
-            return 0.5 * both * erlang_c(offered, self.servers) * self.service_s / (self.servers - offered)
-        correction = (
-            math.exp(-2.0 * (1.0 - offered) * (1.0 - self.arrival_scv) ** 2 / (3.0 * offered * both))
-            if self.arrival_scv <= 1.0
-            else math.exp(
-                -(1.0 - offered) * (self.arrival_scv - 1.0) / (self.arrival_scv + 4.0 * self.service_scv)
-            )
-        )
-        return offered / (1.0 - offered) * self.service_s * 0.5 * both * correction
-
-    @property
-    def sojourn_mean_s(self) -> float:
-        """Waiting and service."""
-        return self.waiting_mean_s + self.service_s
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DD1(Queue):
     """D/D/1 and D/D/1/K: equal gaps, one constant service time. Exact.
 
@@ -296,7 +241,7 @@ class DD1(Queue):
     @property
     def method(self) -> str:
         """Its name in Kendall's notation."""
-        return "D/D/1" if self._load <= 1.0 else f"D/D/1/{self.capacity_frames}, always full"
+        return "D/D/1" if self._load <= _JUST_FULL else f"D/D/1/{self.capacity_frames}, always full"
 
     @property
     def _load(self) -> float:
@@ -305,12 +250,12 @@ class DD1(Queue):
     @property
     def loss_ratio(self) -> float:
         """What one server cannot carry."""
-        return max(1.0 - 1.0 / self._load, 0.0) if self._load > 0.0 else 0.0
+        return 1.0 - 1.0 / self._load if self._load > _JUST_FULL else 0.0
 
     @property
     def sojourn_mean_s(self) -> float:
         """Service time, or the time through a full queue."""
-        if self._load <= 1.0:
+        if self._load <= _JUST_FULL:
             return self.service_s
         return (self.capacity_frames - 0.5 / self._load) * self.service_s
 
@@ -321,25 +266,15 @@ class DD1(Queue):
 
     def waiting_tail(self, time_s: float) -> float:
         """Nobody waits below rho = 1; not given above."""
-        return (1.0 if time_s < 0.0 else 0.0) if self._load <= 1.0 else math.nan
+        return (1.0 if time_s < 0.0 else 0.0) if self._load <= _JUST_FULL else math.nan
 
     def sojourn_tail(self, time_s: float) -> float:
         """Constant below rho = 1; not given above."""
-        return (1.0 if time_s < self.service_s else 0.0) if self._load <= 1.0 else math.nan
+        return (1.0 if time_s < self.service_s else 0.0) if self._load <= _JUST_FULL else math.nan
 
 
-def kingman_bound_s(arrival_pps: float, arrival_scv: float, service_s: float, service_scv: float) -> float:
-    """Kingman's upper bound on the mean waiting time in GI/G/1.
-
-    ``W <= λ(σ_a² + σ_s²)/(2(1 - rho))``, σ² the variances of gap and service time; tight as rho goes to 1. Source:
-    Kingman, Biometrika 49, 1962; Kleinrock, "Queueing Systems, Volume 2", sec. 2.2.
-    """
-    load = arrival_pps * service_s
-    require_range("GI/G/1", load < 1.0, "is not stable: the load must be < 1")
-    variances = arrival_scv / arrival_pps**2 + service_scv * service_s**2
-    return arrival_pps * variances / (2.0 * (1.0 - load))
-
-
+_JUST_FULL = 1.0 + 1e-9
+"""A load of 1, with rounding."""
 _LONGEST_CHAIN = 16_384
 _LARGE = 1e200
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import DD1
+from routecast.evaluate.queueing.general import DD1, MG1, ServiceMix
 from routecast.evaluate.queueing.markov import MMc, Queue
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.spacing import NobodyMeets, Spacing, common_spacing, spacing_of_link
 from routecast.load.flows import rss_index
+from routecast.load.offered import line_rate_pps
 
 __all__ = ["Arriving", "depart", "enter", "merge", "split"]
 
@@ -27,8 +29,20 @@ class Arriving:
     rate_pps: float
     scv: float
     why: str = ""
+    link_wait_s: float = 0.0
+    """Mean time that Poisson arrivals waited for the link in; later stations are spared some of it, or, for one server
+    that gets all frames of one port, exactly this."""
     fresh: bool = False
     """It comes straight from the ports: no station has delayed it yet."""
+    spacings: tuple[Spacing, ...] = ()
+    """By link or server: its frames are still as far apart as it left them. Empty if some are not."""
+    sizes: tuple[float, ...] = ()
+    """Share of each frame size, smallest first."""
+
+    @property
+    def spacing(self) -> Spacing | None:
+        """How far apart its frames are, if all are of one link or server and undisturbed."""
+        return self.spacings[0] if len(self.spacings) == 1 else None
 
 
 def enter(fluid: Fluid) -> dict[int, Arriving]:
@@ -63,8 +77,42 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
             kind = "renewal"
         else:
             why = f"gets {load.arrivals.kind} arrivals, of which no closed form is known"
-        entering[node] = Arriving(kind=kind, rate_pps=rate, scv=scv, why=why, fresh=True)
+        entering[node] = Arriving(
+            kind=kind,
+            rate_pps=rate,
+            scv=scv,
+            why=why,
+            fresh=True,
+            spacings=tuple(_behind_link(fluid, port) for port in ports[node]),
+            sizes=tuple(load.frames.share_by_bytes.values()),
+            link_wait_s=max(_link_wait_s(fluid, port, float(by_port[port])) for port in ports[node]),
+        )
     return entering
+
+
+def _behind_link(fluid: Fluid, port: int) -> Spacing:
+    load, link_bps = fluid.load, fluid.model.ports[port].link_bps
+    # A trace brings its own sizes, none below Ethernet's least.
+    sizes = load.arrivals.trace_frame_bytes or load.frames.sequence_bytes
+    wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(sizes)]
+    # The gap intended, which the link may stretch.
+    intended = sum(
+        float(share)
+        for share, entry in zip(fluid.graph.share, fluid.graph.ingress, strict=True)
+        if entry == port
+    )
+    gap_s = 1.0 / (intended * fluid.intended_pps) if load.arrivals.kind == "cbr" else None
+    return spacing_of_link(port, wire_s, gap_s)
+
+
+def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
+    """Mean wait of Poisson arrivals for the link that brings them (M/G/1)."""
+    frames = fluid.load.frames.share_by_bytes
+    times = tuple(1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in frames)
+    mix = ServiceMix(shares=tuple(frames.values()), times_s=times)
+    if fluid.load.arrivals.kind != "poisson" or rate_pps * mix.mean_s >= 1.0 - 1e-9:
+        return 0.0
+    return MG1(arrival_pps=rate_pps, service=mix).waiting_mean_s
 
 
 def merge(streams: list[Arriving]) -> Arriving:
@@ -75,32 +123,71 @@ def merge(streams: list[Arriving]) -> Arriving:
         return streams[0]
     rate = sum(stream.rate_pps for stream in streams)
     scv = sum(stream.rate_pps * stream.scv for stream in streams) / rate
-    fresh = all(stream.fresh for stream in streams)
+    whole = Arriving(
+        kind="poisson",
+        rate_pps=rate,
+        scv=1.0,
+        fresh=all(stream.fresh for stream in streams),
+        spacings=common_spacing([stream.spacings for stream in streams]),
+        sizes=_mixed(streams),
+        link_wait_s=max(stream.link_wait_s for stream in streams),
+    )
     if all(stream.kind == "poisson" for stream in streams):
-        return Arriving(kind="poisson", rate_pps=rate, scv=1.0, fresh=fresh)
+        return whole
     bad = [stream for stream in streams if stream.kind in {"unknown", "regular"}]
     if bad:
         why = bad[0].why or "gets several periodic streams, whose waiting times depend on their phases"
-        return Arriving(kind="unknown", rate_pps=rate, scv=scv, why=why, fresh=fresh)
-    return Arriving(kind="renewal", rate_pps=rate, scv=scv, fresh=fresh)
+        return replace(whole, kind="unknown", scv=scv, why=why)
+    return replace(whole, kind="renewal", scv=scv)
+
+
+def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
+    """Return the shares of the sizes in all streams together."""
+    rate = sum(stream.rate_pps for stream in streams)
+    each = zip(*(stream.sizes for stream in streams), strict=True)
+    return tuple(
+        sum(share * stream.rate_pps for share, stream in zip(shares, streams, strict=True)) / rate
+        for shares in each
+    )
 
 
 def depart(
-    arriving: Arriving, queue: Queue | None, *, utilisation: float, service_scv: float, servers: int
+    arriving: Arriving,
+    queue: Queue | None,
+    *,
+    utilisation: float,
+    service: ServiceMix,
+    servers: int,
+    constant: bool,
+    station: int,
+    sizes: tuple[float, ...],
 ) -> Arriving:
-    """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation."""
+    """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
+
+    ``constant`` says that services of one size all last alike; ``sizes`` are the shares of what is served;
+    ``station`` is the number of the task unit.
+    """
     rate = arriving.rate_pps
     if queue is None:
-        return Arriving(
-            kind="unknown", rate_pps=rate, scv=1.0, why="follows a station that theory does not cover"
-        )
+        why = "follows a station that theory does not cover"
+        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=sizes)
     if arriving.kind == "poisson" and (isinstance(queue, MMc) or getattr(queue, "product_form", False)):
-        return Arriving(kind="poisson", rate_pps=rate, scv=1.0)
+        return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
+    unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
+    spacings = tuple(one.later(service.mean_s) for one in arriving.spacings) if unhindered else ()
+    if constant and servers == 1 and not unhindered:
+        spacings = (Spacing(origin=-1 - station, least_s=min(service.times_s)),)
     if isinstance(queue, DD1):
-        return Arriving(kind="regular", rate_pps=rate, scv=0.0)
+        return Arriving(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
+    if isinstance(queue, NobodyMeets) and unhindered:
+        return replace(arriving, fresh=False, spacings=spacings, sizes=sizes)
+    if isinstance(queue, NobodyMeets) and arriving.kind == "unknown":
+        return Arriving(
+            kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes
+        )
     used = min(utilisation, 1.0) ** 2
-    scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service_scv - 1.0)
-    return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0))
+    scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service.squared_cv - 1.0)
+    return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)
 
 
 def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
@@ -108,12 +195,18 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
 
     A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
     36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
-    evenly spaced in the cycle.
+    evenly spaced in the cycle. A part is at least as far apart as the whole.
     """
+    part = _part(stream, rate_pps, share, fluid, index, node)
+    fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
+    by_port = np.bincount(fluid.graph.ingress, weights=fluid.offered * fraction, minlength=fluid.graph.ports)
+    spacings = tuple(one for one in stream.spacings if one.origin < 0 or by_port[one.origin] > 0.0)
+    return replace(part, spacings=spacings, sizes=stream.sizes, link_wait_s=stream.link_wait_s)
+
+
+def _part(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
     if share >= 1.0 - 1e-12:
-        return Arriving(
-            kind=stream.kind, rate_pps=rate_pps, scv=stream.scv, why=stream.why, fresh=stream.fresh
-        )
+        return replace(stream, rate_pps=rate_pps)
     route = fluid.graph.tasks[index].route
     if route.kind == "round_robin" and stream.kind != "unknown":
         kind: Literal["poisson", "regular", "renewal", "unknown"] = (

@@ -51,12 +51,12 @@ class Solve:
         check_load(self.model, load)
         fluid = solve_fluid(self.model, load)
         answer = delays(fluid)
-        fluid = _as_served(fluid, answer.served_pps)
+        fluid = _as_served(fluid, answer.work_pps)
         resources, bottleneck = resources_of(fluid)
         offered_pps = float(fluid.offered.sum())
         dropped_pps = sum(answer.drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps, 0.0)
-        mean_bytes = load.frames.mean_bytes
+        mean_bytes = answer.forwarded_bytes
         notes = [*fluid.notes, *answer.notes]
         intended_pps = fluid.intended_pps
         if offered_pps < intended_pps * (1.0 - 1e-9):
@@ -85,7 +85,8 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest forwarding rate: what leaves when every port that the flows use takes in its line rate.
 
     This is the "maximum throughput" of paper 000, measured under overload; with flows spread unevenly it is
-    more than the rate without loss, :func:`lossless_pps`.
+    more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
+    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.crowding`.
 
     Parameters
     ----------
@@ -105,13 +106,13 @@ def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
 
 
-def _as_served(fluid: Fluid, served_pps: Mapping[str, float]) -> Fluid:
+def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
     """Return the fluid state with the units' work cut by the losses that queueing theory adds."""
     ratio = np.ones(len(fluid.graph.tasks))
     for index, task in enumerate(fluid.graph.tasks):
         before = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         if before > 0.0:
-            ratio[index] = min(served_pps[task.name] / before, 1.0)
+            ratio[index] = min(work_pps[task.name] / before, 1.0)
     busy = {name: units * ratio for name, units in fluid.busy_units.items()}
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, units * ratio) for name, units in fluid.active_units.items()}

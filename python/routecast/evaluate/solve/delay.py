@@ -10,38 +10,44 @@ in to first bit out (S9): stations on the way and the wait for the outgoing link
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, GIGc, ServiceMix
-from routecast.evaluate.queueing.markov import MMc, MMcK, Queue, Tandem, quantile_s
+from routecast.evaluate.queueing.general import MG1, ServiceMix
+from routecast.evaluate.queueing.markov import Queue
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
+from routecast.evaluate.solve.crowding import admitted_by_size
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.laws import OVERLOADED, Station, law_of
 from routecast.evaluate.solve.share import served_at_once
-from routecast.evaluate.solve.stations import FullQueue, shared_queue
+from routecast.evaluate.solve.stations import behind_link, shared_queue
+from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 
 __all__ = ["DelayAnswer", "delays"]
 
-_NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
-_MOST_STATES = 2048
-_NO_LOSS = 1e-9
-_MOST_ARRIVAL_SCV = 2.0
-_OVERLOADED = 1.02
 _IDLE_LINK = 0.01
 _JUST_FULL = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelayAnswer:
-    """Loss by place, served rates by task unit, latency and waiting where known, queue lengths, and notes."""
+    """Loss by place, served work, latency and waiting where known, queue lengths, and notes.
+
+    Parameters
+    ----------
+    work_pps : mapping
+        By task unit, what is served, in frames of the load's mean size.
+    forwarded_bytes : float
+        Mean size of the frames that leave by a port.
+    """
 
     drops_pps: Mapping[str, float]
-    served_pps: Mapping[str, float]
+    work_pps: Mapping[str, float]
+    forwarded_bytes: float
     latency: Delay | None = None
     waiting: Delay | None = None
     queue_frames: Mapping[str, float] = field(default_factory=dict)
@@ -69,7 +75,8 @@ class _Walk:
         self.notes: list[str] = []
         self.unknown = ""
         self.port_wait_s: dict[int, float] = {}
-        self.port_approximate = False
+        self.guessed: list[str] = []
+        self.sizes: dict[int, tuple[float, ...]] = {}
         for node, arriving in enter(fluid).items():
             self.arriving.setdefault(node, []).append(arriving)
 
@@ -83,23 +90,30 @@ class _Walk:
             return
         departing = arriving
         if cost.busy_s > 0.0 or cost.interrupt_s > 0.0:
-            queue, reason = self._queue(index, rate, arriving)
-            fluid_ratio = self._fluid_ratio(index, rate)
+            mix = self._mix(index, arriving.sizes)
+            taken_in = self._taken_in(index, rate, arriving, mix)
+            served = replace(mix, shares=taken_in) if taken_in else mix
+            queue, reason = self._queue(index, rate, arriving, served)
             if queue is None:
                 self.unknown = self.unknown or f'"{task.name}" {reason}'
-                self.admitted[index] = fluid_ratio
+                self.admitted[index] = self._fluid_ratio(index, rate)
             else:
                 self.queues[index] = queue
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
             if self.admitted[index] < 1.0:
                 self.rates = self.graph.arriving(fluid.offered, self.admitted)
+            servers = max(self._units(index), 1)
             departing = depart(
                 arriving,
                 queue,
-                utilisation=min(rate * float(fluid.service_s[index]) / max(self._units(index), 1), 1.0),
-                service_scv=self._mix(index).squared_cv,
-                servers=max(self._units(index), 1),
+                utilisation=min(rate * mix.mean_s / servers, 1.0),
+                service=served,
+                servers=servers,
+                station=index,
+                constant=mix.law == "deterministic" and self._exact(index),
+                sizes=taken_in or arriving.sizes,
             )
+        self.sizes[index] = departing.sizes
         for node, fraction in self.graph.edges[index]:
             share = float(self.rates[index] @ fraction) / rate
             if share > 0.0:
@@ -115,7 +129,11 @@ class _Walk:
             return 1.0
         return min(1.0, served / rate)
 
-    def _mix(self, index: int) -> ServiceMix:
+    def _exact(self, index: int) -> bool:
+        """Whether the service time is no mean over contention."""
+        return bool(np.isclose(self.fluid.factor[index], 1.0))
+
+    def _mix(self, index: int, sizes: tuple[float, ...] = ()) -> ServiceMix:
         fluid, task = self.fluid, self.graph.tasks[index]
         pool = fluid.model.pool(task.needs[0].pool) if task.needs else None
         shares = fluid.load.frames.share_by_bytes
@@ -130,11 +148,30 @@ class _Walk:
         scale = mean_s / whole if whole > 0.0 else 1.0
         law = task.service.variation
         return ServiceMix(
-            shares=tuple(shares.values()),
+            shares=sizes or tuple(shares.values()),
             times_s=tuple(time * scale for time in times),
             scv=task.service.squared_cv,
             law=law if law in {"deterministic", "exponential", "gamma"} else "other",
         )
+
+    def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
+        """Return the share of each size in what an overloaded queue takes in; empty where it is as what comes."""
+        fluid, task, servers = self.fluid, self.graph.tasks[index], max(self._units(index), 1)
+        if fluid.load.frames.is_fixed or rate * mix.mean_s < OVERLOADED * servers or self._obstacle(index):
+            return ()
+        if (
+            arriving.spacing is None
+            or arriving.spacing.origin < 0
+            or fluid.load.arrivals.kind not in {"cbr", "poisson"}
+        ):
+            self.notes.append(
+                f'"{task.name}": its loss is taken as the same for all frame sizes, an approximation'
+            )
+            return ()
+        room = servers + task.queue_frames
+        ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
+        inside = [share * one for share, one in zip(mix.shares, ratio, strict=True)]
+        return tuple(one / math.fsum(inside) for one in inside)
 
     def _obstacle(self, index: int) -> str:
         """Why a task unit is no queue of its own; empty if it is one."""
@@ -162,52 +199,44 @@ class _Walk:
                     return served_at_once(task, len(part.units) // units)
         return task.parallel
 
-    def _queue(self, index: int, rate: float, arriving: Arriving) -> tuple[Queue | None, str]:
+    def _queue(
+        self, index: int, rate: float, arriving: Arriving, mix: ServiceMix
+    ) -> tuple[Queue | None, str]:
         obstacle = self._obstacle(index)
         if obstacle:
             return self._shared_queue(index, arriving), obstacle
-        task, mix, servers = self.graph.tasks[index], self._mix(index), self._units(index)
-        if not bool(np.isclose(self.fluid.factor[index], 1.0)):
+        task, servers = self.graph.tasks[index], self._units(index)
+        frames = self.fluid.load.frames
+        station = Station(
+            rate_pps=rate,
+            mix=mix,
+            servers=servers,
+            room=servers + task.queue_frames,
+            independent=mix.is_one_size or frames.order == "random",
+            exact=self._exact(index),
+        )
+        if mix.shares != self._mix(index, arriving.sizes).shares:
             self.notes.append(
-                f'"{task.name}": queueing formula with the mean contention factor, an approximation'
+                f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
             )
-        room = servers + task.queue_frames
-        load = rate * mix.mean_s / servers
-        if arriving.kind == "poisson" and load < 50.0:
-            queue = self._poisson_queue(rate, mix, servers, room, load)
-            if queue is not None:
-                return queue, ""
-        if arriving.kind == "regular" and mix.law == "deterministic" and mix.is_one_size and servers == 1:
-            return DD1(arrival_pps=rate, service_s=mix.mean_s, capacity_frames=room), ""
-        if load >= _OVERLOADED:
+            return station.full_queue, ""
+        queue, reason = law_of(station, arriving, self.notes.append)
+        if queue is not None and arriving.kind == "poisson":
+            queue = behind_link(queue, arriving.link_wait_s, exact=self._whole_port(rate, arriving, station))
+        if queue is not None and not station.exact and self.fluid.admitted_ratio[index] >= 1.0:
             self.notes.append(
-                f'"{task.name}" is overloaded: its queue is taken as always full (Little\'s law)'
+                f'"{task.name}": contention changes with every frame; its mean is used, so delays are approximate'
             )
-            return FullQueue(
-                arrival_pps=rate, service_s=mix.mean_s, servers=servers, capacity_frames=room
-            ), ""
-        if arriving.kind == "renewal" and arriving.scv > _MOST_ARRIVAL_SCV:
-            return (
-                None,
-                f"gets bursts (squared coefficient of variation {arriving.scv:.3g}) that no approximation covers",
-            )
-        independent = mix.is_one_size or self.fluid.load.frames.order == "random"
-        if arriving.kind == "regular" and not independent:
-            return (
-                None,
-                "serves a fixed sequence of frame sizes at equal gaps, of which no closed form is known",
-            )
-        if arriving.kind in {"renewal", "poisson", "regular"} and load < 1.0:
-            approximation = GIGc(
-                arrival_pps=rate,
-                arrival_scv=arriving.scv,
-                service_s=mix.mean_s,
-                service_scv=mix.squared_cv,
-                servers=servers,
-            )
-            self.notes.append(f'"{task.name}": {approximation.method}; loss by fluctuation is not included')
-            return approximation, ""
-        return None, arriving.why or f"is at a load of {load:.3g}, where no queueing result applies"
+        return queue, reason
+
+    def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:
+        """Whether one server of a constant time gets all frames of one port, one size, and loses none."""
+        spacing, graph = arriving.spacing, self.graph
+        if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
+            return False
+        by_port = np.bincount(graph.ingress, weights=self.fluid.offered, minlength=graph.ports)
+        alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
+        return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
 
     def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
         fluid = self.fluid
@@ -224,35 +253,6 @@ class _Walk:
             )
         return queue
 
-    def _poisson_queue(
-        self, rate: float, mix: ServiceMix, servers: int, room: int, load: float
-    ) -> Queue | None:
-        exponential = mix.law == "exponential" and mix.is_one_size
-        small = room <= _MOST_STATES
-        if exponential:
-            lossy = (
-                MMcK(arrival_pps=rate, service_s=mix.mean_s, servers=servers, capacity_frames=room)
-                if small
-                else None
-            )
-            if lossy is not None and (load >= 1.0 or lossy.loss_ratio > _NO_LOSS):
-                return lossy
-            return MMc(arrival_pps=rate, service_s=mix.mean_s, servers=servers) if load < 1.0 else None
-        if servers > 1:
-            return None
-        finite = MG1K(arrival_pps=rate, service=mix, capacity_frames=room) if small else None
-        if finite is not None and (load >= 1.0 or finite.loss_ratio > _NO_LOSS):
-            if mix.law == "other":
-                self.notes.append(
-                    "loss and delay by the gamma law with the same two moments, an approximation"
-                )
-            return finite
-        if load >= 1.0:
-            return None
-        if mix.law == "deterministic" and mix.is_one_size:
-            return MD1(arrival_pps=rate, service_s=mix.mean_s)
-        return MG1(arrival_pps=rate, service=mix)
-
     def port_out(self, number: int) -> None:
         """Take the wait for the outgoing link."""
         fluid = self.fluid
@@ -264,26 +264,27 @@ class _Walk:
         sizes = fluid.load.frames.share_by_bytes
         times = tuple(1.0 / line_rate_pps(port.link_bps, size) for size in sizes)
         mix = ServiceMix(shares=tuple(sizes.values()), times_s=times)
-        load = rate * mix.mean_s
         arriving = merge(self.arriving.get(node, []))
+        self.sizes[node] = arriving.sizes
+        if arriving.sizes:
+            mix = replace(mix, shares=arriving.sizes)
+        load = rate * mix.mean_s
         regular = arriving.kind == "regular" and mix.is_one_size
-        if load < _IDLE_LINK or (regular and load <= 1.0 + 1e-12):
+        spaced = arriving.spacing is not None and arriving.spacing.fits(max(times))
+        if load < _IDLE_LINK or spaced or (regular and load <= 1.0 + 1e-9):
             self.port_wait_s[node] = 0.0
-        elif load >= _OVERLOADED:
+        elif load >= OVERLOADED:
             self.admitted[node] = 1.0 / load
             self.port_wait_s[node] = (port.tx_ring_frames + 0.5) * mix.mean_s
-            self.port_approximate = True
         elif load > 1.0 - _JUST_FULL:
             self.admitted[node] = min(1.0 / load, 1.0)
             self.unknown = self.unknown or f'"{port.name} out" is just full'
         else:
-            exact = arriving.kind == "poisson"
-            self.port_wait_s[node] = MG1(arrival_pps=rate, service=mix).waiting_mean_s
-            self.port_approximate = True
-            if not exact:
-                self.notes.append(
-                    f'"{port.name} out": the wait for the link is that of Poisson arrivals, an approximation'
-                )
+            # No longer than through a full ring.
+            longest_s = port.tx_ring_frames * mix.mean_s
+            self.port_wait_s[node] = min(MG1(arrival_pps=rate, service=mix).waiting_mean_s, longest_s)
+            if arriving.kind != "poisson":
+                self.guessed.append(port.name)
 
     def answer(self) -> DelayAnswer:
         """Put the parts together."""
@@ -296,8 +297,8 @@ class _Walk:
             node = len(graph.tasks) + number
             drops[f"{port.name} out"] = float(self.rates[node].sum()) * (1.0 - float(self.admitted[node]))
         drops = {place: rate for place, rate in drops.items() if rate > least}
-        served = {
-            task.name: float(self.rates[index].sum()) * float(self.admitted[index])
+        work = {
+            task.name: float(self.rates[index].sum()) * float(self.admitted[index]) * self._work_ratio(index)
             for index, task in enumerate(graph.tasks)
         }
         queue_frames = {
@@ -306,107 +307,43 @@ class _Walk:
             * float(self.admitted[index])
             for index, queue in self.queues.items()
         }
+        latency = waiting = None
+        parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
         if self.unknown:
             self.notes.append(f"no latency: {self.unknown}")
-            return DelayAnswer(
-                drops_pps=drops, served_pps=served, queue_frames=queue_frames, notes=_gathered(self.notes)
-            )
-        latency, waiting = self._sums()
+        else:
+            latency, waiting = total_delay(*parts)
+            if self.guessed and link_matters(*parts):
+                self.notes.append(
+                    "the wait for outgoing links is that of frames at random instants, an approximation"
+                )
         return DelayAnswer(
             drops_pps=drops,
-            served_pps=served,
+            work_pps=work,
+            forwarded_bytes=self._forwarded_bytes(),
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
-            notes=_gathered(self.notes),
+            notes=gathered(self.notes),
         )
 
-    def _sums(self) -> tuple[Delay, Delay]:
-        graph = self.graph
-        survive = graph.surviving(self.admitted, self.rates)
-        through = {
-            index: float(self.rates[index].sum()) * float(self.admitted[index]) * float(survive[index])
-            for index in self.queues
-        }
-        forwarded = sum(
-            float(self.rates[node].sum()) * float(self.admitted[node])
-            for node in range(len(graph.tasks), graph.exit + 1)
-        )
-        port_s = sum(
-            wait * float(self.rates[node].sum()) * float(self.admitted[node]) / forwarded
-            for node, wait in self.port_wait_s.items()
-        )
-        sojourn_s = (
-            sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in self.queues.items()) + port_s
-        )
-        waiting_s = (
-            sum(through[i] / forwarded * queue.waiting_mean_s for i, queue in self.queues.items()) + port_s
-        )
-        methods = list(dict.fromkeys(queue.method for queue in self.queues.values()))
-        if port_s > 0.0:
-            methods.append(
-                "M/G/1 at the outgoing link" + (" (approximation)" if self.port_approximate else "")
+    def _work_ratio(self, index: int) -> float:
+        """Mean work of the frames served at a task unit, over that of the load's mix."""
+        sizes = self.sizes.get(index, ())
+        whole_s = self._mix(index).mean_s
+        return self._mix(index, sizes).mean_s / whole_s if sizes and whole_s > 0.0 else 1.0
+
+    def _forwarded_bytes(self) -> float:
+        """Mean size of what leaves by the ports."""
+        frames = self.fluid.load.frames
+        total, in_all = 0.0, 0.0
+        for node in range(len(self.graph.tasks), self.graph.exit):
+            rate = float(self.rates[node].sum()) * float(self.admitted[node])
+            shares = self.sizes.get(node, ())
+            mean = (
+                math.fsum(share * size for share, size in zip(shares, frames.share_by_bytes, strict=True))
+                if shares
+                else frames.mean_bytes
             )
-        method = ", ".join(methods) or "no station takes time"
-        chain = self._chain()
-        if chain is not None:
-            return chain.sojourn(), chain.waiting()
-        one_each = math.isclose(sum(through.values()), forwarded, rel_tol=1e-6) and self._parallel_only()
-        if not one_each or port_s > 0.01 * sojourn_s:
-            if len(self.queues) > 1 and not one_each:
-                method += "; means add up, percentiles do not"
-            return Delay(mean_s=sojourn_s, method=method), Delay(mean_s=waiting_s, method=method)
-        parts = [(through[i] / forwarded, queue) for i, queue in self.queues.items()]
-        return (
-            _mixture(sojourn_s, method, [(share, queue.sojourn_tail) for share, queue in parts]),
-            _mixture(waiting_s, method, [(share, queue.waiting_tail) for share, queue in parts]),
-        )
-
-    def _parallel_only(self) -> bool:
-        """Whether no station lies behind another one."""
-        behind: set[int] = set()
-        for index in range(len(self.graph.tasks)):
-            marked = index in behind or index in self.queues
-            if index in behind and index in self.queues:
-                return False
-            if marked:
-                behind.update(node for node, _ in self.graph.edges[index])
-        return True
-
-    def _chain(self) -> Tandem | None:
-        """Return the Jackson tandem that the stations are, if they are one that every frame goes through."""
-        total = float(self.fluid.offered.sum())
-        stations = [queue for queue in self.queues.values() if isinstance(queue, MMc)]
-        whole = all(math.isclose(float(self.rates[i].sum()), total, rel_tol=1e-9) for i in self.queues)
-        if len(stations) < 2 or len(stations) != len(self.queues) or not whole:
-            return None
-        if any(wait > 0.0 for wait in self.port_wait_s.values()):
-            return None
-        return Tandem(stations=tuple(stations))
-
-
-def _gathered(notes: list[str]) -> tuple[str, ...]:
-    """Say once what holds for several places: ``"core 0" and 3 more: …``."""
-    places: dict[str, list[str]] = {}
-    for note in dict.fromkeys(notes):
-        match = _NOTE.fullmatch(note)
-        name, rest = (match[1], match[2]) if match else ("", note)
-        places.setdefault(rest, []).append(name)
-    return tuple(
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{rest}"
-        for rest, names in places.items()
-    )
-
-
-def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
-    def tail(time_s: float) -> float:
-        return math.fsum(share * one(time_s) for share, one in parts)
-
-    return Delay(
-        mean_s=mean_s,
-        p50_s=quantile_s(tail, mean_s, 0.5),
-        p90_s=quantile_s(tail, mean_s, 0.9),
-        p99_s=quantile_s(tail, mean_s, 0.99),
-        p999_s=quantile_s(tail, mean_s, 0.999),
-        method=method,
-    )
+            total, in_all = total + rate, in_all + rate * mean
+        return in_all / total if total > 0.0 else frames.mean_bytes

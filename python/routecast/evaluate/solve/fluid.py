@@ -106,6 +106,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     admitted = np.ones(graph.exit + 1)
     out_cap = np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports])
     rates = graph.arriving(offered, admitted)
+    even = _even(load, graph, rates)
     caps = np.full(count, math.inf)
     full_s = np.array([cost.busy_s for cost in costs])
     busy: dict[str, Vector] = {}
@@ -131,7 +132,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if round_number >= _UNDAMPED_ROUNDS:
             both = np.isfinite(new_caps) & np.isfinite(caps)
             new_caps[both] = 0.5 * (new_caps[both] + caps[both])
-        busy = _busy(tasks, parts, costs, got, wanted, factor, switching)
+        busy = _busy(tasks, parts, costs, got, wanted, factor, switching, even)
         new_factor = mean_contention(model, tasks, busy)
         if round_number >= _UNDAMPED_ROUNDS:
             new_factor = 0.5 * (new_factor + factor)
@@ -151,13 +152,13 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if settled:
             break
     else:
-        notes.append("the steady state of shared and contended resources was not found to full precision")
+        notes.append("the shares of the resources were not found to full precision")
 
     service_s = np.empty(count)
     for i, cost in enumerate(costs):
         rate, slower = float(rates[i].sum()) / tasks[i].parallel, float(factor[i])
         below = admitted[i] >= 1.0 and rate > 0.0 and cost.batch_s + cost.interrupt_s > 0.0
-        service_s[i] = cost.used(rate, slower) / rate if below else cost.busy_s * slower
+        service_s[i] = cost.used(rate, slower, even=even[i]) / rate if below else cost.busy_s * slower
     return Fluid(
         model=model,
         load=load,
@@ -176,6 +177,18 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     )
 
 
+def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector) -> list[bool]:
+    """Whether frames come to a task unit at equal gaps: from one port, or from ports of one rate, which take turns."""
+    found = []
+    if load.arrivals.kind != "cbr" or any(task.route.kind == "random" for task in graph.tasks):
+        return [False] * len(graph.tasks)
+    for index in range(len(graph.tasks)):
+        by_port = np.bincount(graph.ingress, weights=rates[index], minlength=graph.ports)
+        some = by_port[by_port > 0.0]
+        found.append(some.size > 0 and bool(np.ptp(some) <= 1e-9 * some.max()))
+    return found
+
+
 def _busy(
     tasks: tuple[TaskUnit, ...],
     parts: tuple[Component, ...],
@@ -184,6 +197,7 @@ def _busy(
     wanted: Vector,
     factor: Vector,
     switching: Vector,
+    even: list[bool],
 ) -> dict[str, Vector]:
     busy = {part.pool.name: np.zeros(len(costs)) for part in parts}
     for part in parts:
@@ -193,7 +207,7 @@ def _busy(
                 used = rate * cost.busy_s * slower
             else:
                 lanes = served_at_once(tasks[index], max(len(part.units) // units, 1))
-                used = lanes * cost.used(rate / lanes, slower)
+                used = lanes * cost.used(rate / lanes, slower, even=even[index])
             used += rate * float(switching[index])
             busy[part.pool.name][index] += min(used * units, float(len(part.units)))
     return busy
@@ -232,11 +246,11 @@ def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
         task.activation.kind == "interrupt" or task.service.per_batch_s or task.service.per_batch_cycles
         for task in model.tasks
     ):
-        notes.append("batches and interrupts below overload are taken at their mean size (approximation)")
+        notes.append("below overload, batches are taken at their mean size, an approximation")
     for pool in model.pools:
         if not pool.contention.is_none:
             notes.append(
-                f'pool "{pool.name}": contention is averaged over units that are busy independently (mean-field)'
+                f'pool "{pool.name}": units slow each other down by what they do on average, an approximation'
             )
         if pool.migration_cost_s > 0.0:
             notes.append(f'pool "{pool.name}": the migration cost is not counted')

@@ -51,14 +51,15 @@ class Cost:
         extra = self.interrupt_s if self.short_polls else 0.0
         return self.frame_s + (self.batch_s + extra) / self.batch_frames
 
-    def used(self, rate_pps: float, factor: float) -> float:
+    def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
         """Share of time that one server works at a rate, below overload.
 
         Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
         come since the last cycle began: ``b = λ·cycle``. A cycle lasts ``T = h + b·c``, the wait for a frame if none
         has come meanwhile (probability ``e^{-λT}``, then 1/λ), and at least the interrupt moderation. Poisson arrivals,
-        with the mean in place of the random batch: a named approximation, within 3 % of simulations. Full batches are
-        overload.
+        with the mean in place of the random batch: a named approximation, within 3 % of simulations. Frames at equal
+        gaps (``even``) find no batch under way as long as ``h + c`` is less than a gap, so a cycle lasts exactly
+        ``max(h + b·c, 1/λ)``. Full batches are overload.
         """
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or rate_pps <= 0.0:
@@ -66,7 +67,8 @@ class Cost:
         batch, work_s, cycle_s = 1.0, start_s + frame_s, math.inf
         for _ in range(_MOST_CYCLES):
             work_s = start_s + batch * frame_s
-            cycle_s = max(work_s + math.exp(-rate_pps * work_s) / rate_pps, self.moderation_s)
+            idle_s = 0.0 if even else math.exp(-rate_pps * work_s) / rate_pps
+            cycle_s = max(work_s + idle_s, 1.0 / rate_pps if even else 0.0, self.moderation_s)
             before, batch = batch, rate_pps * cycle_s
             if batch >= self.batch_frames:
                 return min(rate_pps * self.busy_s * factor, 1.0)

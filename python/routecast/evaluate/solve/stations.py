@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from routecast.evaluate.queueing.general import GIGc, ServiceMix
+from routecast.evaluate.queueing.general import ServiceMix
 from routecast.evaluate.queueing.markov import MMc, Queue
+from routecast.evaluate.queueing.two_moments import GIGc
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.share import Component
 
-__all__ = ["FullQueue", "SharedQueue", "shared_queue"]
+__all__ = ["BehindLink", "FullQueue", "SharedQueue", "behind_link", "shared_queue"]
+
+_NOTABLE = 0.01
 
 
 def shared_queue(
@@ -127,3 +130,50 @@ class FullQueue(Queue):
     def waiting_mean_s(self) -> float:
         """Mean waiting time."""
         return self.sojourn_mean_s - self.service_s
+
+
+def behind_link(queue: Queue, link_wait_s: float, *, exact: bool) -> Queue:
+    """Return a queue for Poisson arrivals as it is behind the link that spaces them, where that matters."""
+    if queue.waiting_mean_s <= 0.0 or link_wait_s <= _NOTABLE * queue.sojourn_mean_s:
+        return queue
+    return BehindLink(queue=queue, link_wait_s=link_wait_s, exact=exact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BehindLink(Queue):
+    """A queue whose Poisson arrivals have already waited for the link that brings them.
+
+    Constant times in series: all waits together are that for the slowest server alone (Friedman, Operations Research
+    13(1), 1965; Avi-Itzhak, Management Science 11(5), 1965), so behind the link ``W - W_link`` is left. ``exact`` for
+    one server that gets all frames of one link, one size, without loss; else W stays as it is, an upper approximation.
+    """
+
+    queue: Queue
+    link_wait_s: float
+    exact: bool
+
+    @property
+    def _spared_s(self) -> float:
+        return min(self.link_wait_s, self.queue.waiting_mean_s) if self.exact else 0.0
+
+    @property
+    def method(self) -> str:
+        """How it was computed."""
+        if self.exact:
+            return f"{self.queue.method} less the wait for the link in"
+        return f"{self.queue.method} as if no link spaced the frames (approximation)"
+
+    @property
+    def loss_ratio(self) -> float:
+        """As without the link."""
+        return self.queue.loss_ratio
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """What is left of the wait."""
+        return self.queue.waiting_mean_s - self._spared_s
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and service."""
+        return self.queue.sojourn_mean_s - self._spared_s
