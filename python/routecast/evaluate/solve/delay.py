@@ -223,10 +223,6 @@ class _Walk:
         queue, reason = law_of(station, arriving, self.notes.append)
         if queue is not None and arriving.kind == "poisson":
             queue = behind_link(queue, arriving.link_wait_s, exact=self._whole_port(rate, arriving, station))
-        if queue is not None and not station.exact and self.fluid.admitted_ratio[index] >= 1.0:
-            self.notes.append(
-                f'"{task.name}": contention changes with every frame; its mean is used, so delays are approximate'
-            )
         return queue, reason
 
     def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:

@@ -250,7 +250,7 @@ def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
     for pool in model.pools:
         if not pool.contention.is_none:
             notes.append(
-                f'pool "{pool.name}": units slow each other down by what they do on average, an approximation'
+                f'pool "{pool.name}": units slow each other by a mean factor, so rates and delays are approximate'
             )
         if pool.migration_cost_s > 0.0:
             notes.append(f'pool "{pool.name}": the migration cost is not counted')

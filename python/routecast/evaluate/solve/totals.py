@@ -14,6 +14,7 @@ __all__ = ["gathered", "link_matters", "total_delay"]
 
 _NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
 _NOTABLE = 0.01
+_LINK = "M/G/1 at the outgoing link (approximation)"
 
 
 def total_delay(
@@ -37,22 +38,26 @@ def total_delay(
     through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
     sojourn_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items()) + port_s
     waiting_s = sum(through[i] / forwarded * queue.waiting_mean_s for i, queue in queues.items()) + port_s
-    methods = list(dict.fromkeys(queue.method for queue in queues.values()))
-    if port_s > _NOTABLE * sojourn_s:
-        methods.append("M/G/1 at the outgoing link (approximation)")
-    method = ", ".join(methods) or "no station takes time"
     chain = _chain(rates, queues, forwarded, port_s)
     if chain is not None:
         return chain.sojourn(), chain.waiting()
+    method = ", ".join(dict.fromkeys(queue.method for queue in queues.values()))
     one_each = math.isclose(sum(through.values()), forwarded, rel_tol=1e-6) and _parallel_only(graph, queues)
-    if not one_each or port_s > _NOTABLE * sojourn_s:
-        if len(queues) > 1 and not one_each:
-            method += "; means add up, percentiles do not"
-        return Delay(mean_s=sojourn_s, method=method), Delay(mean_s=waiting_s, method=method)
-    parts = [(through[i] / forwarded, queue) for i, queue in queues.items()]
+    series = len(queues) > 1 and not one_each
+
+    def delay(mean_s: float, tails: list[tuple[float, Callable[[float], float]]]) -> Delay:
+        behind = port_s > _NOTABLE * mean_s
+        named = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
+        if behind or not one_each:
+            return Delay(
+                mean_s=mean_s, method=named + ("; means add up, percentiles do not" if series else "")
+            )
+        return _mixture(mean_s, named, tails)
+
+    shares = {i: through[i] / forwarded for i in queues}
     return (
-        _mixture(sojourn_s, method, [(share, queue.sojourn_tail) for share, queue in parts]),
-        _mixture(waiting_s, method, [(share, queue.waiting_tail) for share, queue in parts]),
+        delay(sojourn_s, [(shares[i], queue.sojourn_tail) for i, queue in queues.items()]),
+        delay(waiting_s, [(shares[i], queue.waiting_tail) for i, queue in queues.items()]),
     )
 
 
