@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from routecast.calibrate.fit import fit
 from routecast.calibrate.forward import Conditions, busy_rate, log_throughput
 from routecast.calibrate.laws import LAWS
-from routecast.calibrate.mixture import weighted_quantiles
+from routecast.calibrate.layout import Layout
+from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
 from routecast.calibrate.points import Point
-from routecast.calibrate.posterior import sample_posterior
+from routecast.calibrate.posterior import log_evidence, sample_posterior
 from routecast.calibrate.saturation import saturate
 from routecast.errors import FitProblem
 
@@ -62,6 +63,12 @@ def test_intervals_widen_away_from_the_points() -> None:
     fitted = fit([machine(1), machine(2), machine(4)])
     near, far = fitted.predict([machine(4), machine(16)])
     assert far.high_pps / far.low_pps > 1.5 * near.high_pps / near.low_pps
+
+
+def test_intervals_grow_faster_beyond_the_points_than_between_them() -> None:
+    fitted = fit([machine(1), machine(4)], laws=["free"])
+    between, beyond = fitted.predict([machine(2), machine(8)])
+    assert math.log(beyond.high_pps / beyond.low_pps) > 1.5 * math.log(between.high_pps / between.low_pps)
 
 
 def test_more_points_narrow_the_interval() -> None:
@@ -150,6 +157,12 @@ def test_unusable_calibrations_are_refused() -> None:
     frame_bytes=st.sampled_from([64.0, 512.0, 1518.0]),
     link_bps=st.one_of(st.none(), st.sampled_from([1e9, 10e9, 100e9])),
     cap=st.one_of(st.none(), st.just(5e6)),
+    layout=st.builds(
+        Layout,
+        polls_ports=st.booleans(),
+        narrow_share_ratio=st.sampled_from([0.0, 0.5, 1.0]),
+        narrow_cores=st.integers(1, 4),
+    ),
     data=st.data(),
 )
 def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
@@ -159,6 +172,7 @@ def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
     frame_bytes: float,
     link_bps: float | None,
     cap: float | None,
+    layout: Layout,
     data: st.DataObject,
 ) -> None:
     point = Point(
@@ -168,13 +182,17 @@ def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
         throughput_pps=1.0,
         link_bps=link_bps,
         nic_cap_pps=cap,
+        layout=layout,
     )
+    poll = 0.05
+    pace = layout.useful_ratio(point.working_cores)
+    pace /= 1.0 + poll * layout.further_queues(point.working_cores, point.ports)
     chosen = LAWS[law]
     values = [data.draw(st.floats(shape.mean - shape.sd, shape.mean + shape.sd)) for shape in chosen.shapes]
-    theta = np.array([[math.log(600e-9), -5.0, *values, *([0.0] if cap else [])]])
+    theta = np.array([[math.log(600e-9), -5.0, *values, poll, 0.0]])
     size = np.array([frame_bytes])
     single = saturate(
-        point, core_pps=lambda k: float(busy_rate(chosen, theta, np.array([[k]]), size)[0, 0])
+        point, core_pps=lambda k: pace * float(busy_rate(chosen, theta, np.array([[k]]), size)[0, 0])
     ).throughput_pps
     batch = math.exp(float(log_throughput(chosen, theta, Conditions.of([point]))[0, 0]))
     assert batch == pytest.approx(single, rel=1e-4)
@@ -198,6 +216,27 @@ def test_sampling_a_linear_model_gives_its_textbook_posterior() -> None:
     assert posterior.effective_parameters == pytest.approx(16 / 17)
     # ln Z up to the constant of the noise: y ~ N(0, 2^2 + 0.5^2).
     assert posterior.log_evidence == pytest.approx(-0.5 / 4.25 - 0.5 * math.log(17.0), abs=1e-6)
+
+
+def test_the_evidence_is_that_of_the_posterior_for_every_prior_of_a_batch() -> None:
+    measured, noise = np.array([1.0, 2.5]), np.array([0.5, 0.2])
+
+    def forward(
+        theta: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        return np.concatenate([theta[:, :1], theta[:, :1] + np.exp(theta[:, 1:])], axis=1)
+
+    means, sds = np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([[2.0, 1.0], [0.3, 0.5]])
+    batch = log_evidence(forward, measured, noise, means, sds)
+    for row in range(2):
+        alone = sample_posterior(forward, measured, noise, means[row], sds[row], draws=2, seed=0)
+        assert batch[row] == pytest.approx(alone.log_evidence, abs=1e-6)
+
+
+def test_a_point_prediction_averages_the_medians_of_the_laws() -> None:
+    # Medians 1 and 5; the tail of the first law (100) does not count.
+    samples = [np.array([[0.0], [1.0], [100.0]]), np.array([[4.0], [5.0], [6.0]])]
+    assert average_of_medians(samples, [0.75, 0.25])[0] == pytest.approx(2.0)
 
 
 def test_weighted_quantiles_of_equal_weights_are_the_usual_ones() -> None:

@@ -1,7 +1,13 @@
 """The accuracy board: routecast and naive baselines on public measurements that calibration has not seen.
 
 ``routecast board`` prints it. The errors of the last accepted version are kept in ``data/packs/recorded.json``; a test
-asserts that they do not get worse. ``python -m routecast.calibrate.board --record`` rewrites them.
+asserts that they do not get worse. ``python -m routecast.calibrate.board`` prints the board as JSON, and
+
+* with ``--record`` it rewrites the recorded errors,
+* with ``--leave-one-out`` it predicts each source with priors learnt from the others
+  (:mod:`routecast.calibrate.leave_one_out`),
+* with ``--without KEY,KEY`` it tells neither routecast nor the baselines these facts about the machines
+  (:mod:`routecast.calibrate.packs` names them; ``testbed``: series are fitted apart).
 """
 
 from __future__ import annotations
@@ -9,15 +15,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
 from routecast.calibrate.baselines import BASELINES, predict_baselines
 from routecast.calibrate.chain import fit_chain, linear_chain, read_chain_points
 from routecast.calibrate.fit import fit
+from routecast.calibrate.forward import POLL_SHAPE
+from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibrate.score import quantile
+from routecast.calibrate.testbed import shared_poll
 
 __all__ = ["RECORDED", "Board", "PackResult", "Scored", "run_board"]
 
@@ -182,6 +191,7 @@ def run_board(
     *,
     packs: Sequence[Pack] | None = None,
     seed: int = 0,
+    catalogue: Mapping[str, Law] = LAWS,
 ) -> Board:
     """Run every pack.
 
@@ -192,13 +202,15 @@ def run_board(
     packs : sequence of Pack or None
         None: the shipped ones.
     seed : int
+    catalogue : mapping of str to Law
+        Laws with their priors.
     """
     chosen = read_packs() if packs is None else tuple(packs)
     results = []
     for done, pack in enumerate(chosen):
         if progress is not None:
             progress(done, len(chosen), pack.title)
-        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed)
+        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed, catalogue)
         results.append(PackResult(pack=pack, scored=tuple(scored)))
     if progress is not None:
         progress(len(chosen), len(chosen), "")
@@ -206,10 +218,24 @@ def run_board(
     return Board(packs=tuple(results), recorded=recorded)
 
 
-def _score_routers(pack: Pack, seed: int) -> list[Scored]:
+def _score_routers(pack: Pack, seed: int, catalogue: Mapping[str, Law]) -> list[Scored]:
+    rows = split(pack, table_points(pack))
+    poll = POLL_SHAPE
+    if pack.testbed:
+        poll = shared_poll(
+            [points for points, _ in rows.values()], noise_ratio=pack.noise_ratio, catalogue=catalogue
+        )
     scored = []
-    for name, (calibrating, held_out) in split(pack, table_points(pack)).items():
-        fitted = fit(calibrating, series=name, seed=seed, noise_ratio=pack.noise_ratio, laws=pack.laws(name))
+    for name, (calibrating, held_out) in rows.items():
+        fitted = fit(
+            calibrating,
+            series=name,
+            laws=pack.laws(name),
+            seed=seed,
+            noise_ratio=pack.noise_ratio,
+            poll=poll,
+            catalogue=catalogue,
+        )
         naive = predict_baselines(calibrating, held_out)
         for index, made in enumerate(fitted.predict(held_out)):
             point = made.point
@@ -267,19 +293,40 @@ def _errors(signed: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _main(arguments: Sequence[str]) -> None:
-    board = run_board()
-    if "--record" in arguments:
-        text = json.dumps(
-            {
-                each.name: {key: round(value, 6) for key, value in each.summary.items()}
-                for each in board.packs
-            },
-            indent=2,
+def _record(board: Board) -> None:
+    text = json.dumps(
+        {each.name: {key: round(value, 6) for key, value in each.summary.items()} for each in board.packs},
+        indent=2,
+    )
+    RECORDED.write_text(text + "\n", encoding="utf-8")
+
+
+def _without(keys: Sequence[str]) -> list[Pack]:
+    """Packs that are not told these facts about their machines (``testbed`` is one of them)."""
+    return [
+        replace(
+            pack,
+            testbed=pack.testbed and "testbed" not in keys,
+            known=tuple(
+                {key: value for key, value in each.items() if key not in keys} for each in pack.known
+            ),
         )
-        RECORDED.write_text(text + "\n", encoding="utf-8")
+        for pack in read_packs()
+    ]
+
+
+def _main(arguments: Sequence[str]) -> None:
+    if "--record" in arguments:
+        _record(run_board())
+    elif "--leave-one-out" in arguments:
+        from routecast.calibrate.leave_one_out import leave_one_out  # noqa: PLC0415 - it runs boards
+
+        print(json.dumps(leave_one_out(), indent=2))
+    elif "--without" in arguments:
+        keys = arguments[arguments.index("--without") + 1].split(",")
+        print(json.dumps(run_board(packs=_without(keys)).to_json(), indent=2))
     else:
-        print(json.dumps(board.to_json(), indent=2))
+        print(json.dumps(run_board().to_json(), indent=2))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ChainPoint", "ChainPrediction", "FittedChain", "fit_chain", "linear_chain", "read_chain_points"]
 
-_DRAWS = 96
+_DRAWS = 1000
 _NOISE_COPIES = 8
 _LEAST_SHARE = 1e-3
 _RATE_SD = 3.0

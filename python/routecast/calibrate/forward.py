@@ -4,8 +4,8 @@ The vectorised twin of :mod:`routecast.calibrate.saturation`: the same bottlenec
 and n points. A test holds the two together.
 
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
-bytes relative to the cost of a frame), the law's shapes, and the factor of the NICs' nominal packet rate where one is
-known.
+bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
+(not a logarithm) and the factor of the NICs' nominal packet rate.
 """
 
 from __future__ import annotations
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["BYTE_SHAPE", "COMMON_PARAMETERS", "REFERENCE_BYTES", "Conditions", "busy_rate", "log_throughput"]
+__all__ = [
+    "BYTE_SHAPE",
+    "COMMON_PARAMETERS",
+    "DEVICE_SHAPES",
+    "POLL_SHAPE",
+    "REFERENCE_BYTES",
+    "Conditions",
+    "busy_rate",
+    "log_throughput",
+]
 
 REFERENCE_BYTES = 64.0
 COMMON_PARAMETERS = 2
@@ -37,6 +46,12 @@ speed (0.1-0.4 ns per byte against 50-500 ns per frame is a B of 0.01-0.5)."""
 
 NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nominal packet rate of the NICs")
 """Nominal packet rates of cards are given to about 1 %."""
+
+POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, log=False, meaning="cost of polling a further queue")
+"""Prior of the share by which the cost of a frame grows with each further queue that its core polls
+(:mod:`routecast.calibrate.layout`): a few percent either way."""
+
+DEVICE_SHAPES = (POLL_SHAPE, NIC_SHAPE)
 
 _BISECTIONS = 24
 _FAR = 1e300
@@ -51,6 +66,8 @@ class Conditions:
     group_cores: Floats
     group_offered_pps: Floats
     nic_cap_pps: Floats
+    further_queues: Floats
+    useful_ratio: Floats
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> Conditions:
@@ -69,12 +86,9 @@ class Conditions:
             group_cores=cores,
             group_offered_pps=offered,
             nic_cap_pps=np.array([_FAR if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
+            further_queues=np.array([p.layout.further_queues(p.working_cores, p.ports) for p in points]),
+            useful_ratio=np.array([p.layout.useful_ratio(p.working_cores) for p in points]),
         )
-
-    @property
-    def has_nic_cap(self) -> bool:
-        """Whether any point has a known NIC packet rate."""
-        return bool((self.nic_cap_pps < _FAR).any())
 
 
 def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Floats:
@@ -103,7 +117,8 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:
     """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n)."""
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
-    rate = busy_rate(law, theta, k, c.frame_bytes)
+    pace = c.useful_ratio / (1.0 + theta[:, -2:-1] * c.further_queues)
+    rate = pace * busy_rate(law, theta, k, c.frame_bytes)
     starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
     fed = ~starved & (c.group_cores[None] > 0)
     # Where all flows are short of link, links decide; only where some are do busy cores speed up the others.
@@ -113,13 +128,12 @@ def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:
         low, high = np.zeros_like(k[:, some]), k[:, some]
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
-            sub_rate = busy_rate(law, theta, middle, c.frame_bytes[some])
+            sub_rate = pace[:, some] * busy_rate(law, theta, middle, c.frame_bytes[some])
             busy = (sub_cores * np.minimum(1.0, sub_offered / sub_rate[:, :, None])).sum(axis=2)
             more = busy > middle
             low, high = np.where(more, middle, low), np.where(more, high, middle)
-        rate[:, some] = busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
+        rate[:, some] = pace[:, some] * busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
     total = (c.group_cores * np.minimum(c.group_offered_pps, rate[:, :, None])).sum(axis=2)
-    if c.has_nic_cap:
-        total = np.minimum(total, c.nic_cap_pps * np.exp(theta[:, -1:]))
+    total = np.minimum(total, c.nic_cap_pps * np.exp(theta[:, -1:]))
     result: Floats = np.log(total)
     return result

@@ -9,9 +9,17 @@ A pack is a TOML file in ``data/packs`` that names a table in ``data/measured`` 
     calibrate = [{ cores = [1, 3, "largest"] }]     # any of the selectors; "largest" is the largest in the series
     held_out = [{}]                                 # of the rows that do not calibrate; {} selects all
 
-Entries ``[[known]]`` say what is known of some series beside its measurements: ``nic_cap_pps`` (a packet rate that a
-card or its bus cannot exceed), ``flows`` (how many a card can tell apart), ``laws`` (where the structure of the router
-excludes the others), each with its ``reason``. The baselines are told caps and flows as well.
+``machine = "…"`` names a file in ``data/packs/machines`` whose entries ``[[known]]`` say what is known of some series
+beside its measurements, each with its ``reason``:
+
+* ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that is
+  behind the cap given in the table for frames of 64 B, so that longer frames have a lower one;
+* ``flows``: how many flows the card can tell apart;
+* ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.calibrate.layout.Layout`;
+* ``laws``: where the structure of the router excludes the others.
+
+``testbed = true`` in it fits the series together (:mod:`routecast.calibrate.testbed`). The baselines are told caps and
+flows as well.
 
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
 """
@@ -19,14 +27,16 @@ At most four rows of a series may calibrate. A series that lacks one of them is 
 from __future__ import annotations
 
 import csv
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from routecast.calibrate.layout import Layout
 from routecast.calibrate.points import Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
@@ -35,6 +45,8 @@ __all__ = ["DATA", "MOST_CALIBRATING", "Pack", "Rows", "read_packs", "split", "t
 
 DATA = Path(str(files("routecast") / "data"))
 MOST_CALIBRATING = 4
+_CAP_FRAME_BYTES = 64.0
+"""Frame size that the caps of cards in the tables were measured with."""
 
 Selector = Mapping[str, Sequence[Any]]
 Rows = dict[str, tuple[list[Point], list[Point]]]
@@ -56,6 +68,8 @@ class Pack:
     without: tuple[str, ...] = ()
     noise_ratio: float = 0.005
     noise_reason: str = ""
+    machine: str = ""
+    testbed: bool = False
     known: tuple[Mapping[str, Any], ...] = ()
     target: Mapping[str, float] | None = None
 
@@ -73,6 +87,20 @@ class Pack:
         """Flows that the card can tell apart; None: enough for every core."""
         return next((int(each["flows"]) for each in self._known_of(series) if "flows" in each), None)
 
+    def layout(self, series: str) -> Layout:
+        """How the work is laid out over the cores."""
+        names = {field.name for field in fields(Layout)}
+        known: dict[str, Any] = {}
+        for each in self._known_of(series):
+            known |= {name: value for name, value in each.items() if name in names}
+        return Layout(**known)
+
+    def nic_bytes_per_s(self, series: str) -> float | None:
+        """Rate of the bus behind the cap of a card."""
+        return next(
+            (each["nic_bytes_per_s"] for each in self._known_of(series) if "nic_bytes_per_s" in each), None
+        )
+
     def nic_cap_pps(self, series: str) -> float | None:
         """Packet rate that a card or its bus cannot exceed."""
         return min(
@@ -88,13 +116,20 @@ class Pack:
 
 def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
     """Read the shipped packs, in the order of their file names."""
+    home = folder or DATA / "packs"
     packs = []
-    for path in sorted((folder or DATA / "packs").glob("*.toml")):
-        with path.open("rb") as file:
-            data: dict[str, Any] = tomllib.load(file)
-        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items()}
-        packs.append(Pack(**fields))
+    for path in sorted(home.glob("*.toml")):
+        data = _toml(path)
+        if "machine" in data:
+            data = _toml(home / "machines" / f"{data['machine']}.toml") | data
+        packs.append(Pack(**data))
     return tuple(packs)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        data = tomllib.load(file)
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
 
 
 def table_points(pack: Pack) -> tuple[Point, ...]:
@@ -120,9 +155,10 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
                 throughput_pps=float(row["throughput_pps"]),
                 flows=int(row["flows"]) if row.get("flows") else pack.flows(row["series"]),
                 link_bps=float(row["link_bps"]) * squeeze if row.get("link_bps") else None,
-                nic_cap_pps=_nic_cap_pps(pack, row),
+                nic_cap_pps=_nic_cap_pps(pack, row, mix.mean_bytes),
                 series=row["series"],
                 frame_mix=None if mix.is_fixed else mix,
+                layout=pack.layout(row["series"]),
             )
         )
     return tuple(points)
@@ -165,6 +201,9 @@ def _matches(point: Point, selector: Selector, largest: Mapping[str, float]) -> 
     )
 
 
-def _nic_cap_pps(pack: Pack, row: Mapping[str, str]) -> float | None:
-    caps = [pack.nic_cap_pps(row["series"]), float(row["nic_cap_pps"]) if row.get("nic_cap_pps") else None]
-    return min((cap for cap in caps if cap is not None), default=None)
+def _nic_cap_pps(pack: Pack, row: Mapping[str, str], frame_bytes: float) -> float | None:
+    cap, bus = pack.nic_cap_pps(row["series"]), pack.nic_bytes_per_s(row["series"])
+    if row.get("nic_cap_pps"):
+        longer_s = (frame_bytes - _CAP_FRAME_BYTES) / bus if bus else 0.0
+        cap = min(cap or math.inf, 1.0 / (1.0 / float(row["nic_cap_pps"]) + longer_s))
+    return cap

@@ -10,10 +10,11 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
+from routecast.calibrate.layout import Layout
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
@@ -71,6 +72,8 @@ class Point:
         Whether the point may be used to calibrate.
     frame_mix : FrameMix or None
         The mix whose mean is ``frame_bytes``.
+    layout : Layout
+        How the work is laid out over the cores, where that is known.
     """
 
     cores: int
@@ -83,6 +86,7 @@ class Point:
     series: str = ""
     calibrate: bool = False
     frame_mix: FrameMix | None = None
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def working_cores(self) -> int:
@@ -109,6 +113,7 @@ class Point:
             self.ports,
             self.nic_cap_pps,
             self.frame_mix,
+            self.layout,
         )
 
 

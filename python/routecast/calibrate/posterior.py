@@ -4,7 +4,8 @@ Each sample perturbs the measured rates by their noise and the prior means by th
 that explain both best (weighted least squares by Levenberg-Marquardt). For linear models with normal noise the samples
 are exactly the posterior; for laws bent by knees and caps they are close to it, and a parameter that the points do not
 touch keeps its prior spread (Kitanidis 1995; Oliver, He and Reynolds 1996; Bardsley et al. 2014, SIAM J. Sci. Comput.
-36).
+36). Perturbations come in pairs of opposite sign, so that averages over few samples err less (Hammersley and Morton
+1956).
 
 The evidence of a law is Laplace's approximation at the unperturbed optimum, up to a constant that all laws share::
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
+    Forward: TypeAlias = Callable[[Floats], Floats]
 
-__all__ = ["Posterior", "sample_posterior"]
+__all__ = ["Posterior", "log_evidence", "sample_posterior"]
 
 _STEPS = 20
 _NUDGE = 1e-5
@@ -58,7 +60,7 @@ class Posterior:
 
 
 def sample_posterior(
-    forward: Callable[[Floats], Floats],
+    forward: Forward,
     measured: Floats,
     noise: Floats,
     prior_mean: Floats,
@@ -77,20 +79,59 @@ def sample_posterior(
         Measured values and standard deviations (natural logarithms of rates).
     prior_mean, prior_sd : (d,) arrays
     draws : int
-        Samples besides the most probable point.
+        Samples besides the most probable point, an even number.
     seed : int
     """
     d, n = len(prior_mean), len(measured)
     random = np.random.default_rng(seed)
-    anchors = np.zeros((draws + 1, d))
-    targets = np.zeros((draws + 1, n))
-    anchors[1:] = random.standard_normal((draws, d))
-    targets[1:] = random.standard_normal((draws, n))
-    # Whitened coordinates: z = (theta - mean) / sd, residuals in units of noise.
-    y = measured / noise
+    anchors, targets = np.zeros((draws + 1, d)), np.zeros((draws + 1, n))
+    for perturbations, width in ((anchors, d), (targets, n)):
+        half = random.standard_normal((draws // 2, width))
+        perturbations[1:] = np.concatenate([half, -half])
+    whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
+    z, misfit, cost = _climb(whitened, anchors, targets)
+    jacobian = _jacobian(whitened, z[:1], misfit[:1])[0]
+    information = jacobian.T @ jacobian
+    eye = np.eye(d)
+    covariance = np.linalg.inv(eye + information)
+    return Posterior(
+        samples=prior_mean + prior_sd * z,
+        log_evidence=float(-0.5 * cost[0] - 0.5 * np.linalg.slogdet(eye + information)[1]),
+        effective_parameters=float(np.trace(information @ covariance)),
+        covariance=prior_sd[:, None] * covariance * prior_sd,
+    )
 
-    def whitened(z: Floats) -> Floats:
-        return forward(prior_mean + prior_sd * z) / noise - y
+
+def log_evidence(
+    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
+) -> Floats:
+    """Evidence under several priors at once: (P, d) means and standard deviations to (P,), as in a posterior."""
+    priors, d = prior_mean.shape
+    whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
+    z, misfit, cost = _climb(whitened, np.zeros((priors, d)), np.zeros((priors, len(measured))))
+    jacobian = _jacobian(whitened, z, misfit)
+    information = np.einsum("jnd,jne->jde", jacobian, jacobian)
+    evidence: Floats = -0.5 * cost - 0.5 * np.linalg.slogdet(np.eye(d) + information)[1]
+    return evidence
+
+
+def _whitened(
+    forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
+) -> Forward:
+    """Residuals in units of noise, of ``z = (theta - mean)/sd``; a prior may differ from row to row."""
+    y = measured / noise
+    priors = np.atleast_2d(prior_mean), np.atleast_2d(prior_sd)
+
+    def misfit(z: Floats) -> Floats:
+        mean, sd = (np.repeat(each, len(z) // len(each), axis=0) for each in priors)
+        return forward(mean + sd * z) / noise - y
+
+    return misfit
+
+
+def _climb(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats, Floats, Floats]:
+    """Least squares of every row by Levenberg-Marquardt: parameters, misfits and costs."""
+    rows, d = anchors.shape
 
     def cost(z: Floats, misfit: Floats) -> Floats:
         total: Floats = ((misfit - targets) ** 2).sum(axis=1) + ((z - anchors) ** 2).sum(axis=1)
@@ -105,7 +146,7 @@ def sample_posterior(
     nearer = cost(middle, middle_misfit) < best
     z[nearer], misfit[nearer] = middle[nearer], middle_misfit[nearer]
     best = cost(z, misfit)
-    damping = np.full(draws + 1, _FIRST_DAMPING)
+    damping = np.full(rows, _FIRST_DAMPING)
     eye = np.eye(d)
     for _ in range(_STEPS):
         jacobian = _jacobian(whitened, z, misfit)
@@ -120,22 +161,13 @@ def sample_posterior(
         better = trial_cost < best
         z[better], misfit[better], best[better] = trial[better], trial_misfit[better], trial_cost[better]
         damping = np.clip(np.where(better, damping * 0.2, damping * 8.0), _SMALLEST_DAMPING, _LARGEST_DAMPING)
-    jacobian = _jacobian(whitened, z[:1], misfit[:1])[0]
-    information = jacobian.T @ jacobian
-    _, log_det = np.linalg.slogdet(eye + information)
-    covariance = np.linalg.inv(eye + information)
-    return Posterior(
-        samples=prior_mean + prior_sd * z,
-        log_evidence=float(-0.5 * best[0] - 0.5 * log_det),
-        effective_parameters=float(np.trace(information @ covariance)),
-        covariance=prior_sd[:, None] * covariance * prior_sd,
-    )
+    return z, misfit, best
 
 
-def _jacobian(whitened: Callable[[Floats], Floats], z: Floats, misfit: Floats) -> Floats:
-    draws, d = z.shape
+def _jacobian(whitened: Forward, z: Floats, misfit: Floats) -> Floats:
+    rows, d = z.shape
     moved = np.repeat(z[:, None, :], d, axis=1)
     moved[:, np.arange(d), np.arange(d)] += _NUDGE
-    result = whitened(moved.reshape(draws * d, d)).reshape(draws, d, -1)
+    result = whitened(moved.reshape(rows * d, d)).reshape(rows, d, -1)
     columns: Floats = (result - misfit[:, None, :]).transpose(0, 2, 1) / _NUDGE
     return columns
