@@ -2,10 +2,12 @@
 
 ::
 
-    port 0 ═ flows 0, 2, … ═╗  each offers its share of the link
+    port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
     port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
 
-A flow gets ``min(share of its link, rate of its core)``. Contention makes a core slower the more other cores are busy,
+The load is what all links together carry, spread evenly over the flows (paper 000, sec. VI-A: 20 Gbit/s by F flows). A
+flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two share one link,
+and the third offers two thirds of the other. Contention makes a core slower the more other cores are busy,
 and a core whose flow is limited by its link is busy only part of the time, so the rate solves ``k̄ = Σ min(1,
 share·x(k̄))``. The sum has one solution because both sides are monotone, and a few steps of bisection find it.
 """
@@ -38,19 +40,20 @@ class Saturated:
 def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
     """Return ``(cores, frames per second offered to each)`` for the working cores.
 
-    Crafted flows (no more flows than cores) enter port ``i mod ports`` and share its link evenly. More flows than
-    cores, or none named, spread evenly over the cores.
+    Crafted flows (no more flows than cores) each offer the same part of what all links carry, enter port ``i mod
+    ports`` and share its link evenly. More flows than cores, or none named, spread evenly over the cores.
     """
     if point.link_bps is None:
         return ((point.working_cores, math.inf),)
     line_pps = line_rate_pps(point.link_bps, point.frame_bytes)
     if point.flows is None or point.flows > point.cores:
         return ((point.cores, point.line_rate_pps / point.cores),)
+    share_pps = point.line_rate_pps / point.flows
     groups: dict[int, int] = {}
     for port in range(min(point.ports, point.flows)):
         on_port = len(range(port, point.flows, point.ports))
         groups[on_port] = groups.get(on_port, 0) + on_port
-    return tuple((cores, line_pps / on_port) for on_port, cores in sorted(groups.items()))
+    return tuple((cores, min(share_pps, line_pps / on_port)) for on_port, cores in sorted(groups.items()))
 
 
 def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: float = math.inf) -> Saturated:
