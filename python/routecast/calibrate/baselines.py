@@ -69,7 +69,7 @@ def _terms(cores: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def _core_seconds(points: Sequence[Point], degree: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    from scipy.optimize import nnls  # noqa: PLC0415 - heavy
+    from scipy.optimize import nnls  # heavy
 
     seconds = np.array([point.working_cores / point.throughput_pps for point in points])
     design = np.stack([_terms(point.working_cores)[:degree] for point in points]) / seconds[:, None]

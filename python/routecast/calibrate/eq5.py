@@ -12,6 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from routecast.calibrate.points import Point
 from routecast.calibrate.prediction import Prediction
@@ -53,7 +56,7 @@ class Eq5Router:
         for point in points:
             k = point.working_cores
             rate = 1.0 / self.service_s(k, point.frame_bytes)
-            flow = saturate(point, core_pps=lambda busy, rate=rate: rate)  # type: ignore[misc]
+            flow = saturate(point, core_pps=partial(_constant, rate))
             predictions.append(
                 Prediction(
                     point=point,
@@ -103,8 +106,6 @@ def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
     FitProblem
         Fewer than four points, or points that do not tell the four coefficients apart.
     """
-    import numpy as np  # noqa: PLC0415 - heavy
-
     if len(points) < _PARAMETERS:
         raise FitProblem(
             series,
@@ -125,3 +126,8 @@ def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
         )
     a, a0, b, b0 = (float(value) for value in solution / scale)
     return Eq5Router(a=a, a0=a0, b=b, b0=b0, series=series)
+
+
+def _constant(rate_pps: float, _busy_cores: float) -> float:
+    """Return the rate of a core, which eq. 7 fixes by the cores used, however busy they are."""
+    return rate_pps

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -108,7 +109,7 @@ def fit(
         mean, sd = data.prior(law, poll)
         posteriors.append(
             sample_posterior(
-                lambda theta, law=law: log_throughput(law, theta, data.conditions),  # type: ignore[misc]
+                partial(_log_throughput, law, data),
                 data.measured,
                 data.noise,
                 mean,
@@ -176,3 +177,8 @@ def _prior_weights(
     if any(not (0.0 < weight < math.inf) for weight in prior.values()):
         raise FitProblem(series, "prior weights of laws are finite and > 0: leave out a law that you exclude")
     return prior
+
+
+def _log_throughput(law: Law, data: _Data, theta: Floats) -> Floats:
+    """Answer for the conditions of the points; see :func:`routecast.calibrate.forward.log_throughput`."""
+    return log_throughput(law, theta, data.conditions)

@@ -29,8 +29,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -89,15 +90,11 @@ def _crowded(k: Floats, values: Floats) -> Floats:
 
 
 def _ceiling(k: Floats, values: Floats) -> Floats:
-    import numpy as np  # noqa: PLC0415 - heavy
-
     top, sharp = np.maximum(values[:, :1], _LEAST_CORES), values[:, 1:2]
     return _least(k, top, sharp) / _least(np.ones_like(k), top, sharp)
 
 
 def _kinked(k: Floats, values: Floats) -> Floats:
-    import numpy as np  # noqa: PLC0415 - heavy
-
     knee, slope, sharp = values[:, :1], values[:, 1:2], values[:, 2:3]
 
     def soft(cores: Floats) -> Floats:
@@ -109,8 +106,6 @@ def _kinked(k: Floats, values: Floats) -> Floats:
 
 def _least(one: Floats, other: Floats, sharp: Floats) -> Floats:
     """Return the smooth minimum ``(one^-p + other^-p)^(-1/p)``, in logarithms so that large p does not overflow."""
-    import numpy as np  # noqa: PLC0415 - heavy
-
     smooth: Floats = np.exp(-np.logaddexp(-sharp * np.log(one), -sharp * np.log(other)) / sharp)
     return smooth
 

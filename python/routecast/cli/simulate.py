@@ -47,6 +47,14 @@ def simulate(
     replications: Annotated[
         int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
     ] = 1,
+    half_width: Annotated[
+        float | None,
+        typer.Option(
+            "--half-width",
+            metavar="RATIO",
+            help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 0.01.",
+        ),
+    ] = None,
     path: Annotated[
         Path, typer.Option("--path", help="How the engine works; the results are the same.")
     ] = Path.AUTO,
@@ -84,6 +92,7 @@ def simulate(
             model,
             seed=seed,
             replications=replications,
+            target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from routecast.evaluate.plain import plain
+
 __all__ = ["Bottleneck", "Delay", "Resource", "Trial"]
 
 
@@ -120,8 +122,6 @@ class Trial:
 
     def to_json(self) -> dict[str, object]:
         """Return plain data for ``--json``: NaN becomes null, field names stay."""
-        from routecast.evaluate.plain import plain  # noqa: PLC0415
-
         result = plain(self)
         assert isinstance(result, dict)
         return result

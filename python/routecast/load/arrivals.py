@@ -66,7 +66,7 @@ class Arrivals:
         routecast.errors.FileProblem
             The file cannot be read; every wrong line is listed.
         """
-        from routecast.load.trace import read_trace  # noqa: PLC0415 - the reader knows Arrivals, not vice versa
+        from routecast.load.trace import read_trace  # the reader knows Arrivals, not vice versa
 
         return read_trace(path)
 

@@ -184,7 +184,7 @@ class FrameMix:
         >>> FrameMix.parse("128 B") == FrameMix.fixed(128)
         True
         """
-        from routecast.quantity import parse_frame_bytes  # noqa: PLC0415 - pint is imported where text is parsed
+        from routecast.quantity import parse_frame_bytes  # pint is imported where text is parsed
 
         if not isinstance(text, str):
             raise QuantityProblem(

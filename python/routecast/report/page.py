@@ -88,8 +88,8 @@ class Page:
 
 def render_page(page: Page) -> str:
     """Return the page as one HTML document."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 - only who reports pays for it
-    from plotly.offline import get_plotlyjs  # noqa: PLC0415
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # only who reports pays for it
+    from plotly.offline import get_plotlyjs
 
     environment = Environment(
         loader=PackageLoader("routecast.report", "look"),
@@ -115,7 +115,7 @@ def render_page(page: Page) -> str:
 
 
 def _trusted(html: str) -> Markup:
-    from markupsafe import Markup  # noqa: PLC0415
+    from markupsafe import Markup
 
     return Markup(html)  # every caller passes text that this package made and escaped
 

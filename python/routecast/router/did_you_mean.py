@@ -19,7 +19,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("x", ["cpu", "bus"])
     'known are "cpu", "bus"'
     """
-    from difflib import get_close_matches  # noqa: PLC0415 - only for messages
+    from difflib import get_close_matches  # only for messages
 
     names = list(dict.fromkeys(known))
     close = get_close_matches(name[:100].lower(), [one.lower() for one in names], n=1, cutoff=0.6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -38,12 +38,13 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-def _read(parse: Callable[[str], _T], ready: type | None = None) -> BeforeValidator:
-    def validate(value: object) -> _T:
+def _read(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeValidator:
+    # A file may hold anything here; the parsers say themselves that they want a text.
+    def validate(value: Any) -> _T:
         if ready is not None and isinstance(value, ready):
-            return value  # type: ignore[return-value]
+            return value
         try:
-            return parse(value)  # type: ignore[arg-type]
+            return parse(value)
         except QuantityProblem as problem:
             raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
         except RoutecastError as problem:

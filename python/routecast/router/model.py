@@ -289,7 +289,7 @@ class RouterModel:
     pools: tuple[ResourcePool, ...] = ()
 
     def __post_init__(self) -> None:
-        from routecast.router.check import check_model  # noqa: PLC0415 - the check knows the model, not vice versa
+        from routecast.router.check import check_model  # the check knows the model, not vice versa
 
         check_model(self)
 

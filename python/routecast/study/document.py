@@ -6,7 +6,7 @@ predict. Quantities are texts with units; unknown keys are errors.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -18,9 +18,9 @@ from routecast.router.file_fields import BitRate, Duration, FileModel, FrameCoun
 __all__ = ["Criteria", "Evaluation", "LoadNote", "Measurements", "Scenario", "Study", "StudyRouter"]
 
 
-def _frame_bytes(text: object) -> int:
+def _frame_bytes(text: Any) -> int:
     try:
-        return parse_frame_bytes(text)  # type: ignore[arg-type]  # it says itself that it wants a text
+        return parse_frame_bytes(text)  # it says itself that it wants a text
     except QuantityProblem as problem:
         raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
 

@@ -146,7 +146,7 @@ def fit_law(study: Study, measured: Sequence[Measured]) -> CalibratedLaw:
     routecast.errors.FitProblem
         The points do not carry it.
     """
-    from routecast.calibrate.fit import fit  # noqa: PLC0415 - SciPy
+    from routecast.calibrate.fit import fit  # SciPy
 
     return _Calibrated(fit(_points(study, measured), series=study.name))
 
@@ -159,7 +159,7 @@ def fit_baseline(study: Study, measured: Sequence[Measured]) -> Law:
     routecast.errors.FitProblem
         There are fewer than four points, or they do not tell its coefficients apart.
     """
-    from routecast.calibrate.eq5 import fit_eq5  # noqa: PLC0415 - NumPy
+    from routecast.calibrate.eq5 import fit_eq5  # NumPy
 
     return _Baseline(fit_eq5(_points(study, measured), series=study.name))
 
@@ -180,7 +180,7 @@ def _points(study: Study, measured: Sequence[Measured]) -> list[Point]:
 
 
 def _point(load: Workload, throughput_pps: float = math.nan, series: str = "") -> Point:
-    from routecast.calibrate.points import Point  # noqa: PLC0415
+    from routecast.calibrate.points import Point
 
     return Point(
         cores=load.cores,

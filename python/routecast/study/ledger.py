@@ -95,7 +95,7 @@ class Ledger:
         shutil.rmtree(self._parts, ignore_errors=True)
 
     def _read(self) -> list[Row]:
-        import polars  # noqa: PLC0415
+        import polars
 
         paths = [path for path in (self._table, *sorted(self._parts.glob("*.parquet"))) if path.exists()]
         rows: list[Row] = []
@@ -109,7 +109,7 @@ class Ledger:
 
 
 def _schema() -> dict[str, type[polars.DataType]]:
-    import polars  # noqa: PLC0415
+    import polars
 
     names = (
         *(
@@ -136,7 +136,7 @@ def _schema() -> dict[str, type[polars.DataType]]:
 
 
 def _frame(rows: list[Row]) -> polars.DataFrame:
-    import polars  # noqa: PLC0415
+    import polars
 
     return polars.DataFrame(rows, schema=_schema(), orient="row")
 

@@ -288,9 +288,9 @@ def _versions() -> dict[str, str]:
 
 
 def _write(result: StudyResult, progress: Report | None) -> None:
-    from routecast.report.drawing import draw  # noqa: PLC0415
-    from routecast.report.page import render_page  # noqa: PLC0415
-    from routecast.study.chapters import study_page  # noqa: PLC0415
+    from routecast.report.drawing import draw
+    from routecast.report.page import render_page
+    from routecast.study.chapters import study_page
 
     if progress:
         progress(result.made.trials, result.made.trials, "report")

@@ -97,10 +97,10 @@ def run_task(key: str, task: Task) -> Row:
 
 def _evaluator(task: Task) -> Evaluator:
     if task.evaluator == "solve":
-        from routecast.evaluate.solve import Solve  # noqa: PLC0415 - each study pays for the evaluators it uses
+        from routecast.evaluate.solve import Solve  # each study pays for the evaluators it uses
 
         return Solve(model=task.model)
-    from routecast.evaluate.simulate import Simulate  # noqa: PLC0415
+    from routecast.evaluate.simulate import Simulate
 
     # Overload is asked for its throughput, which settles long before the latency of a filling queue does.
     return Simulate(task.model, seed=task.seed, steady_state=False)

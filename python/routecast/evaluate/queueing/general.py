@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from routecast.evaluate.queueing.markov import Queue, log_factorials, require_range
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["DD1", "MD1", "MG1", "MG1K", "ServiceMix"]
@@ -146,8 +147,6 @@ class MD1(Queue):
 
     def waiting_tail(self, time_s: float) -> float:
         """Franx's formula."""
-        import numpy as np  # noqa: PLC0415 - kept out of the package's import
-
         if time_s < 0.0:
             return 1.0
         periods = int(time_s / self.service_s) + 1
@@ -298,8 +297,6 @@ def _mg1k_embedded(
 
 def _level_crossing(arrivals: NDArray[np.float64], length: int) -> NDArray[np.float64]:
     """Solve the embedded chain for ``π_0 = 1`` by balancing the crossings of each level."""
-    import numpy as np  # noqa: PLC0415
-
     # Tail sums from the small end keep their relative precision.
     tails = np.concatenate([np.cumsum(arrivals[::-1])[::-1], [0.0]])
     beyond = max(1.0 - float(arrivals.sum()), 0.0)
@@ -319,8 +316,6 @@ def _arrival_counts(
     shares: tuple[float, ...], loads: tuple[float, ...], scv: float, length: int
 ) -> NDArray[np.float64]:
     """Probabilities of 0, 1, … Poisson arrivals during one service: Poisson, or negative binomial for gamma times."""
-    import numpy as np  # noqa: PLC0415
-
     counts = np.arange(length, dtype=np.float64)
     total = np.zeros(length)
     for share, load in zip(shares, loads, strict=True):

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.trial import Delay
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
@@ -323,8 +324,6 @@ class Tandem(Queue):
 
 @lru_cache(maxsize=256)
 def _birth_death(offered: float, servers: int, capacity: int) -> NDArray[np.float64]:
-    import numpy as np  # noqa: PLC0415 - kept out of the package's import
-
     served = np.minimum(np.arange(1, capacity + 1, dtype=np.float64), servers)
     logs = np.concatenate([[0.0], np.cumsum(np.log(max(offered, 1e-300)) - np.log(served))])
     weights = np.exp(logs - logs.max())
@@ -334,8 +333,6 @@ def _birth_death(offered: float, servers: int, capacity: int) -> NDArray[np.floa
 
 def _erlang_mixture_tail(weights: NDArray[np.float64], x: float) -> float:
     """``Σ w_n P(Poisson(x) <= n)``: the tail of Erlang(n+1) times with weights w_n."""
-    import numpy as np  # noqa: PLC0415
-
     if x <= 0.0:
         return float(weights.sum())
     above = np.cumsum(weights[::-1])[::-1]
@@ -347,16 +344,12 @@ def _erlang_mixture_tail(weights: NDArray[np.float64], x: float) -> float:
 @lru_cache(maxsize=32)
 def log_factorials(count: int) -> NDArray[np.float64]:
     """Return the logarithms of 0!, 1!, …, (count-1)!."""
-    import numpy as np  # noqa: PLC0415
-
     logs: NDArray[np.float64] = np.cumsum(np.log(np.arange(1, max(count, 1), dtype=np.float64)))
     padded: NDArray[np.float64] = np.concatenate([[0.0], logs])[:count]
     return padded
 
 
 def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:
-    import numpy as np  # noqa: PLC0415
-
     x = max(rates) * time_s
     if x <= 0.0:
         return 1.0
@@ -369,8 +362,6 @@ def _hypoexponential_tail(rates: tuple[float, ...], time_s: float) -> float:
 @lru_cache(maxsize=64)
 def _uniformised(rates: tuple[float, ...]) -> NDArray[np.float64]:
     """Probability to be still inside after 0, 1, … steps of the chain that steps at the fastest rate."""
-    import numpy as np  # noqa: PLC0415
-
     ahead = np.array(rates) / max(rates)
     stage = np.zeros(len(rates))
     stage[0] = 1.0

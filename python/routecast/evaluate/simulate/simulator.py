@@ -154,7 +154,7 @@ class Simulate:
     def _outcome(
         self, load: OfferedLoad, duration_s: float, *, keep_frames: bool = False, message_limit: int = 0
     ) -> dict[str, Any]:
-        from routecast import _core  # noqa: PLC0415 - the compiled part is loaded where it is used
+        from routecast import _core  # the compiled part is loaded where it is used
 
         check_load(self.model, load)
         self._check(load, duration_s)

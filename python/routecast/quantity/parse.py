@@ -1,8 +1,6 @@
-"""Text <-> numbers with units, at the edge only: ``"10 Gbit/s"``, ``"64 B"``, ``"1.2 Mpps"``, ``"100 ms"``.
+"""Texts with units to numbers: ``"10 Gbit/s"``, ``"64 B"``, ``"1.2 Mpps"``, ``"100 ms"``.
 
-Inside the package every number is in base units and its name says which (``_pps``, ``_s``, ``_bytes``). Files
-and command lines carry texts; this module turns them into numbers and numbers into texts for screens. Nothing
-is guessed: a number without a unit, a unit of another kind (``"64 Mbit"`` for a frame), NaN and infinities
+Nothing is guessed: a number without a unit, a unit of another kind (``"64 Mbit"`` for a frame), NaN and infinities
 are refused.
 
 Bits and bytes are kinds of their own here: a link rate given in bytes is converted, a frame size given in
@@ -25,13 +23,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_FRAME_BYTES",
     "MIN_FRAME_BYTES",
-    "format_bps",
-    "format_bytes",
-    "format_duration",
-    "format_frequency",
-    "format_power",
-    "format_pps",
-    "format_ratio",
     "parse_bit_rate_bps",
     "parse_byte_rate_bytes_per_s",
     "parse_cost",
@@ -247,80 +238,6 @@ def parse_cost_per_byte(text: str) -> tuple[float, float]:
     return _cycles_or_time(text, _CYCLES_PER_BYTE, _TIME_PER_BYTE)
 
 
-def format_pps(rate_pps: float) -> str:
-    """Write a frame rate for a screen.
-
-    Examples
-    --------
-    >>> format_pps(14_880_952.4)
-    '14.88 Mpps'
-    """
-    return _format(rate_pps, "pps")
-
-
-def format_bps(rate_bps: float) -> str:
-    """Write a bit rate for a screen.
-
-    Examples
-    --------
-    >>> format_bps(10e9)
-    '10 Gbit/s'
-    """
-    return _format(rate_bps, "bit/s")
-
-
-def format_bytes(size_bytes: float) -> str:
-    """Write a size for a screen; up to 100 kB in bytes."""
-    return f"{size_bytes:.6g} B" if abs(size_bytes) < 1e5 else _format(size_bytes, "B")
-
-
-def format_duration(time_s: float) -> str:
-    """Write a time for a screen.
-
-    Examples
-    --------
-    >>> format_duration(2.5e-6)
-    '2.5 us'
-    """
-    return _format(time_s, "s")
-
-
-def format_frequency(frequency_hz: float) -> str:
-    """Write a frequency for a screen."""
-    return _format(frequency_hz, "Hz")
-
-
-def format_power(power_w: float) -> str:
-    """Write a power for a screen."""
-    return _format(power_w, "W")
-
-
-def format_ratio(ratio: float) -> str:
-    """Write a ratio in percent for a screen.
-
-    Examples
-    --------
-    >>> format_ratio(0.01234)
-    '1.23 %'
-    """
-    return f"{100.0 * ratio:.3g} %"
-
-
-_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
-
-
-def _format(value: float, unit: str) -> str:
-    if not math.isfinite(value):
-        return f"{value} {unit}"
-    if value == 0.0:
-        return f"0 {unit}"
-    rounded = float(f"{value:.4g}")
-    for step, prefix in _STEPS:
-        if abs(rounded) >= step:
-            return f"{rounded / step:.4g} {prefix}{unit}"
-    return f"{rounded / 1e-12:.4g} p{unit}"
-
-
 def _cycles_or_time(text: str, cycles: _Kind, time: _Kind) -> tuple[float, float]:
     number, unit, dimension = _split(text, cycles, time)
     if dimension == _dimension_of(time.base):
@@ -412,7 +329,7 @@ def _shown(text: object) -> str:
 
 
 def _meant(unit: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for messages
+    from difflib import get_close_matches  # only for messages
 
     lower = {known.lower(): known for known in reversed(_KNOWN_UNITS_TEXT.split())}
     close = get_close_matches(unit[:30].lower(), lower, n=1, cutoff=0.6)
@@ -421,7 +338,7 @@ def _meant(unit: str) -> str:
 
 @lru_cache(maxsize=1)
 def _registry() -> pint.UnitRegistry[float]:
-    import pint  # noqa: PLC0415 - half a second, only where text is parsed
+    import pint  # half a second, only where text is parsed
 
     registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
     for definition in (*_PREFIXES, *_UNITS):

@@ -1,0 +1,89 @@
+"""Numbers to texts for screens, four digits with a prefix."""
+
+from __future__ import annotations
+
+import math
+
+__all__ = [
+    "format_bps",
+    "format_bytes",
+    "format_duration",
+    "format_frequency",
+    "format_power",
+    "format_pps",
+    "format_ratio",
+]
+
+
+def format_pps(rate_pps: float) -> str:
+    """Write a frame rate for a screen.
+
+    Examples
+    --------
+    >>> format_pps(14_880_952.4)
+    '14.88 Mpps'
+    """
+    return _format(rate_pps, "pps")
+
+
+def format_bps(rate_bps: float) -> str:
+    """Write a bit rate for a screen.
+
+    Examples
+    --------
+    >>> format_bps(10e9)
+    '10 Gbit/s'
+    """
+    return _format(rate_bps, "bit/s")
+
+
+def format_bytes(size_bytes: float) -> str:
+    """Write a size for a screen; up to 100 kB in bytes."""
+    return f"{size_bytes:.6g} B" if abs(size_bytes) < 1e5 else _format(size_bytes, "B")
+
+
+def format_duration(time_s: float) -> str:
+    """Write a time for a screen.
+
+    Examples
+    --------
+    >>> format_duration(2.5e-6)
+    '2.5 us'
+    """
+    return _format(time_s, "s")
+
+
+def format_frequency(frequency_hz: float) -> str:
+    """Write a frequency for a screen."""
+    return _format(frequency_hz, "Hz")
+
+
+def format_power(power_w: float) -> str:
+    """Write a power for a screen."""
+    return _format(power_w, "W")
+
+
+def format_ratio(ratio: float) -> str:
+    """Write a ratio in percent for a screen.
+
+    Examples
+    --------
+    >>> format_ratio(0.01234)
+    '1.23 %'
+    """
+    return f"{100.0 * ratio:.3g} %"
+
+
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def _format(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return f"{value} {unit}"
+    if value == 0.0:
+        return f"0 {unit}"
+    rounded = float(f"{value:.4g}")
+    for step, prefix in _STEPS:
+        if abs(rounded) >= step:
+            return f"{rounded / step:.4g} {prefix}{unit}"
+    return f"{rounded / 1e-12:.4g} p{unit}"
