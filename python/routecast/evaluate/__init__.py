@@ -1,6 +1,6 @@
 """Evaluators: one protocol, several ways to answer what happens at a load."""
 
-from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.protocol import Described, Evaluator, Resettable
 from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
@@ -8,9 +8,11 @@ from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 __all__ = [
     "Bottleneck",
     "Delay",
+    "Described",
     "Evaluator",
     "FrameFate",
     "Message",
+    "Resettable",
     "Resource",
     "Simulate",
     "Solve",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
 
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 
-__all__ = ["Evaluator"]
+__all__ = ["Described", "Evaluator", "Resettable"]
 
 
 @runtime_checkable
@@ -16,4 +17,27 @@ class Evaluator(Protocol):
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Answer for ``load`` during ``duration_s`` seconds."""
+        ...
+
+
+@runtime_checkable
+class Described(Protocol):
+    """An evaluator that says what answers: versions, configuration, machine (RFC 2544 sec. 7)."""
+
+    def facts(self) -> Mapping[str, object]:
+        """Return plain data: texts, numbers, lists and mappings of them."""
+        ...
+
+
+@runtime_checkable
+class Resettable(Protocol):
+    """An evaluator whose router can be reset during a trial (RFC 6201)."""
+
+    @property
+    def reset_kinds(self) -> tuple[str, ...]:
+        """Kinds of reset that make sense for this router, such as ``"process"``, ``"system"``, ``"link"``."""
+        ...
+
+    def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
+        """Answer for ``load`` during ``duration_s`` seconds, ``at_s`` after whose start the router is reset."""
         ...

@@ -54,6 +54,7 @@ class Delay:
     """
 
     mean_s: float
+    min_s: float = float("nan")
     p50_s: float = float("nan")
     p90_s: float = float("nan")
     p99_s: float = float("nan")
@@ -91,6 +92,18 @@ class Trial:
         Joules by pool and state, where powers are given.
     queue_frames : mapping of str to float
         Mean number of waiting frames by task unit or port.
+    duplicated_frames, reordered_frames, corrupted_frames : int or None
+        RFC 2544 sec. 10 as measured: received more than once; received after a frame with a higher sequence number
+        of the same flow; received with another content than sent. None where the evaluator does not look.
+    delay_variation : Delay or None
+        RFC 5481 packet delay variation: latency minus the trial's least latency.
+    first_loss_s, last_loss_s : float
+        When the first and the last lost frame were sent, in seconds from the start of the trial; NaN without loss or
+        where unknown.
+    invalid : tuple of str
+        Why this trial is no result (the tester could not keep the rate, a link went down); empty for a valid one.
+    attempts : int
+        How often the trial was run until it was valid or given up.
     interval : mapping of str to (float, float)
         95 % confidence intervals by field name (S10).
     notes : tuple of str
@@ -117,8 +130,21 @@ class Trial:
     waiting: Delay | None = None
     energy_j: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     queue_frames: Mapping[str, float] = field(default_factory=dict)
+    duplicated_frames: int | None = None
+    reordered_frames: int | None = None
+    corrupted_frames: int | None = None
+    delay_variation: Delay | None = None
+    first_loss_s: float = float("nan")
+    last_loss_s: float = float("nan")
+    invalid: tuple[str, ...] = ()
+    attempts: int = 1
     interval: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the trial is a result at all."""
+        return not self.invalid
 
     def to_json(self) -> dict[str, object]:
         """Return plain data for ``--json``: NaN becomes null, field names stay."""

@@ -3,7 +3,7 @@
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet, rss_index
 from routecast.load.frames import GENOME_BYTES, RFC2544_FRAME_BYTES, FrameMix
-from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, RateStep, line_rate_pps
 from routecast.load.toeplitz import MICROSOFT_KEY, SYMMETRIC_KEY, rss_hash, toeplitz
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "FlowSet",
     "FrameMix",
     "OfferedLoad",
+    "RateStep",
     "line_rate_pps",
     "rss_hash",
     "rss_index",

@@ -14,7 +14,7 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 
-__all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "line_rate_pps"]
+__all__ = ["WIRE_OVERHEAD_BYTES", "OfferedLoad", "RateStep", "line_rate_pps"]
 
 WIRE_OVERHEAD_BYTES = 20
 """Preamble (7), start of frame delimiter (1) and inter-frame gap (12): paper 000, eq. 8; S1."""
@@ -29,6 +29,14 @@ def line_rate_pps(link_bps: float, frame_bytes: float) -> float:
     14880952
     """
     return link_bps / (8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateStep:
+    """From ``at_s`` seconds after the start of the trial, the intended load is ``rate_pps`` (over all ports)."""
+
+    at_s: float
+    rate_pps: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +55,20 @@ class OfferedLoad:
     arrivals : Arrivals
         The arrival process of each port's frames. A trace brings its own instants, sizes and flows;
         ``rate_pps`` and ``frames`` then describe it on average.
+    steps : tuple of RateStep
+        Changes of the intended load during the trial, in order of time (RFC 2544 sec. 26.5).
 
     Raises
     ------
     routecast.errors.ModelProblem
-        The rate is not a finite number > 0, or a trace names a flow that there is not.
+        The rate is not a finite number > 0, a trace names a flow that there is not, or the steps are not in order.
     """
 
     rate_pps: float
     frames: FrameMix = field(default_factory=lambda: FrameMix.fixed(64))
     flows: FlowSet = field(default_factory=lambda: FlowSet.crafted(1))
     arrivals: Arrivals = field(default_factory=Arrivals.cbr)
+    steps: tuple[RateStep, ...] = ()
 
     def __post_init__(self) -> None:
         problems = []
@@ -69,8 +80,22 @@ class OfferedLoad:
         if last >= len(self.flows.flows):
             there = f"there are {len(self.flows.flows)} flows, numbered from 0"
             problems.append(Problem("arrivals.trace_flow", f"names flow {last}: {there}"))
+        problems.extend(self._step_problems())
         if problems:
             raise ModelProblem("offered load", problems)
+
+    def _step_problems(self) -> list[Problem]:
+        problems = []
+        before_s = 0.0
+        for number, step in enumerate(self.steps):
+            if not (math.isfinite(step.at_s) and step.at_s > before_s):
+                what = f"got {step.at_s} after {before_s}: steps are in order of time, later than the start"
+                problems.append(Problem(f"steps[{number}].at_s", what))
+            if not (math.isfinite(step.rate_pps) and step.rate_pps > 0.0):
+                what = f"got {step.rate_pps}: an intended load is a finite number > 0"
+                problems.append(Problem(f"steps[{number}].rate_pps", what))
+            before_s = step.at_s
+        return problems
 
     def at(self, rate_pps: float) -> OfferedLoad:
         """Return the same load at another intended rate."""
