@@ -1,0 +1,257 @@
+"""Where a device under test runs, and what every device under test offers to the test bed.
+
+A test bed makes a :class:`DeviceSite` and hands it to a :class:`Device`, which configures and starts itself there::
+
+    tester port 0 ── d0 ┐                ┌ d1 ── tester port 1
+                        └ device (site) ─┘
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from routecast.errors import EnvironmentProblem
+
+__all__ = ["Device", "DevicePort", "DeviceSite", "Missing", "run_command"]
+
+_NETNS_FOLDER = Path("/run/netns")
+_LONGEST_COMMAND_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A program that a device needs and that is not there, and the package that brings it."""
+
+    program: str
+    package: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePort:
+    """One port of the device under test, and the port of the tester that it is joined to.
+
+    Parameters
+    ----------
+    interface : str
+        Name of the device's interface, in the device's namespace.
+    mac : str
+        Its MAC address.
+    ipv4, ipv6 : str
+        Its addresses with their prefix lengths: ``"198.18.1.1/24"``, ``"2001:2:0:1::1/64"``. The test bed does not
+        set them: a router does it, a bridge does not.
+    neighbour_mac, neighbour_ipv4, neighbour_ipv6 : str
+        The tester's port at the other end, without prefix lengths. It answers no ARP and no neighbour solicitation:
+        a device that needs them sets static neighbours.
+    networks_ipv4, networks_ipv6 : tuple of str
+        Further networks behind the neighbour, to be routed by it (RFC 2544 sec. 12).
+    """
+
+    interface: str
+    mac: str
+    ipv4: str
+    ipv6: str
+    neighbour_mac: str
+    neighbour_ipv4: str
+    neighbour_ipv6: str
+    networks_ipv4: tuple[str, ...] = ()
+    networks_ipv6: tuple[str, ...] = ()
+
+
+def _forget(process: int, command: str) -> None:
+    """Record nothing: for sites that no test bed made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSite:
+    """Where a device under test runs.
+
+    Parameters
+    ----------
+    netns : str or None
+        Name of the network namespace below ``/run/netns``; None is the namespace of this process.
+    ports : tuple of DevicePort
+        In the order in which loads number them.
+    cpu : int or None
+        The core of the device's work; None where it may not be chosen.
+    priority : int
+        SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler.
+    folder : Path
+        Scratch files of the device; it is removed with the test bed.
+    on_spawn : callable
+        Told the process id and the command of each process that is spawned, so that a leftover is found and ended.
+    """
+
+    netns: str | None
+    ports: tuple[DevicePort, ...]
+    cpu: int | None
+    priority: int
+    folder: Path
+    on_spawn: Callable[[int, str], None] = _forget
+
+    @property
+    def netns_path(self) -> str | None:
+        """Path of the namespace, as the compiled core wants it."""
+        return None if self.netns is None else str(_NETNS_FOLDER / self.netns)
+
+    def run(
+        self,
+        *command: str,
+        check: bool = True,
+        stdin: str | None = None,
+        timeout_s: float = _LONGEST_COMMAND_S,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run a command in the namespace to its end and return what it printed on stdout.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The program is not there, takes longer than ``timeout_s``, or (with ``check``) leaves with another code
+            than 0.
+        """
+        return run_command(
+            self._inside(command),
+            check=check,
+            stdin=stdin,
+            timeout_s=timeout_s,
+            environment=environment,
+            folder=self.folder,
+        )
+
+    def spawn(
+        self, *command: str, log: str = "", environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a long-running process in the namespace and record it.
+
+        Parameters
+        ----------
+        *command : str
+        log : str
+            File in the site's folder that takes stdout and stderr; named for the program if not given.
+        environment : mapping of str to str, optional
+            Variables to add.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The program cannot be started.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / (log or f"{Path(command[0]).name}.log")
+        try:
+            with path.open("ab") as output:
+                process = subprocess.Popen(
+                    self._inside(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.folder,
+                    env=_environment(environment),
+                    start_new_session=True,  # Ctrl-C is for routecast, which ends the device in its order
+                )
+        except OSError as problem:
+            raise EnvironmentProblem(f"{command[0]}: cannot be started: {problem.strerror}") from problem
+        self.on_spawn(process.pid, " ".join(command))
+        return process
+
+    def _inside(self, command: Sequence[str]) -> list[str]:
+        return list(command) if self.netns is None else ["ip", "netns", "exec", self.netns, *command]
+
+
+def run_command(
+    command: Sequence[str],
+    *,
+    check: bool = True,
+    stdin: str | None = None,
+    timeout_s: float = _LONGEST_COMMAND_S,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
+    """Run a command to its end and return its stdout; see :meth:`DeviceSite.run`."""
+    try:
+        done = subprocess.run(
+            list(command),
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            env=_environment(environment),
+            cwd=folder if folder is not None and folder.is_dir() else None,
+        )
+    except subprocess.TimeoutExpired as problem:
+        raise EnvironmentProblem(f"{' '.join(command)}: does not end within {timeout_s:g} s") from problem
+    except OSError as problem:
+        raise EnvironmentProblem(f"{command[0]}: cannot be run: {problem.strerror}") from problem
+    if check and done.returncode != 0:
+        said = (done.stderr or done.stdout).strip() or "it says nothing"
+        raise EnvironmentProblem(f"{' '.join(command)}: leaves with {done.returncode}: {said}")
+    return done.stdout
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", **(more or {})}
+
+
+@runtime_checkable
+class Device(Protocol):
+    """A device under test: one class per kind, made with its options.
+
+    The class is called with one argument, a frozen dataclass of its options (``options`` names the dataclass), which
+    the test bed fills from ``[dut]`` of the file or ``--dut-option``.
+
+    Attributes
+    ----------
+    name : str
+        How files and options call it: ``"linux"``, ``"bridge"``.
+    title : str
+        How reports call it: ``"Linux IP forwarding"``.
+    layer : {2, 3}
+        2: frames keep their MAC addresses, and the tester addresses its own port at the far side. 3: the tester
+        addresses the router's port.
+    data_path : {"kernel", "process"}
+        ``kernel``: the test bed makes the NAPI instance of the device's receiving port a kernel thread on ``site.cpu`` with
+        ``site.priority``, after :meth:`start` and :meth:`restart` (a change of XDP programs ends that thread).
+        ``process``: the device binds its own threads to ``site.cpu``.
+    options : type
+        Frozen dataclass of the device's options; each field has a default and is documented.
+    reset_kinds : tuple of str
+        Kinds of :meth:`restart` that make sense (RFC 6201).
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    layer: ClassVar[Literal[2, 3]]
+    data_path: ClassVar[Literal["kernel", "process"]]
+    options: ClassVar[type[Any]]
+    reset_kinds: tuple[str, ...]
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Return the programs that are not there."""
+        ...
+
+    def start(self, site: DeviceSite) -> None:
+        """Configure and start the device; it forwards when this returns."""
+        ...
+
+    def stop(self) -> None:
+        """End the device; a second call does nothing."""
+        ...
+
+    def restart(self, kind: str) -> None:
+        """Reset the device (RFC 6201) and return when it is on its way; ``kind`` is one of ``reset_kinds``."""
+        ...
+
+    def facts(self) -> Mapping[str, object]:
+        """Return version, exact configuration and what is disabled, as plain data (RFC 2544 sec. 7)."""
+        ...
+
+    def counters(self) -> Mapping[str, int]:
+        """Return cumulative counts of frames by name, such as ``rx``, ``tx``, ``drop``; drops by their place."""
+        ...
