@@ -1,0 +1,125 @@
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use proptest::prelude::*;
+
+use super::*;
+
+fn flow(ipv6: bool) -> Flow {
+    let [source, destination] =
+        if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
+    Flow {
+        source_mac: "02:00:00:00:01:02".parse().unwrap(),
+        destination_mac: "02:00:00:00:01:01".parse().unwrap(),
+        source_address: source.parse().unwrap(),
+        destination_address: destination.parse().unwrap(),
+        source_port: 49_152,
+        destination_port: 7,
+    }
+}
+
+fn built(ipv6: bool, frame_bytes: u16, signature: Signature) -> Vec<u8> {
+    let mut frame = vec![0xee; frame_bytes as usize - FCS_BYTES];
+    Template::new(&flow(ipv6), signature.flow).write(&mut frame, pattern_sum(frame_bytes, ipv6), signature);
+    frame
+}
+
+fn signatures() -> impl Strategy<Value = Signature> {
+    (any::<u32>(), any::<u64>(), any::<u16>(), any::<u8>(), any::<u8>())
+        .prop_map(|(sequence, sent_ns, flow, trial, stream)| Signature { sequence, sent_ns, flow, trial, stream })
+}
+
+proptest! {
+    /// etherparse computes lengths and checksums in its own way; both must agree.
+    #[test]
+    fn another_library_finds_every_field_and_both_checksums_right(
+        ipv6: bool, extra in 0_u16..9_200, signature in signatures(),
+    ) {
+        let frame_bytes = flow(ipv6).smallest_frame_bytes() + extra;
+        let frame = built(ipv6, frame_bytes, signature);
+        let packet = SlicedPacket::from_ethernet(&frame).unwrap();
+        let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("no UDP") };
+        let header = udp.to_header();
+        prop_assert_eq!((header.source_port, header.destination_port), (49_152, 7));
+        let checksum = match packet.net {
+            Some(NetSlice::Ipv4(ip)) => {
+                let ip = ip.header().to_header();
+                prop_assert_eq!(ip.header_checksum, ip.calc_header_checksum());
+                prop_assert_eq!(usize::from(ip.total_len), frame.len() - 14);
+                header.calc_checksum_ipv4(&ip, udp.payload()).unwrap()
+            }
+            Some(NetSlice::Ipv6(ip)) => {
+                let ip = ip.header().to_header();
+                prop_assert_eq!(usize::from(ip.payload_length), frame.len() - 54);
+                header.calc_checksum_ipv6(&ip, udp.payload()).unwrap()
+            }
+            _ => panic!("no IP"),
+        };
+        prop_assert_eq!(header.checksum, checksum);
+        prop_assert_eq!(usize::from(header.length), udp.payload().len() + 8);
+        prop_assert_eq!(Signature::read(udp.payload()), Some(signature));
+        prop_assert_eq!(verify(&frame), Verdict::Intact(signature));
+    }
+
+    #[test]
+    fn any_octets_are_judged_without_a_panic(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = verify(&octets);
+    }
+
+    /// A test frame whose headers lie reaches deeper into the parser than noise does.
+    #[test]
+    fn a_frame_with_lying_headers_is_never_intact(
+        ipv6: bool, extra in 0_u16..300, signature in signatures(), at in 12_usize..380, wrong in 1_u8..,
+    ) {
+        let mut frame = built(ipv6, flow(ipv6).smallest_frame_bytes() + extra, signature);
+        let at = 12 + (at - 12) % (frame.len() - 12);
+        frame[at] ^= wrong;
+        // No checksum covers an IPv6 header's traffic class, flow label and hop limit.
+        let free = ipv6 && (at == 14 && wrong < 16 || (15..18).contains(&at) || at == 21);
+        prop_assert_eq!(matches!(verify(&frame), Verdict::Intact(_)), free);
+    }
+
+    #[test]
+    fn a_truncated_or_lengthened_frame_is_never_intact(
+        ipv6: bool, extra in 0_u16..300, signature in signatures(), length in 0_usize..400,
+    ) {
+        let mut frame = built(ipv6, flow(ipv6).smallest_frame_bytes() + extra, signature);
+        let whole = frame.len();
+        frame.resize(length, 0);
+        prop_assert_eq!(matches!(verify(&frame), Verdict::Intact(_)), length == whole);
+    }
+}
+
+#[test]
+fn a_frame_that_was_routed_and_tagged_is_intact() {
+    let signature = Signature { sequence: 1, sent_ns: 2, flow: 3, trial: 4, stream: 5 };
+    let mut frame = built(false, 128, signature);
+    frame[..12].fill(0xab);
+    // A router counts the TTL down and mends the checksum (RFC 1624).
+    frame[22] -= 1;
+    let checksum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + 0x0100;
+    frame[24..26].copy_from_slice(&fold(checksum).to_be_bytes());
+    frame.splice(12..12, [0x81, 0x00, 0x00, 0x64]);
+    assert_eq!(verify(&frame), Verdict::Intact(signature));
+}
+
+#[test]
+fn a_checksum_of_zero_is_sent_as_all_ones() {
+    let zero = (0..=u16::MAX).find_map(|low| {
+        let signature = Signature { sequence: u32::from(low), sent_ns: 0, flow: 0, trial: 1, stream: 0 };
+        let frame = built(false, 64, signature);
+        (frame[40..42] == [0xff, 0xff]).then_some(frame)
+    });
+    assert!(matches!(verify(&zero.unwrap()), Verdict::Intact(_)));
+}
+
+#[test]
+fn the_smallest_frames_are_64_and_with_ipv6_84_octets() {
+    assert_eq!((flow(false).smallest_frame_bytes(), flow(true).smallest_frame_bytes()), (64, 84));
+}
+
+#[test]
+fn an_ethernet_address_is_read_or_refused() {
+    assert_eq!("02:00:00:00:01:fE".parse(), Ok(Mac([2, 0, 0, 0, 1, 0xfe])));
+    for wrong in ["", "02:00:00:00:01", "02:00:00:00:01:02:03", "2:0:0:0:1:2", "02:00:00:00:01:0g", "+2:00:00:00:01:02"] {
+        assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
+    }
+}

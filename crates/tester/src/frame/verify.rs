@@ -1,0 +1,92 @@
+//! What a received frame is: a test frame as sent, a damaged one, or somebody else's.
+
+use super::{ETHERNET_BYTES, PATTERN, SIGNATURE_BYTES, Signature, UDP_BYTES, UDP_PROTOCOL, fold, sum16};
+
+/// What a received frame turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Not a test frame: another protocol, or no signature where one must be.
+    Foreign,
+    /// It has a signature, but a length, a checksum or the pattern is wrong. The signature itself may be what is
+    /// damaged, so its sequence number must not count as received: a corrupted frame is lost and counted beside.
+    Corrupted(Signature),
+    /// As sent, but for what a router changes: Ethernet addresses, tags, TTL.
+    Intact(Signature),
+}
+
+/// Judges a frame as it was received, without FCS. Any octets at all are fine: nothing is trusted.
+#[must_use]
+pub fn verify(frame: &[u8]) -> Verdict {
+    let Some((datagram, ipv6)) = datagram(frame) else { return Verdict::Foreign };
+    let Some(found) = udp_of(datagram, ipv6) else { return Verdict::Foreign };
+    let payload = &found.segment[UDP_BYTES.min(found.segment.len())..];
+    let Some(signature) = Signature::read(payload) else { return Verdict::Foreign };
+    let whole = found.intact && found.datagram_bytes == datagram.len() && udp_is_right(&found);
+    if whole && payload.len() <= PATTERN.len() && payload[SIGNATURE_BYTES..] == PATTERN[SIGNATURE_BYTES..payload.len()] {
+        Verdict::Intact(signature)
+    } else {
+        Verdict::Corrupted(signature)
+    }
+}
+
+struct Udp<'a> {
+    segment: &'a [u8],
+    /// What the IP header says that the datagram is long.
+    datagram_bytes: usize,
+    /// Whether the IP header's own checksum is right.
+    intact: bool,
+    /// Sum of addresses and protocol.
+    pseudo_sum: u32,
+}
+
+/// What follows the Ethernet header and up to two tags (IEEE 802.1Q), and whether it is IPv6.
+fn datagram(frame: &[u8]) -> Option<(&[u8], bool)> {
+    let mut at = ETHERNET_BYTES - 2;
+    for _ in 0..=2 {
+        let ether_type = u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]);
+        match ether_type {
+            0x8100 | 0x88a8 => at += 4,
+            0x0800 => return Some((&frame[at + 2..], false)),
+            0x86dd => return Some((&frame[at + 2..], true)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn udp_of(datagram: &[u8], ipv6: bool) -> Option<Udp<'_>> {
+    let word = |at: usize| usize::from(u16::from_be_bytes([datagram[at], datagram[at + 1]]));
+    if ipv6 {
+        let header = datagram.get(..40)?;
+        if header[0] >> 4 != 6 || header[6] != UDP_PROTOCOL {
+            return None;
+        }
+        return Some(Udp {
+            segment: &datagram[40..],
+            datagram_bytes: 40 + word(4),
+            intact: true,
+            pseudo_sum: u32::from(UDP_PROTOCOL) + sum16(&header[8..40]),
+        });
+    }
+    let header_bytes = usize::from(datagram.first()? & 0x0f) * 4;
+    let header = datagram.get(..header_bytes.max(20))?;
+    let fragment_offset = word(6) & 0x1fff;
+    if header[0] >> 4 != 4 || header_bytes < 20 || header[9] != UDP_PROTOCOL || fragment_offset != 0 {
+        return None;
+    }
+    Some(Udp {
+        segment: &datagram[header_bytes..],
+        datagram_bytes: word(2),
+        intact: fold(sum16(header)) == 0xffff,
+        pseudo_sum: u32::from(UDP_PROTOCOL) + sum16(&header[12..20]),
+    })
+}
+
+fn udp_is_right(udp: &Udp<'_>) -> bool {
+    let length = u16::from_be_bytes([udp.segment[4], udp.segment[5]]);
+    let checksum = u16::from_be_bytes([udp.segment[6], udp.segment[7]]);
+    // 0 means "none", which the tester never sends.
+    usize::from(length) == udp.segment.len()
+        && checksum != 0
+        && fold(udp.pseudo_sum + u32::from(length) + u32::from(fold(sum16(udp.segment)))) == 0xffff
+}

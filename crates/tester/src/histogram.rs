@@ -1,0 +1,67 @@
+//! Log-linear histogram of nanoseconds, the buckets that the receiving program counts in.
+//!
+//! Each octave has 64 equal steps, so a bucket is at most 1/64 wide relative to its lower bound; below 128 ns it is
+//! 1 ns wide.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as STANDARD;
+use hdrhistogram::Histogram as Hdr;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+
+const STEP_BITS: u32 = 6;
+const STEPS: u64 = 1 << STEP_BITS;
+/// Longest span that has a bucket of its own, as a power of two of ns: 18 minutes.
+const TOP_BITS: u32 = 40;
+/// Number of buckets; longer spans are counted in the last one.
+pub const SLOTS: usize = ((TOP_BITS - STEP_BITS) as usize + 1) * STEPS as usize;
+
+/// `(bucket, count)` of the buckets that are not empty, in order.
+pub type Sparse = Vec<(u32, u64)>;
+
+/// The bucket of a span.
+#[must_use]
+pub fn slot(span_ns: u64) -> usize {
+    let shift = 63 - (span_ns | (2 * STEPS - 1)).leading_zeros() - STEP_BITS;
+    ((u64::from(shift) * STEPS + (span_ns >> shift)) as usize).min(SLOTS - 1)
+}
+
+/// Middle of a bucket, ns.
+#[must_use]
+pub fn middle_ns(slot: u32) -> f64 {
+    let (slot, steps) = (u64::from(slot), STEPS);
+    if slot < 2 * steps {
+        return slot as f64;
+    }
+    let shift = slot / steps - 1;
+    let width = (shift as f64).exp2();
+    (slot - shift * steps) as f64 * width + 0.5 * (width - 1.0)
+}
+
+/// Buckets of a table of counts that are not empty.
+#[must_use]
+pub fn sparse(counts: impl IntoIterator<Item = u64>) -> Sparse {
+    (0..).zip(counts).filter(|&(_, count)| count > 0).collect()
+}
+
+/// Moments and percentiles of a time, seconds; `hdr_base64` is the V2 compressed HDR encoding in nanoseconds.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Distribution {
+    /// Frames counted.
+    pub count: u64,
+    /// Smallest, exact.
+    pub min_s: f64,
+    /// Mean, exact.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 90th percentile.
+    pub p90_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// 99.9th percentile.
+    pub p999_s: f64,
+    /// Largest, exact.
+    pub max_s: f64,
+    /// HDR histogram, nanoseconds, base64 of the compressed V2 form.
+    pub hdr_base64: String,
+}

@@ -1,0 +1,5 @@
+//! Schedules: when each frame is due, of which size and flow it is.
+
+/// When the frames of one stream are due.
+#[derive(Debug)]
+pub struct Plan;

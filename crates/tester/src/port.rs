@@ -1,0 +1,179 @@
+//! What every back end offers: sending a set of streams on time, receiving and counting them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::frame::Templates;
+use crate::histogram::Sparse;
+use crate::plan::Plan;
+
+/// What a trial asks of a stream that a sender sends.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    /// Index of the stream in the trial, the `stream` of its signature.
+    pub stream: u8,
+    /// Index of the sending port.
+    pub port: usize,
+    /// When each frame is due and of which size and flow it is; the warm-up is a part of it.
+    pub plan: &'a Plan,
+    /// The frames.
+    pub templates: &'a Templates,
+    /// Frames of the warm-up, at the start of the plan; they carry `trial | 0x80` and are not counted.
+    pub warmup_frames: u64,
+    /// Frames after the warm-up; their sequence numbers count from 0.
+    pub frames: u64,
+}
+
+/// What runs beside a sender and talks to it.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to end the sending within 100 ms.
+    pub stop: AtomicBool,
+    /// Frames sent so far, of all streams and with the warm-up.
+    pub sent: AtomicU64,
+}
+
+/// What a sender did for one stream.
+#[derive(Debug, Clone, Default)]
+pub struct Sent {
+    /// Counted frames handed to the wire; always the first ones of the plan.
+    pub frames: u64,
+    /// `CLOCK_MONOTONIC` of the first one, ns.
+    pub first_ns: u64,
+    /// `CLOCK_MONOTONIC` of the last one, ns.
+    pub last_ns: u64,
+    /// Frames later than due by more than `max(10 us, one gap times the batch)`.
+    pub late_frames: u64,
+    /// How late the latest one was, ns.
+    pub latest_ns: u64,
+}
+
+/// What a sender did.
+#[derive(Debug, Clone, Default)]
+pub struct SendReport {
+    /// `CLOCK_MONOTONIC` at which the plans began, ns (with the warm-up: at its first frame).
+    pub start_ns: u64,
+    /// One per stream, in the order given.
+    pub streams: Vec<Sent>,
+    /// Largest number of frames that left back to back because of batching.
+    pub batch: u32,
+    /// Frames that the interface refused.
+    pub refused: u64,
+}
+
+/// Sends streams. Called on a thread of its own that has its priority and core already.
+pub trait Sender: Send {
+    /// What it is, with the driver and the modes that it found.
+    fn facts(&self) -> Value;
+
+    /// Most frames per second that can be handed to it, if that is limited, and the least.
+    fn range_pps(&self) -> (f64, f64);
+
+    /// Sends everything; plans begin at `start_ns` (`CLOCK_MONOTONIC`), or when the back end is ready if that is later.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused.
+    fn send(&mut self, streams: &[Sending<'_>], trial: u8, start_ns: u64, control: &Control) -> Result<SendReport>;
+}
+
+/// A stream as a receiver sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// The `stream` of its signature.
+    pub stream: u8,
+    /// Counted frames at most.
+    pub frames: u64,
+    /// Number of flows.
+    pub flows: u32,
+}
+
+/// What a receiver counted of one stream.
+#[derive(Debug, Clone, Default)]
+pub struct Received {
+    /// The `stream` of its signature.
+    pub stream: u8,
+    /// Frames received for the first time.
+    pub frames: u64,
+    /// Their bytes with FCS.
+    pub bytes: u64,
+    /// Further copies.
+    pub duplicated: u64,
+    /// Frames with a sequence number below the highest of their flow.
+    pub reordered: u64,
+    /// Frames with a signature whose checksum or length was wrong.
+    pub corrupted: u64,
+    /// Bit `n % 64` of word `n / 64` is set if frame `n` was received.
+    pub bitmap: Vec<u64>,
+    /// Frames of each flow, received for the first time.
+    pub flows: Vec<u64>,
+    /// Delays, ns.
+    pub latency: Tally,
+    /// Absolute differences of the delays of frames `n` and `n + 1` that arrived one after the other, ns.
+    pub ipdv: Tally,
+    /// When the first one arrived, ns.
+    pub first_ns: u64,
+    /// When the last one arrived, ns.
+    pub last_ns: u64,
+    /// Longest time between two of them, ns.
+    pub longest_gap_ns: u64,
+    /// When that began, ns.
+    pub longest_gap_at_ns: u64,
+}
+
+/// Exact moments and a histogram of spans.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// How many.
+    pub count: u64,
+    /// Their sum, ns.
+    pub sum_ns: u64,
+    /// The smallest, ns.
+    pub min_ns: u64,
+    /// The largest, ns.
+    pub max_ns: u64,
+    /// Buckets of [`crate::histogram`].
+    pub histogram: Sparse,
+}
+
+/// What a receiver counted.
+#[derive(Debug, Clone, Default)]
+pub struct ReceiveReport {
+    /// One per expected stream that arrived here, in the order given.
+    pub streams: Vec<Received>,
+    /// Frames without the tester's signature.
+    pub foreign: u64,
+    /// Frames of another trial or of a warm-up.
+    pub stale: u64,
+    /// Frames of the tester that were expected at another port.
+    pub misrouted: u64,
+}
+
+/// Receives and counts.
+pub trait Receiver: Send {
+    /// What it is, with the driver, the mode and the clock of its time stamps.
+    fn facts(&self) -> Value;
+
+    /// Forgets what was counted and expects these streams of this trial.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused, or the trial is too long for the memory.
+    fn reset(&mut self, trial: u8, expected: &[Expected]) -> Result<()>;
+
+    /// Frames seen so far, of any kind; the trial has settled when it stands still.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused.
+    fn seen(&self) -> Result<u64>;
+
+    /// What was counted since the reset.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused.
+    fn collect(&mut self) -> Result<ReceiveReport>;
+}

@@ -1,0 +1,1 @@
+//! Back ends on rings shared with user space: `AF_PACKET` and `AF_XDP`.
