@@ -146,6 +146,18 @@ impl Load {
                     });
                 }
             }
+            let mut before_ps = 0.0;
+            for step in &source.steps {
+                positive(format!("load.sources[{i}].steps.rate_pps"), step.rate_pps)?;
+                if !(step.at_ps.is_finite() && step.at_ps > before_ps) {
+                    return Err(SimError::Number {
+                        place: format!("load.sources[{i}].steps.at_ps"),
+                        got: step.at_ps,
+                        allowed: "instants after the start, in order of time",
+                    });
+                }
+                before_ps = step.at_ps;
+            }
             match &source.process {
                 Process::OnOff { burst_frames, peak_ratio } => {
                     if !(*peak_ratio > 1.0 && peak_ratio.is_finite() && *burst_frames >= 1.0) {

@@ -77,6 +77,8 @@ pub struct Distribution {
     pub count: u64,
     /// Mean.
     pub mean_s: f64,
+    /// Least.
+    pub min_s: f64,
     /// Median.
     pub p50_s: f64,
     /// 90th percentile.
@@ -128,6 +130,7 @@ pub fn summarise<'a>(parts: impl Iterator<Item = &'a Sparse>, mean_s: f64) -> Di
     Distribution {
         count,
         mean_s,
+        min_s: percentile(0.0),
         p50_s: percentile(0.5),
         p90_s: percentile(0.9),
         p99_s: percentile(0.99),

@@ -87,6 +87,8 @@ pub struct Ledger {
     pub accounts: Vec<Account>,
     /// Frames that had not left when the trial ended, as far as the exits know.
     pub late: u64,
+    /// When the first and the last of the dropped frames came in, picoseconds.
+    pub lost: Option<(u64, u64)>,
     /// Fates, where they are kept.
     pub fates: Option<Vec<Fate>>,
 }
@@ -114,6 +116,7 @@ impl Ledger {
             offered: vec![Offered::default(); sources],
             accounts: vec![Account::default(); nodes],
             late: 0,
+            lost: None,
             fates: keep_fates.then(Vec::new),
         }
     }
@@ -199,6 +202,8 @@ impl Ledger {
     pub fn drop_frame(&mut self, node: usize, frame: &Frame) {
         let segment = self.segment_of(frame.at);
         self.accounts[node].dropped[segment] += 1;
+        let (first, last) = self.lost.unwrap_or((frame.arrival, frame.arrival));
+        self.lost = Some((first.min(frame.arrival), last.max(frame.arrival)));
         if let Some(fates) = &mut self.fates {
             let dropped_at = Some(node as u32);
             fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: frame.at, dropped_at });

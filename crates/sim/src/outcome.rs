@@ -93,6 +93,10 @@ pub struct Outcome {
     pub dropped_frames: u64,
     /// Frames inside at the end, likewise.
     pub in_flight_frames: u64,
+    /// When the first of the dropped frames came in, seconds from the start; none without a drop.
+    pub first_loss_s: Option<f64>,
+    /// When the last of them came in, likewise.
+    pub last_loss_s: Option<f64>,
     /// Offered frames per second after the transient.
     pub offered_pps: f64,
     /// By source: what it offered after the transient.
@@ -318,6 +322,8 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         forwarded_frames: whole(|record| total(&record.ledger.minis).frames),
         dropped_frames: whole(|record| record.ledger.accounts.iter().flat_map(|a| a.dropped).sum()),
         in_flight_frames: whole(|record| record.in_flight),
+        first_loss_s: records.iter().filter_map(|record| record.ledger.lost).map(|lost| lost.0).min().map(in_seconds),
+        last_loss_s: records.iter().filter_map(|record| record.ledger.lost).map(|lost| lost.1).max().map(in_seconds),
         offered_pps: over(|m| m.offered) / seconds,
         sources: sources(&records, window, seconds),
         forwarded_pps: Estimate { value: frames / seconds, half_width: half_width(&samples.forwarded_pps) },
@@ -350,6 +356,10 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
             .collect();
     }
     outcome
+}
+
+fn in_seconds(at_ps: u64) -> f64 {
+    at_ps as f64 / PS_PER_S
 }
 
 fn parts(records: &[Record], window: Window, pick: fn(&Record) -> &Vec<Sparse>) -> impl Iterator<Item = &Sparse> {

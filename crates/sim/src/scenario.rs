@@ -263,6 +263,19 @@ pub struct Source {
     pub process: Process,
     /// Flows of this port.
     pub flows: Vec<u32>,
+    /// Changes of the rate during the trial, in order of time.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+}
+
+/// From an instant on, a source has another intended rate.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Picoseconds since the start.
+    pub at_ps: f64,
+    /// Intended frames per second from then on.
+    pub rate_pps: f64,
 }
 
 /// Arrival processes.

@@ -4,7 +4,7 @@ use rand::RngExt as _;
 use rand_distr::{Distribution as _, Exp1};
 
 use crate::random::{Stream, stream};
-use crate::scenario::{Load, Process, Run, Scenario, Source as Spec};
+use crate::scenario::{Load, Process, Run, Scenario, Source as Spec, Step};
 use crate::time::PS_PER_S;
 
 /// Bytes that a frame adds on the wire: preamble, start of frame delimiter, inter-frame gap.
@@ -17,6 +17,7 @@ const BUFFER: usize = 512;
 #[derive(Debug)]
 pub struct Source {
     gaps: Gaps,
+    pace: Pace,
     sizes: Sizes,
     flows: Flows,
     wire_ps_per_byte: f64,
@@ -68,6 +69,7 @@ impl Source {
         let port = &scenario.model.ports[spec.port];
         let mut source = Self {
             gaps: Gaps::new(spec, run, index),
+            pace: Pace::new(spec.rate_pps, &spec.steps),
             sizes: Sizes::new(load, run, index),
             flows: Flows::new(spec, load, run, index),
             wire_ps_per_byte: 8.0 * PS_PER_S / port.link_bps,
@@ -117,6 +119,7 @@ impl Source {
                 Gaps::Trace { bytes, flow, next, .. } => (bytes[next - 1], flow[next - 1]),
                 _ => (self.sizes.next(), self.flows.next(opens)),
             };
+            let ideal = self.pace.warp(ideal);
             // A frame's last bit follows the last one's by its own time on the wire, at least.
             last_in = ideal.max(last_in + f64::from(bytes + WIRE_OVERHEAD_BYTES) * self.wire_ps_per_byte);
             if last_in >= self.end {
@@ -139,7 +142,7 @@ impl Source {
             return false;
         };
         let (period, phase, bytes) = (*period, *phase, *bytes);
-        if period < f64::from(bytes + WIRE_OVERHEAD_BYTES) * self.wire_ps_per_byte {
+        if self.pace.changes() || period < f64::from(bytes + WIRE_OVERHEAD_BYTES) * self.wire_ps_per_byte {
             return false;
         }
         let left = ((self.end / period - phase).ceil() - *count as f64).max(0.0) as u64;
@@ -159,6 +162,55 @@ impl Source {
         }
         self.exhausted = left == frames;
         true
+    }
+}
+
+/// The clock of a source whose rate changes: an arrival process at the first rate, stretched from each step on.
+///
+/// ```text
+///  frames ▲            ╱ rate 2        A frame that a constant first rate would put at x (picoseconds)
+///         │        ╱ ╱                 comes when as many frames are due at the changing rate.
+///         │    ╱╱ step
+///         │ ╱ rate 1
+///         └──────────────▶ time
+/// ```
+///
+/// A Poisson process so stretched is the Poisson process of the changing rate, even gaps stay even between steps.
+#[derive(Debug)]
+struct Pace {
+    /// Of each step: the instant on the clock of the first rate, the instant, and first rate over its rate.
+    steps: Vec<(f64, f64, f64)>,
+    next: usize,
+    now: (f64, f64, f64),
+}
+
+impl Pace {
+    fn new(first_pps: f64, steps: &[Step]) -> Self {
+        let mut now = (0.0, 0.0, 1.0);
+        let steps = steps
+            .iter()
+            .map(|step| {
+                let (unwarped, at, stretch) = now;
+                now = (unwarped + (step.at_ps - at) / stretch, step.at_ps, first_pps / step.rate_pps);
+                now
+            })
+            .collect();
+        Self { steps, next: 0, now: (0.0, 0.0, 1.0) }
+    }
+
+    fn changes(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
+    /// Instant of a frame; instants are asked for in their order.
+    #[inline]
+    fn warp(&mut self, ideal_ps: f64) -> f64 {
+        while let Some(step) = self.steps.get(self.next).filter(|step| step.0 <= ideal_ps) {
+            self.now = *step;
+            self.next += 1;
+        }
+        let (unwarped, at, stretch) = self.now;
+        if self.next == 0 { ideal_ps } else { at + (ideal_ps - unwarped) * stretch }
     }
 }
 
@@ -283,5 +335,28 @@ impl Flows {
                 *held
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_a_rate_has_sent_until_a_step_are_its_integral() {
+        // 1 Mpps for 1 ms, then 4 Mpps for 1 ms, then 0.5 Mpps: 1000, 4000, 500 frames in these milliseconds.
+        let steps = [Step { at_ps: 1e9, rate_pps: 4e6 }, Step { at_ps: 2e9, rate_pps: 0.5e6 }];
+        let mut pace = Pace::new(1e6, &steps);
+        let instants: Vec<f64> = (0..5500).map(|n| pace.warp(f64::from(n) * 1e6)).collect();
+        let within = |from: f64, to: f64| instants.iter().filter(|&&at| at >= from && at < to).count();
+        assert_eq!([within(0.0, 1e9), within(1e9, 2e9), within(2e9, 3e9)], [1000, 4000, 500]);
+        assert!(instants.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn a_rate_that_does_not_change_bends_no_clock() {
+        let mut pace = Pace::new(1e6, &[]);
+        assert_eq!(pace.warp(12_345.678).to_bits(), 12_345.678_f64.to_bits());
+        assert!(!pace.changes());
     }
 }

@@ -82,6 +82,7 @@ fn mesh(sizes: &[u32], works_us: [u32; 4], queue: usize, load: f64, variation: V
         rate_pps: load * 1e6,
         process: if poisson { Process::Poisson } else { Process::Cbr { phase: 0.0 } },
         flows: (5 * p..5 * p + 5).collect(),
+        steps: vec![],
     };
     Scenario {
         model: Model { ports, tasks, pools: vec![pool(3, Policy::Fifo), pool(2, Policy::Fifo)] },

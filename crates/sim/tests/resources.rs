@@ -27,7 +27,7 @@ fn pair(policy: Policy, mut units: [Task; 2], rate_pps: f64, shares: [f64; 2], d
             pools: vec![pool(1, policy)],
         },
         load: Load {
-            sources: vec![Source { port: 0, rate_pps, process: Process::Poisson, flows: vec![0, 1] }],
+            sources: vec![Source { port: 0, rate_pps, process: Process::Poisson, flows: vec![0, 1], steps: vec![] }],
             flows: shares.iter().map(|&weight| Flow { hash: 0, egress: 0, weight }).collect(),
             sizes: vec![64],
             random_sizes: false,

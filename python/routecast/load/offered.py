@@ -80,6 +80,8 @@ class OfferedLoad:
         if last >= len(self.flows.flows):
             there = f"there are {len(self.flows.flows)} flows, numbered from 0"
             problems.append(Problem("arrivals.trace_flow", f"names flow {last}: {there}"))
+        if self.steps and self.arrivals.kind == "trace":
+            problems.append(Problem("steps", "a trace brings its own instants: its rate cannot be changed"))
         problems.extend(self._step_problems())
         if problems:
             raise ModelProblem("offered load", problems)
@@ -100,3 +102,19 @@ class OfferedLoad:
     def at(self, rate_pps: float) -> OfferedLoad:
         """Return the same load at another intended rate."""
         return replace(self, rate_pps=rate_pps)
+
+    def mean_pps(self, duration_s: float) -> float:
+        """Return the mean intended rate over a trial, its steps counted in.
+
+        Examples
+        --------
+        >>> OfferedLoad(rate_pps=4e6, steps=(RateStep(at_s=1.0, rate_pps=1e6),)).mean_pps(3.0)
+        2000000.0
+        """
+        frames, rate_pps, since_s = 0.0, self.rate_pps, 0.0
+        for step in self.steps:
+            if step.at_s >= duration_s:
+                break
+            frames += rate_pps * (step.at_s - since_s)
+            rate_pps, since_s = step.rate_pps, step.at_s
+        return rate_pps if since_s == 0.0 else (frames + rate_pps * (duration_s - since_s)) / duration_s

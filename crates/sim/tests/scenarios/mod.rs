@@ -56,7 +56,7 @@ pub fn port(entry: Option<usize>) -> Port {
 
 pub fn poisson(rate_pps: f64) -> Load {
     Load {
-        sources: vec![Source { port: 0, rate_pps, process: Process::Poisson, flows: vec![0] }],
+        sources: vec![Source { port: 0, rate_pps, process: Process::Poisson, flows: vec![0], steps: vec![] }],
         flows: vec![Flow { hash: 0, egress: 0, weight: 1.0 }],
         sizes: vec![64],
         random_sizes: false,
@@ -98,6 +98,7 @@ pub fn w1(frames: f64) -> Scenario {
         rate_pps: 2.4e6,
         process: Process::Cbr { phase: f64::from(p) / 2.0 },
         flows: (50 * p..50 * p + 50).collect(),
+        steps: vec![],
     };
     Scenario {
         model: Model { ports: vec![port(Some(0)), port(Some(0))], tasks, pools: vec![pool(4, Policy::Fifo)] },

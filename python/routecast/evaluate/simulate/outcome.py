@@ -25,7 +25,9 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
     nodes = dict(zip(names, outcome["nodes"], strict=True))
     resources = _resources(model, load, nodes, outcome)
     forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
-    intended_pps = load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.rate_pps
+    intended_pps = (
+        load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
+    )
     drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
     return Trial(
         evaluator="simulate",
@@ -43,8 +45,11 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         forwarded_frames=outcome["forwarded_frames"],
         dropped_frames=outcome["dropped_frames"],
         in_flight_frames=outcome["in_flight_frames"],
+        first_loss_s=_seconds(outcome["first_loss_s"]),
+        last_loss_s=_seconds(outcome["last_loss_s"]),
         drops_pps=drops_pps,
         latency=_delay(outcome["latency"]),
+        delay_variation=_delay_variation(outcome["latency"]),
         waiting=_delay(outcome["waiting"]),
         energy_j=_energy(model, nodes, duration_s),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
@@ -53,11 +58,16 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
     )
 
 
+def _seconds(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 def _delay(row: dict[str, Any]) -> Delay | None:
     if row["count"] == 0:
         return None
     return Delay(
         mean_s=row["mean_s"],
+        min_s=row["min_s"],
         p50_s=row["p50_s"],
         p90_s=row["p90_s"],
         p99_s=row["p99_s"],
@@ -65,6 +75,23 @@ def _delay(row: dict[str, Any]) -> Delay | None:
         max_s=row["max_s"],
         method=f"HDR histogram of {row['count']:,} frames",
         hdr_base64=row["hdr_base64"],
+    )
+
+
+def _delay_variation(row: dict[str, Any]) -> Delay | None:
+    """RFC 5481 sec. 4.2: latency less the least one."""
+    if row["count"] == 0:
+        return None
+    least_s = row["min_s"]
+    return Delay(
+        mean_s=row["mean_s"] - least_s,
+        min_s=0.0,
+        p50_s=row["p50_s"] - least_s,
+        p90_s=row["p90_s"] - least_s,
+        p99_s=row["p99_s"] - least_s,
+        p999_s=row["p999_s"] - least_s,
+        max_s=row["max_s"] - least_s,
+        method=f"latency less its least, {row['count']:,} frames",
     )
 
 

@@ -121,8 +121,15 @@ def _load(load: OfferedLoad) -> dict[str, Any]:
     for order, (port, members) in enumerate(by_port.items()):
         share = sum(flows[number].weight for number in members) / load.flows.total_weight
         process = _process(load.arrivals, members, order / len(by_port))
+        steps = [{"at_ps": step.at_s * _PS, "rate_pps": step.rate_pps * share} for step in load.steps]
         sources.append(
-            {"port": port, "rate_pps": load.rate_pps * share, "process": process, "flows": members}
+            {
+                "port": port,
+                "rate_pps": load.rate_pps * share,
+                "process": process,
+                "flows": members,
+                "steps": steps,
+            }
         )
     return {
         "sources": sources,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.solve.bottleneck import resources_of
 from routecast.evaluate.solve.delay import delays
 from routecast.evaluate.solve.fluid import Fluid, solve_fluid
@@ -46,9 +47,10 @@ class Solve:
         Raises
         ------
         routecast.errors.ModelProblem
-            A flow names a port that the router does not have.
+            A flow names a port that the router does not have, or the load changes its rate.
         """
         check_load(self.model, load)
+        _check_steady(load)
         fluid = solve_fluid(self.model, load)
         answer = delays(fluid)
         fluid = _as_served(fluid, answer.work_pps)
@@ -104,6 +106,12 @@ def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     check_load(model, load)
     resources, _ = resources_of(solve_fluid(model, load))
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
+
+
+def _check_steady(load: OfferedLoad) -> None:
+    if load.steps:
+        message = "there are no transients in closed form; use simulate for a load that changes its rate"
+        raise ModelProblem("offered load", [Problem("steps", message)])
 
 
 def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
