@@ -3,22 +3,26 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn flow(ipv6: bool) -> Flow {
-    let [source, destination] =
-        if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
-    Flow {
-        source_mac: "02:00:00:00:01:02".parse().unwrap(),
-        destination_mac: "02:00:00:00:01:01".parse().unwrap(),
-        source_address: source.parse().unwrap(),
-        destination_address: destination.parse().unwrap(),
+fn flow(ipv6: bool) -> request::Flow {
+    let [source, destination] = if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
+    request::Flow {
+        source_mac: "02:00:00:00:01:02".into(),
+        destination_mac: "02:00:00:00:01:01".into(),
+        source_address: source.into(),
+        destination_address: destination.into(),
         source_port: 49_152,
         destination_port: 7,
     }
 }
 
+fn smallest(ipv6: bool) -> u16 {
+    Template::new(&flow(ipv6), 0).unwrap().smallest_frame_bytes()
+}
+
 fn built(ipv6: bool, frame_bytes: u16, signature: Signature) -> Vec<u8> {
     let mut frame = vec![0xee; frame_bytes as usize - FCS_BYTES];
-    Template::new(&flow(ipv6), signature.flow).write(&mut frame, pattern_sum(frame_bytes, ipv6), signature);
+    let template = Template::new(&flow(ipv6), signature.flow).unwrap();
+    template.write(&mut frame, pattern_sum(frame_bytes, ipv6), signature);
     frame
 }
 
@@ -33,7 +37,7 @@ proptest! {
     fn another_library_finds_every_field_and_both_checksums_right(
         ipv6: bool, extra in 0_u16..9_200, signature in signatures(),
     ) {
-        let frame_bytes = flow(ipv6).smallest_frame_bytes() + extra;
+        let frame_bytes = smallest(ipv6) + extra;
         let frame = built(ipv6, frame_bytes, signature);
         let packet = SlicedPacket::from_ethernet(&frame).unwrap();
         let Some(TransportSlice::Udp(udp)) = packet.transport else { panic!("no UDP") };
@@ -69,7 +73,7 @@ proptest! {
     fn a_frame_with_lying_headers_is_never_intact(
         ipv6: bool, extra in 0_u16..300, signature in signatures(), at in 12_usize..380, wrong in 1_u8..,
     ) {
-        let mut frame = built(ipv6, flow(ipv6).smallest_frame_bytes() + extra, signature);
+        let mut frame = built(ipv6, smallest(ipv6) + extra, signature);
         let at = 12 + (at - 12) % (frame.len() - 12);
         frame[at] ^= wrong;
         // No checksum covers an IPv6 header's traffic class, flow label and hop limit.
@@ -81,7 +85,7 @@ proptest! {
     fn a_truncated_or_lengthened_frame_is_never_intact(
         ipv6: bool, extra in 0_u16..300, signature in signatures(), length in 0_usize..400,
     ) {
-        let mut frame = built(ipv6, flow(ipv6).smallest_frame_bytes() + extra, signature);
+        let mut frame = built(ipv6, smallest(ipv6) + extra, signature);
         let whole = frame.len();
         frame.resize(length, 0);
         prop_assert_eq!(matches!(verify(&frame), Verdict::Intact(_)), length == whole);
@@ -113,13 +117,21 @@ fn a_checksum_of_zero_is_sent_as_all_ones() {
 
 #[test]
 fn the_smallest_frames_are_64_and_with_ipv6_84_octets() {
-    assert_eq!((flow(false).smallest_frame_bytes(), flow(true).smallest_frame_bytes()), (64, 84));
+    assert_eq!((smallest(false), smallest(true)), (64, 84));
 }
 
 #[test]
 fn an_ethernet_address_is_read_or_refused() {
-    assert_eq!("02:00:00:00:01:fE".parse(), Ok(Mac([2, 0, 0, 0, 1, 0xfe])));
-    for wrong in ["", "02:00:00:00:01", "02:00:00:00:01:02:03", "2:0:0:0:1:2", "02:00:00:00:01:0g", "+2:00:00:00:01:02"] {
-        assert!(wrong.parse::<Mac>().is_err(), "{wrong}");
+    assert_eq!(mac("02:00:00:00:01:fE"), Some([2, 0, 0, 0, 1, 0xfe]));
+    for wrong in ["", "02:00:00:00:01", "02:00:00:00:01:02:03", "2:0:0:0:1:2", "02:00:00:00:01:0g", "+2:00:00:00:01:02"]
+    {
+        assert_eq!(mac(wrong), None, "{wrong}");
     }
+}
+
+#[test]
+fn a_flow_between_two_ip_versions_is_refused() {
+    let mixed = request::Flow { destination_address: "2001:2::1".into(), ..flow(false) };
+    let message = Template::new(&mixed, 3).unwrap_err().to_string();
+    assert!(message.starts_with("flows[3].destination_address: got 2001:2::1; "), "{message}");
 }

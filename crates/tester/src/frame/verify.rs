@@ -22,7 +22,8 @@ pub fn verify(frame: &[u8]) -> Verdict {
     let payload = &found.segment[UDP_BYTES.min(found.segment.len())..];
     let Some(signature) = Signature::read(payload) else { return Verdict::Foreign };
     let whole = found.intact && found.datagram_bytes == datagram.len() && udp_is_right(&found);
-    if whole && payload.len() <= PATTERN.len() && payload[SIGNATURE_BYTES..] == PATTERN[SIGNATURE_BYTES..payload.len()] {
+    if whole && payload.len() <= PATTERN.len() && payload[SIGNATURE_BYTES..] == PATTERN[SIGNATURE_BYTES..payload.len()]
+    {
         Verdict::Intact(signature)
     } else {
         Verdict::Corrupted(signature)
