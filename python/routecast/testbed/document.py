@@ -1,0 +1,190 @@
+"""What a ``*.testbed.toml`` says: pydantic models, one per table of the file.
+
+A test bed has the tester's ports, the wire between them and the device under test, and the device. Quantities are texts
+with units; unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict, Field, RootModel
+from pydantic_core import PydanticCustomError
+
+from routecast.router.file_fields import BitRate, FileModel
+from routecast.testbed.addresses import MOST_NETWORKS
+
+__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesBed", "NamespacesBed", "TestbedFile"]
+
+_MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
+
+
+def _mac(text: str) -> str:
+    mac = text.lower().replace("-", ":")
+    if not _MAC.fullmatch(mac):
+        raise PydanticCustomError(
+            "mac", "{message}", {"message": f"got {text!r}: a MAC address is like 02:00:00:00:01:02"}
+        )
+    if int(mac[:2], 16) & 1:
+        raise PydanticCustomError(
+            "mac", "{message}", {"message": f"got {text!r}: is a group address, a port has a unicast one"}
+        )
+    return mac
+
+
+def _address(version: int, *, prefix: bool, example: str) -> AfterValidator:
+    def check(text: str) -> str:
+        try:
+            value = ipaddress.ip_interface(text)
+        except ValueError:
+            value = None
+        if value is None or value.version != version or ("/" in text) != prefix:
+            raise PydanticCustomError(
+                "address",
+                "{message}",
+                {"message": f"got {text!r}: write an IPv{version} address like {example}"},
+            )
+        return text
+
+    return AfterValidator(check)
+
+
+def _network(version: int, example: str) -> AfterValidator:
+    def check(text: str) -> str:
+        try:
+            value = ipaddress.ip_network(text)
+        except ValueError:
+            value = None
+        if value is None or value.version != version:
+            raise PydanticCustomError(
+                "network",
+                "{message}",
+                {"message": f"got {text!r}: write an IPv{version} network like {example}"},
+            )
+        return text
+
+    return AfterValidator(check)
+
+
+Mac = Annotated[str, AfterValidator(_mac)]
+Ipv4 = Annotated[str, _address(4, prefix=False, example="198.18.1.2")]
+Ipv6 = Annotated[str, _address(6, prefix=False, example="2001:2:0:1::2")]
+Ipv4Interface = Annotated[str, _address(4, prefix=True, example="198.18.1.1/24")]
+Ipv6Interface = Annotated[str, _address(6, prefix=True, example="2001:2:0:1::1/64")]
+Ipv4Network = Annotated[str, _network(4, "198.18.64.0/24")]
+Ipv6Network = Annotated[str, _network(6, "2001:2:0:40::/64")]
+BedName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,15}$")]
+Interface = Annotated[str, Field(pattern=r"^[^\s/:]{1,15}$")]
+Namespace = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Core = Annotated[int, Field(ge=0, le=4095, strict=True)]
+Priority = Annotated[int, Field(ge=0, le=98, strict=True)]
+Networks = Annotated[int, Field(ge=1, le=MOST_NETWORKS, strict=True)]
+Mtu = Annotated[int, Field(ge=68, le=65_535, strict=True)]
+
+
+class _Table(FileModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+
+class DeviceTable(_Table):
+    """``[dut]``: the device under test; its options stand in the same table."""
+
+    model_config = ConfigDict(extra="allow")
+
+    device: str = Field(
+        default="linux",
+        min_length=1,
+        description="Kind of device, as `routecast testbed devices` lists them.",
+    )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the device: every other key of the table."""
+        return dict(self.model_extra or {})
+
+
+class Cores(_Table):
+    """``[cores]``: which cores work for whom; chosen by routecast if not given."""
+
+    tester: Core | None = Field(default=None, description="Core of the frame generator.")
+    receiver: Core | None = Field(
+        default=None, description="Core of the receiver, where it has one of its own."
+    )
+    dut: Core | None = Field(default=None, description="Core of the device under test.")
+
+
+class _Bed(_Table):
+    """What every kind of test bed has."""
+
+    name: BedName = Field(description="Name of the test bed: a-z, 0-9 and -, up to 16 characters.")
+    description: str = Field(default="", description="The test bed in words, for the report.")
+    cores: Cores = Cores()
+    priority: Priority = Field(
+        default=40,
+        description="SCHED_FIFO priority of the generator and of the device's kernel threads; 0 for none.",
+    )
+
+
+class NamespacesBed(_Bed):
+    """Tester, device under test and their wires in network namespaces of this machine; routecast makes them."""
+
+    kind: Literal["namespaces"]
+    wire: BitRate = Field(
+        default=10e9, description="Rate of each wire; the tester keeps it, since a veth pair has none."
+    )
+    mtu: Mtu = Field(default=1500, description="Longest IP packet of every port, in bytes.")
+    ipv6: bool = Field(default=True, description="Whether the device routes IPv6 as well.")
+    networks: Networks = Field(
+        default=MOST_NETWORKS,
+        description="Networks at each side, that of the link included (RFC 2544 sec. 12).",
+    )
+    dut: DeviceTable = DeviceTable()
+
+
+class InterfacePort(_Table):
+    """``[[port]]``: one interface of the tester and the port of the device under test that it is joined to."""
+
+    interface: Interface = Field(description="Name of the tester's interface.")
+    netns: Namespace | None = Field(
+        default=None, description="Its network namespace; that of routecast if not given."
+    )
+    mac: Mac | None = Field(
+        default=None, description="Source address of frames; the interface's own if not given."
+    )
+    ipv4: Ipv4 | None = Field(
+        default=None, description="The tester's address; 198.18.1.2 and 198.19.1.2 by default."
+    )
+    ipv6: Ipv6 | None = Field(default=None, description="The tester's IPv6 address, for tests with IPv6.")
+    dut_mac: Mac = Field(description="MAC address of the device's port: frames to be routed are sent to it.")
+    dut_ipv4: Ipv4Interface | None = Field(default=None, description="The device's address at this port.")
+    dut_ipv6: Ipv6Interface | None = Field(
+        default=None, description="The device's IPv6 address at this port."
+    )
+    networks_ipv4: tuple[Ipv4Network, ...] = Field(
+        default=(), description="Networks that the device routes to this port of the tester."
+    )
+    networks_ipv6: tuple[Ipv6Network, ...] = Field(
+        default=(), description="IPv6 networks that the device routes to this port of the tester."
+    )
+    wire: BitRate | None = Field(default=None, description="Rate of the wire; that of the link if not given.")
+
+
+class InterfacesBed(_Bed):
+    """Interfaces of this machine, joined by cables to a device under test."""
+
+    kind: Literal["interfaces"]
+    port: Annotated[tuple[InterfacePort, ...], Field(min_length=2, max_length=64)]
+    layer: Literal[2, 3] = Field(
+        default=3, description="3: the device routes, frames are sent to its MAC. 2: it bridges."
+    )
+    dut: DeviceTable = DeviceTable(device="external")
+
+
+class TestbedFile(RootModel[Annotated[NamespacesBed | InterfacesBed, Field(discriminator="kind")]]):
+    """A whole ``*.testbed.toml``."""
+
+    __test__ = False  # no test, whatever pytest takes the name for

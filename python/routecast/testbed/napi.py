@@ -1,0 +1,161 @@
+"""NAPI threads: the work of receiving on an interface as a kernel thread that can be bound to a core.
+
+A veth port has a NAPI instance once it has an XDP program or GRO. With ``threaded`` on, the instance is polled by the
+kernel thread ``napi/IFACE-ID`` instead of in the softirq of whoever sends. Another XDP program makes another thread: it
+must be bound again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.netns import inside
+from routecast.testbed.site import run_command
+
+__all__ = ["bind", "make_threaded", "threads"]
+
+_GENERIC_NETLINK = 16
+_GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
+_NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
+_REQUEST, _DUMP = 0x1, 0x300
+_ERROR, _DONE = 2, 3
+_WAIT_S = 1.0
+
+
+def make_threaded(netns: str, interface: str) -> None:
+    """Let kernel threads poll the NAPI instances of an interface.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The kernel (before 5.12) or the driver cannot.
+    """
+    file = f"/sys/class/net/{interface}/threaded"
+    run_command(["ip", "netns", "exec", netns, "sh", "-c", f"echo 1 > {file}"])
+
+
+def threads(netns: str | None, interface: str) -> tuple[int, ...]:
+    """Return the kernel threads that poll an interface, by netlink's ``netdev`` family (Linux 6.8).
+
+    Where the kernel does not know the family, by the names of the newest threads.
+    """
+    return tuple(dict.fromkeys(inside(netns, lambda: list(_asked(interface)) or list(_named(interface)))))
+
+
+def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
+    """Bind an interface's NAPI threads to a core and give them real-time priority where it is allowed.
+
+    Returns
+    -------
+    tuple of int
+        The threads.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The interface has no such thread.
+    """
+    deadline = time.monotonic() + _WAIT_S
+    found = threads(netns, interface)
+    while not found and time.monotonic() < deadline:
+        time.sleep(0.01)
+        found = threads(netns, interface)
+    if not found:
+        raise EnvironmentProblem(
+            f"{interface}: has no NAPI thread; threaded NAPI needs Linux 5.12 and GRO or an XDP program on the port"
+        )
+    for pid in found:
+        try:
+            if cpu is not None:
+                os.sched_setaffinity(pid, {cpu})
+            if priority:
+                os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
+            else:
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
+        except PermissionError:
+            continue  # what is not allowed shows in the facts, which read the thread
+        except ProcessLookupError as problem:
+            raise EnvironmentProblem(f"{interface}: its NAPI thread ended while it was bound") from problem
+    return found
+
+
+def _asked(interface: str) -> Iterator[int]:
+    try:
+        index = socket.if_nametoindex(interface)
+        handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _GENERIC_NETLINK)
+    except OSError:
+        return
+    with handle:
+        handle.bind((0, 0))
+        handle.settimeout(_WAIT_S)
+        ask = _message(_GENERIC_NETLINK, _GET_FAMILY, _attribute(_FAMILY_NAME, b"netdev\0"), _REQUEST)
+        handle.send(ask)
+        family = next(
+            (_attributes(body)[_FAMILY_ID] for body in _answers(handle, _GENERIC_NETLINK, one=True)), None
+        )
+        if family is None:
+            return
+        number = struct.unpack("H", family)[0]
+        wanted = _attribute(_NAPI_IFINDEX, struct.pack("I", index))
+        handle.send(_message(number, _NAPI_GET, wanted, _REQUEST | _DUMP))
+        for body in _answers(handle, number, one=False):
+            pid = _attributes(body).get(_NAPI_PID)
+            if pid is not None and (value := struct.unpack("I", pid)[0]):
+                yield value
+
+
+def _named(interface: str) -> Iterator[int]:
+    """Yield threads by name, newest first: other namespaces may have interfaces of the same name."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                name = (folder / "comm").read_text(encoding="utf-8").strip()
+            except OSError:
+                continue
+            if name.startswith(f"napi/{interface}-"):
+                found.append(int(folder.name))
+    yield from sorted(found, reverse=True)[:1]
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    return struct.pack("HH", 4 + len(data), kind) + data + b"\0" * (-len(data) % 4)
+
+
+def _message(family: int, command: int, attributes: bytes, flags: int) -> bytes:
+    body = struct.pack("BBH", command, 1, 0) + attributes
+    return struct.pack("IHHII", 16 + len(body), family, flags, 1, 0) + body
+
+
+def _answers(handle: socket.socket, family: int, *, one: bool) -> Iterator[bytes]:
+    """Yield the attribute parts of the answers of a family, until it says that it is done."""
+    while True:
+        data = handle.recv(1 << 16)
+        place = 0
+        while place + 16 <= len(data):
+            length, kind = struct.unpack_from("IH", data, place)
+            if kind in {_ERROR, _DONE}:
+                return
+            if kind == family:
+                yield data[place + 20 : place + length]
+            place += (length + 3) & ~3
+        if one:
+            return
+
+
+def _attributes(data: bytes) -> dict[int, bytes]:
+    found = {}
+    place = 0
+    while place + 4 <= len(data):
+        length, kind = struct.unpack_from("HH", data, place)
+        if length < 4:
+            break
+        found[kind & 0x3FFF] = data[place + 4 : place + length]
+        place += (length + 3) & ~3
+    return found

@@ -1,0 +1,277 @@
+"""What a running test bed has changed on this machine, on disk, so that the next run can mend what a killed one left.
+
+::
+
+    /run/routecast/BED.lock   held (flock) while the bed is in use; the kernel lets go of it when the owner dies
+    /run/routecast/BED.json   namespaces, processes, settings with their old values, XDP pins, scratch folder
+
+A thing is written down before it is made, so that a kill in between leaves at worst a note of something that is not
+there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed import netns
+from routecast.testbed.site import run_command
+
+__all__ = ["FOLDER", "BedLock", "BedState", "beds", "clean", "clean_dead", "start_ticks"]
+
+FOLDER = Path("/run/routecast")
+PINS = Path("/sys/fs/bpf/routecast")
+
+_END_WITHIN_S = 2.0
+
+
+@dataclass(slots=True, kw_only=True)
+class BedState:
+    """What a bed has made and changed. It is data on disk: every change is written at once.
+
+    Parameters
+    ----------
+    bed : str
+    pid, pid_start_ticks : int
+        The owner and the instant of its start in clock ticks since boot (field 22 of ``/proc/PID/stat``), which
+        together name a process even when its number is used again.
+    is_kept : bool
+        The bed is to stay without an owner (``routecast testbed up``).
+    namespaces, pins : list of str
+    processes : list of dict
+        ``pid``, ``start_ticks``, ``command``.
+    settings : list of dict
+        ``kind``, ``netns``, ``interface``, ``name``, ``old``: in the order in which they were changed.
+    folder : str
+        Scratch folder.
+    """
+
+    bed: str
+    pid: int = field(default_factory=os.getpid)
+    pid_start_ticks: int = 0
+    is_kept: bool = False
+    namespaces: list[str] = field(default_factory=list)
+    processes: list[dict[str, Any]] = field(default_factory=list)
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    pins: list[str] = field(default_factory=list)
+    folder: str = ""
+
+    @property
+    def path(self) -> Path:
+        """The file of this state."""
+        return FOLDER / f"{self.bed}.json"
+
+    def write(self) -> None:
+        """Put the state on disk, whole or not at all.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            It cannot be written.
+        """
+        part = self.path.with_suffix(".json.part")
+        try:
+            FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+            part.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+            part.replace(self.path)
+        except OSError as problem:
+            reason = f"cannot be written: {problem.strerror}; a test bed notes there what it changes"
+            raise EnvironmentProblem(f"{self.path}: {reason}") from problem
+
+    def add_process(self, pid: int, command: str) -> None:
+        """Note a process that belongs to the bed."""
+        self.processes.append({"pid": pid, "start_ticks": start_ticks(pid), "command": command[:200]})
+        self.write()
+
+    @classmethod
+    def read(cls, bed: str) -> BedState | None:
+        """Return the state on disk; None where there is none. One that cannot be understood counts as empty."""
+        state = cls(bed=bed)
+        try:
+            data = json.loads(state.path.read_text(encoding="utf-8"))
+            return cls(**{**data, "bed": bed})
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, OSError):
+            return state
+
+
+class BedLock:
+    """The right to use a bed: one process at a time has it.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Another process has it; the message names it.
+    """
+
+    def __init__(self, bed: str) -> None:
+        self.bed = bed
+        self._path = FOLDER / f"{bed}.lock"
+        try:
+            FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._file = self._path.open("a+b")
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self._path}: {problem.strerror}: a test bed needs root; run it with sudo"
+            ) from problem
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            self._file.close()
+            raise EnvironmentProblem(
+                f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, end it, or give this one another name"
+            ) from problem
+
+    def release(self) -> None:
+        """Give the bed to others. The file stays: unlinking it would let two processes hold two files of one name."""
+        self._file.close()
+
+
+def start_ticks(pid: int) -> int:
+    """Return when a process started, in clock ticks since boot; 0 where there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def beds() -> tuple[str, ...]:
+    """Return the beds that have a state on disk."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.json"))) if FOLDER.is_dir() else ()
+
+
+def clean_dead(
+    *, said: Callable[[str], None], also_kept: str | None = None, every: bool = False
+) -> list[str]:
+    """Remove what dead owners left behind; return the names of the beds that were removed.
+
+    Parameters
+    ----------
+    said : callable
+        Told a line for each bed that is removed.
+    also_kept : str, optional
+        Remove this bed even if it was put up to stay.
+    every : bool
+        Remove all beds that are not in use.
+    """
+    removed = []
+    for bed in beds():
+        with contextlib.suppress(EnvironmentProblem), _held(bed):
+            state = BedState.read(bed)
+            if state is None or (state.is_kept and not every and bed != also_kept):
+                continue
+            if not state.is_kept:
+                said(f"removing what process {state.pid} left of test bed {bed!r}")
+            clean(state)
+            removed.append(bed)
+    return removed
+
+
+@contextlib.contextmanager
+def _held(bed: str) -> Iterator[None]:
+    lock = BedLock(bed)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def clean(state: BedState) -> None:
+    """Undo what a bed has done: processes, settings, namespaces, pins, scratch files; then forget it.
+
+    What is not there any more is no fault. The state stays on disk when something cannot be undone.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Something is still there, or could not be set back.
+    """
+    from routecast.testbed.settings import restore
+
+    problems = []
+    _end([int(one["pid"]) for one in state.processes if _is_same(one)])
+    for name in state.namespaces:
+        _end(list(netns.process_ids(name)))
+    for setting in reversed(state.settings):
+        try:
+            restore(setting)
+        except (EnvironmentProblem, OSError) as problem:
+            problems.append(str(problem))
+    for name in state.namespaces:
+        if (netns.FOLDER / name).exists():
+            try:
+                run_command(["ip", "netns", "del", name])
+            except EnvironmentProblem as problem:
+                problems.append(str(problem))
+    for pin in state.pins:
+        path = Path(pin)
+        with contextlib.suppress(OSError):
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            path.unlink(missing_ok=True)
+    if state.folder:
+        shutil.rmtree(state.folder, ignore_errors=True)
+    if problems:
+        raise EnvironmentProblem(f"test bed {state.bed!r} is not removed as a whole: {'; '.join(problems)}")
+    state.path.unlink(missing_ok=True)
+
+
+def _is_same(process: dict[str, Any]) -> bool:
+    ticks = start_ticks(int(process["pid"]))
+    return ticks != 0 and ticks == process["start_ticks"]
+
+
+def _end(pids: list[int]) -> None:
+    """Ask processes to end, then make them."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in pids:
+            if pid != os.getpid():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+        deadline = time.monotonic() + _END_WITHIN_S
+        while any(_is_alive(pid) for pid in pids) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if not any(_is_alive(pid) for pid in pids):
+            return
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process is there and no zombie; children of ours are reaped on the way."""
+    if pid == os.getpid():
+        return False
+    with contextlib.suppress(ChildProcessError, OSError):
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in {"Z", "X"}
+
+
+def _owner(bed: str) -> str:
+    state = BedState.read(bed)
+    if state is None:
+        return "another process"
+    try:
+        command = (
+            Path(f"/proc/{state.pid}/cmdline")
+            .read_bytes()
+            .replace(b"\0", b" ")
+            .decode(errors="replace")
+            .strip()
+        )
+    except OSError:
+        command = ""
+    return f"process {state.pid}" + (f" ({command[:80]})" if command else "")
