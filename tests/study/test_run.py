@@ -14,11 +14,11 @@ import polars
 import pytest
 
 from routecast.errors import FileProblem
+from routecast.evaluate.ledger import Ledger
 from routecast.study import run as study_run
-from routecast.study.ledger import Ledger
 from routecast.study.reading import StudyFile, find_study, read_study
 from routecast.study.run import run_study
-from routecast.study.tasks import Row, Workload
+from routecast.study.tasks import COLUMNS, Row, Workload
 
 
 @pytest.fixture
@@ -114,8 +114,9 @@ def test_a_killed_process_loses_half_a_second_of_trials_at_most(tmp_path: Path) 
     code = f"""
 import time
 from pathlib import Path
-from routecast.study.ledger import Ledger
-with Ledger(Path({str(tmp_path)!r})) as ledger:
+from routecast.evaluate.ledger import Ledger
+from routecast.study.tasks import COLUMNS
+with Ledger(Path({str(tmp_path)!r}), COLUMNS) as ledger:
     for number in range(10**9):
         ledger.add({{"task": str(number), "law": "x"}})
         time.sleep(0.01)
@@ -126,7 +127,7 @@ with Ledger(Path({str(tmp_path)!r})) as ledger:
         time.sleep(0.02)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    with Ledger(tmp_path) as ledger:
+    with Ledger(tmp_path, COLUMNS) as ledger:
         numbers = sorted(int(key) for key in ledger.rows)
     assert len(numbers) >= 2
     assert numbers == list(range(len(numbers)))
@@ -134,11 +135,11 @@ with Ledger(Path({str(tmp_path)!r})) as ledger:
 
 def test_a_part_that_was_being_written_when_the_process_died_is_not_read(tmp_path: Path) -> None:
     row: Row = {"task": "a", "law": "x"}
-    with Ledger(tmp_path) as ledger:
+    with Ledger(tmp_path, COLUMNS) as ledger:
         ledger.add(row)
     (tmp_path / "results.parts").mkdir()
     (tmp_path / "results.parts" / "000007.unfinished").write_bytes(b"PAR1")
-    with Ledger(tmp_path) as ledger:
+    with Ledger(tmp_path, COLUMNS) as ledger:
         assert set(ledger.rows) == {"a"}
 
 

@@ -14,13 +14,13 @@ from statistics import fmean
 
 from routecast import __version__
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.ledger import Ledger
 from routecast.study.document import Study
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
-from routecast.study.ledger import Ledger
 from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
 from routecast.study.result import Comparison, Criterion, Curve, ErrorSummary, Estimate, Made, StudyResult
-from routecast.study.tasks import Row, Task, Workload, run_task
+from routecast.study.tasks import COLUMNS, Row, Task, Workload, run_task
 
 __all__ = ["Report", "run_study"]
 
@@ -89,7 +89,7 @@ def run_study(
         for load in only_lines
         for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
     }
-    with Ledger(out) as ledger:
+    with Ledger(out, COLUMNS) as ledger:
         resumed = sum(key in ledger.rows for key in tasks)
         for done, (key, task) in enumerate(tasks.items()):
             if progress:

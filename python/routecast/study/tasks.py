@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from routecast import __version__
+from routecast.evaluate.ledger import Columns, Row
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.arrivals import Arrivals
@@ -15,10 +16,21 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import RouterModel
 
-__all__ = ["Row", "Task", "Workload", "run_task"]
+__all__ = ["COLUMNS", "Row", "Task", "Workload", "run_task"]
 
-Row = dict[str, str | int | float | None]
-"""One line of ``results.parquet``."""
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "law", "evaluator"), "text"),
+    "cores": "whole",
+    "ports": "whole",
+    "link_bps": "number",
+    **dict.fromkeys(("flows", "frame_bytes", "seed", "flow_seed"), "whole"),
+    **dict.fromkeys(("duration_s", "intended_pps", "offered_pps", "forwarded_pps"), "number"),
+    **dict.fromkeys(("loss_ratio", "l1_bps", "l2_bps"), "number"),
+    **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames"), "whole"),
+    "latency_mean_s": "number",
+    **dict.fromkeys(("bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
+}
+"""Columns of ``results.parquet``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,10 @@
-"""The results of a study on disk: appended while it runs, so that a killed study goes on where it stopped.
+"""Rows of finished trials on disk: appended while something long runs, so that it goes on where it was killed.
 
 ::
 
     OUT/results.parts/000001.parquet …   what this run has finished, a file every half second, each whole or absent
     OUT/results.parquet                  everything finished, written when the run ends or is interrupted
-    OUT/summary.json                     stands there only when the study is complete
+    OUT/summary.json                     stands there only when the run is complete
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from routecast.errors import FileProblem, Problem
-from routecast.study.tasks import Row
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Ledger"]
+__all__ = ["Columns", "Ledger", "Row"]
 
 FLUSH_EVERY_S = 0.5
 
-TEXTS = ("task", "law", "evaluator", "bottleneck_kind", "bottleneck", "bottleneck_reason")
-WHOLES = ("cores", "ports", "flows", "frame_bytes", "seed", "flow_seed")
-COUNTS = ("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames")
+Row = dict[str, str | int | float | None]
+"""One line of the table; ``task`` is the key of what it is the result of."""
+
+Columns = Mapping[str, Literal["text", "whole", "number"]]
+"""Names and kinds of the table's columns, in their order; ``task``, a text, is one of them."""
 
 
 class Ledger:
@@ -40,8 +41,10 @@ class Ledger:
     Parameters
     ----------
     folder : Path
-        The study's folder of results; made if missing. A complete study in it is started anew, an unfinished one goes
-        on.
+        The folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on.
+    columns : mapping of str to {"text", "whole", "number"}
+    table, summary : str
+        Stem of the table's files, and the name of the file that says that the run is complete.
 
     Raises
     ------
@@ -49,10 +52,13 @@ class Ledger:
         The rows that are there cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._table = folder / "results.parquet"
-        self._parts = folder / "results.parts"
-        self._summary = folder / "summary.json"
+    def __init__(
+        self, folder: Path, columns: Columns, *, table: str = "results", summary: str = "summary.json"
+    ) -> None:
+        self._columns = columns
+        self._table = folder / f"{table}.parquet"
+        self._parts = folder / f"{table}.parts"
+        self._summary = folder / summary
         self._fresh: list[Row] = []
         self._flushed_at = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +85,7 @@ class Ledger:
         if self._fresh:
             self._parts.mkdir(exist_ok=True)
             number = 1 + max((int(path.stem) for path in self._parts.glob("*.parquet")), default=0)
-            _write_whole(_frame(self._fresh), self._parts / f"{number:06d}.parquet")
+            _write_whole(self._frame(self._fresh), self._parts / f"{number:06d}.parquet")
             self._fresh = []
         self._flushed_at = time.monotonic()
 
@@ -91,7 +97,7 @@ class Ledger:
     ) -> None:
         self.flush()
         if self._rows:
-            _write_whole(_frame(list(self._rows.values())), self._table)
+            _write_whole(self._frame(list(self._rows.values())), self._table)
         shutil.rmtree(self._parts, ignore_errors=True)
 
     def _read(self) -> list[Row]:
@@ -101,44 +107,18 @@ class Ledger:
         rows: list[Row] = []
         for path in paths:
             try:
-                rows += polars.read_parquet(path).select(list(_schema())).to_dicts()
+                rows += polars.read_parquet(path).select(list(self._columns)).to_dicts()
             except (polars.exceptions.PolarsError, OSError) as error:
                 message = f"cannot be read ({error}): remove it, or give another folder with --out"
                 raise FileProblem(str(path), [Problem("", message)]) from error
         return rows
 
+    def _frame(self, rows: list[Row]) -> polars.DataFrame:
+        import polars
 
-def _schema() -> dict[str, type[polars.DataType]]:
-    import polars
-
-    names = (
-        *(
-            "task",
-            "law",
-            "evaluator",
-            "cores",
-            "ports",
-            "link_bps",
-            "flows",
-            "frame_bytes",
-            "seed",
-            "flow_seed",
-        ),
-        *("duration_s", "intended_pps", "offered_pps", "forwarded_pps", "loss_ratio", "l1_bps", "l2_bps"),
-        *COUNTS,
-        *("latency_mean_s", "bottleneck_kind", "bottleneck", "bottleneck_reason"),
-    )
-    whole = {*WHOLES, *COUNTS}
-    return {
-        name: polars.String if name in TEXTS else polars.Int64 if name in whole else polars.Float64
-        for name in names
-    }
-
-
-def _frame(rows: list[Row]) -> polars.DataFrame:
-    import polars
-
-    return polars.DataFrame(rows, schema=_schema(), orient="row")
+        kinds = {"text": polars.String, "whole": polars.Int64, "number": polars.Float64}
+        schema = {name: kinds[kind] for name, kind in self._columns.items()}
+        return polars.DataFrame(rows, schema=schema, orient="row")
 
 
 def _write_whole(frame: polars.DataFrame, path: Path) -> None:
