@@ -1,7 +1,7 @@
 //! Checks a scenario once, so that the engine need not: every index inside its list, every number in its range.
 
 use crate::error::SimError;
-use crate::scenario::{Activation, Load, Model, Process, RouteKind, Scenario, Target, Task, Variation};
+use crate::scenario::{Activation, Load, Model, Process, RandomTime, RouteKind, Scenario, Target, Task, Variation};
 
 impl Scenario {
     /// Checks every index and number, so that the engine need not.
@@ -30,6 +30,10 @@ impl Scenario {
             not_negative(format!("pools[{i}].migration_ps"), pool.migration_ps)?;
             if let Some(quantum) = pool.policy.quantum_ps() {
                 positive(format!("pools[{i}].policy quantum"), quantum)?;
+            }
+            if let Some(interruptions) = &pool.interruptions {
+                positive(format!("pools[{i}].interruptions.rate_hz"), interruptions.rate_hz)?;
+                random_time(&format!("pools[{i}].interruptions.duration"), &interruptions.duration)?;
             }
         }
         for (i, task) in self.model.tasks.iter().enumerate() {
@@ -96,20 +100,55 @@ impl Scenario {
                 allowed: "one weight per target",
             });
         }
-        let scv = match task.variation {
-            Variation::Deterministic | Variation::Exponential => 1.0,
-            Variation::Gamma { scv } | Variation::Lognormal { scv } => scv,
-            Variation::Hyperexponential { scv } if scv >= 1.0 => scv,
-            Variation::Uniform { scv } if scv <= 1.0 / 3.0 => scv,
-            Variation::Hyperexponential { scv } | Variation::Uniform { scv } => {
-                return Err(SimError::Number {
-                    place: place("variation.scv"),
-                    got: scv,
-                    allowed: "hyperexponential needs scv >= 1, uniform scv <= 1/3",
-                });
+        if let Activation::Interrupt { budget, cost_ps, moderation_ps, wakeup, .. } = &task.activation {
+            count(place("activation.budget"), *budget)?;
+            not_negative(place("activation.cost_ps"), *cost_ps)?;
+            not_negative(place("activation.moderation_ps"), *moderation_ps)?;
+            if let Some(wakeup) = wakeup {
+                random_time(&place("activation.wakeup"), wakeup)?;
             }
-        };
-        positive(place("variation.scv"), scv)
+        }
+        variation(&place("variation"), task.variation)
+    }
+}
+
+fn variation(place: &str, variation: Variation) -> Result<(), SimError> {
+    let scv = match variation {
+        Variation::Deterministic | Variation::Exponential => 1.0,
+        Variation::Gamma { scv } | Variation::Lognormal { scv } => scv,
+        Variation::Hyperexponential { scv } if scv >= 1.0 => scv,
+        Variation::Uniform { scv } if scv <= 1.0 / 3.0 => scv,
+        Variation::Hyperexponential { scv } | Variation::Uniform { scv } => {
+            return Err(SimError::Number {
+                place: format!("{place}.scv"),
+                got: scv,
+                allowed: "hyperexponential needs scv >= 1, uniform scv <= 1/3",
+            });
+        }
+    };
+    positive(format!("{place}.scv"), scv)
+}
+
+fn random_time(place: &str, time: &RandomTime) -> Result<(), SimError> {
+    match time {
+        RandomTime::Mean { mean_ps, variation: law } => {
+            not_negative(format!("{place}.mean_ps"), *mean_ps)?;
+            variation(place, *law)
+        }
+        RandomTime::Quantiles { quantiles_ps } => {
+            count(format!("{place}.quantiles_ps"), quantiles_ps.len())?;
+            for &quantile in quantiles_ps {
+                not_negative(format!("{place}.quantiles_ps"), quantile)?;
+            }
+            match quantiles_ps.windows(2).find(|pair| pair[0] > pair[1]) {
+                None => Ok(()),
+                Some(pair) => Err(SimError::Number {
+                    place: format!("{place}.quantiles_ps"),
+                    got: pair[1],
+                    allowed: "quantiles in rising order",
+                }),
+            }
+        }
     }
 }
 

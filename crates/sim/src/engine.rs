@@ -8,7 +8,7 @@ mod lanes;
 
 use std::collections::VecDeque;
 
-use lanes::{Lane, State, Unit, lanes_of, port_as_task};
+use lanes::{Lane, State, Unit, lanes_of, port_as_task, wakeup_of};
 
 use crate::calendar::Calendar;
 use crate::frame::Frame;
@@ -104,10 +104,11 @@ impl Engine {
                 service: if is_port {
                     Service::link(model.ports[n - graph.tasks].link_bps, rng)
                 } else {
-                    Service::new(task, rng)
+                    Service::new(task, rng).interrupted(scenario, n)
                 },
                 claim: n,
-                activation: task.activation,
+                activation: task.activation.clone(),
+                wakeup: wakeup_of(scenario, n, task),
                 batch,
                 idle: (first..lanes.len() as u32).rev().collect(),
                 requesting: 0,

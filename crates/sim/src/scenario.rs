@@ -54,6 +54,37 @@ pub struct Pool {
     pub migration_ps: f64,
     /// Contention factor for 1, 2, … working units (S5); empty means none.
     pub contention: Vec<f64>,
+    /// What takes its units away while they work.
+    #[serde(default)]
+    pub interruptions: Option<Interruptions>,
+}
+
+/// Interruptions of a working unit at Poisson instants; its work resumes afterwards (S5).
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interruptions {
+    /// How often in a second of a unit's work.
+    pub rate_hz: f64,
+    /// How long one takes.
+    pub duration: RandomTime,
+}
+
+/// A random time.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RandomTime {
+    /// A mean times a random factor of mean 1.
+    Mean {
+        /// The mean in picoseconds.
+        mean_ps: f64,
+        /// Law of the factor.
+        variation: Variation,
+    },
+    /// A table.
+    Quantiles {
+        /// Equally likely quantiles in rising order, the least first and the greatest last, linear between them.
+        quantiles_ps: Vec<f64>,
+    },
 }
 
 /// Policies of S4.
@@ -163,7 +194,7 @@ pub enum Variation {
 }
 
 /// When a task unit works (S6).
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Activation {
     /// When it has work.
@@ -178,6 +209,12 @@ pub enum Activation {
         cost_ps: f64,
         /// Least picoseconds between two interrupts.
         moderation_ps: f64,
+        /// From the interrupt until the task unit asks for its units, where it was asleep; it occupies none.
+        #[serde(default)]
+        wakeup: Option<RandomTime>,
+        /// Whether a poll takes also what comes while it is under way, frame by frame.
+        #[serde(default)]
+        drain: bool,
     },
 }
 

@@ -3,8 +3,9 @@
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, Exp1, Gamma, LogNormal};
 
+use crate::interruption::Interruptions;
 use crate::random::Stream;
-use crate::scenario::{Task, Variation};
+use crate::scenario::{Scenario, Task, Variation};
 
 /// Service times of one task unit or port.
 #[derive(Debug)]
@@ -13,6 +14,7 @@ pub struct Service {
     per_byte_ps: f64,
     per_batch_ps: f64,
     factor: Factor,
+    interruptions: Interruptions,
     rng: Stream,
     /// Factors drawn ahead, and the one that comes next.
     ahead: Box<[f64; AHEAD]>,
@@ -21,14 +23,52 @@ pub struct Service {
 
 const AHEAD: usize = 128;
 
+/// A random factor of mean 1.
 #[derive(Debug)]
-enum Factor {
+pub(crate) enum Factor {
     One,
     Exponential,
     Gamma(Gamma<f64>),
     Hyperexponential { p: f64, mean_a: f64, mean_b: f64 },
     LogNormal(LogNormal<f64>),
     Uniform { half: f64 },
+}
+
+impl Factor {
+    /// The factor of a variation that was checked.
+    pub(crate) fn of(variation: Variation) -> Self {
+        match variation {
+            Variation::Deterministic => Self::One,
+            Variation::Exponential => Self::Exponential,
+            Variation::Gamma { scv } => Self::Gamma(Gamma::new(1.0 / scv, scv).expect("scv was checked")),
+            Variation::Hyperexponential { scv } => {
+                // Balanced means: each phase carries half of the mean.
+                let p = 0.5 * (1.0 + ((scv - 1.0) / (scv + 1.0)).sqrt());
+                Self::Hyperexponential { p, mean_a: 0.5 / p, mean_b: if p < 1.0 { 0.5 / (1.0 - p) } else { 0.0 } }
+            }
+            Variation::Lognormal { scv } => {
+                let variance = (1.0 + scv).ln();
+                Self::LogNormal(LogNormal::new(-0.5 * variance, variance.sqrt()).expect("scv was checked"))
+            }
+            Variation::Uniform { scv } => Self::Uniform { half: (3.0 * scv).sqrt() },
+        }
+    }
+
+    /// Fills a slice with draws, in a loop for each law: that keeps the processor busy.
+    pub(crate) fn fill(&self, rng: &mut Stream, draws: &mut [f64]) {
+        match self {
+            Self::One => draws.fill(1.0),
+            Self::Exponential => draws.fill_with(|| Exp1.sample(rng)),
+            Self::Gamma(gamma) => draws.fill_with(|| gamma.sample(rng)),
+            Self::Hyperexponential { p, mean_a, mean_b } => draws.fill_with(|| {
+                let phase = if rng.random::<f64>() < *p { *mean_a } else { *mean_b };
+                let factor: f64 = Exp1.sample(rng);
+                phase * factor
+            }),
+            Self::LogNormal(normal) => draws.fill_with(|| normal.sample(rng)),
+            Self::Uniform { half } => draws.fill_with(|| 1.0 + *half * (2.0 * rng.random::<f64>() - 1.0)),
+        }
+    }
 }
 
 impl Service {
@@ -39,26 +79,12 @@ impl Service {
     /// If the squared coefficient of variation was not checked.
     #[must_use]
     pub fn new(task: &Task, rng: Stream) -> Self {
-        let factor = match task.variation {
-            Variation::Deterministic => Factor::One,
-            Variation::Exponential => Factor::Exponential,
-            Variation::Gamma { scv } => Factor::Gamma(Gamma::new(1.0 / scv, scv).expect("scv was checked")),
-            Variation::Hyperexponential { scv } => {
-                // Balanced means: each phase carries half of the mean.
-                let p = 0.5 * (1.0 + ((scv - 1.0) / (scv + 1.0)).sqrt());
-                Factor::Hyperexponential { p, mean_a: 0.5 / p, mean_b: if p < 1.0 { 0.5 / (1.0 - p) } else { 0.0 } }
-            }
-            Variation::Lognormal { scv } => {
-                let variance = (1.0 + scv).ln();
-                Factor::LogNormal(LogNormal::new(-0.5 * variance, variance.sqrt()).expect("scv was checked"))
-            }
-            Variation::Uniform { scv } => Factor::Uniform { half: (3.0 * scv).sqrt() },
-        };
         Self {
             per_frame_ps: task.per_frame_ps,
             per_byte_ps: task.per_byte_ps,
             per_batch_ps: task.per_batch_ps,
-            factor,
+            factor: Factor::of(task.variation),
+            interruptions: Interruptions::default(),
             rng,
             ahead: Box::new([1.0; AHEAD]),
             next: AHEAD,
@@ -74,10 +100,23 @@ impl Service {
             per_byte_ps,
             per_batch_ps: 0.0,
             factor: Factor::One,
+            interruptions: Interruptions::default(),
             rng,
             ahead: Box::new([1.0; AHEAD]),
             next: AHEAD,
         }
+    }
+
+    /// The service with the interruptions that strike a node's units.
+    #[must_use]
+    pub fn interrupted(self, scenario: &Scenario, node: usize) -> Self {
+        Self { interruptions: Interruptions::of_node(scenario, node), ..self }
+    }
+
+    /// Draws the picoseconds that interruptions add to work that takes `work_ps` without them.
+    #[inline]
+    pub fn interruptions_ps(&mut self, work_ps: f64) -> f64 {
+        if self.interruptions.is_none() { 0.0 } else { self.interruptions.added_ps(work_ps) }
     }
 
     /// Whether every frame takes no time at all.
@@ -97,7 +136,7 @@ impl Service {
     #[inline]
     #[must_use]
     pub fn constant_ps(&self, bytes: u32) -> Option<f64> {
-        matches!(self.factor, Factor::One)
+        (matches!(self.factor, Factor::One) && self.interruptions.is_none())
             .then(|| self.per_frame_ps + self.per_byte_ps * f64::from(bytes) + self.per_batch_ps)
     }
 
@@ -119,19 +158,7 @@ impl Service {
     /// Draws factors ahead: a loop of draws keeps the processor busy where one draw at a time makes it wait.
     #[inline(never)]
     fn draw_ahead(&mut self) {
-        let Self { factor, rng, ahead, .. } = self;
-        match factor {
-            Factor::One => ahead.fill(1.0),
-            Factor::Exponential => ahead.fill_with(|| Exp1.sample(rng)),
-            Factor::Gamma(gamma) => ahead.fill_with(|| gamma.sample(rng)),
-            Factor::Hyperexponential { p, mean_a, mean_b } => ahead.fill_with(|| {
-                let phase = if rng.random::<f64>() < *p { *mean_a } else { *mean_b };
-                let factor: f64 = Exp1.sample(rng);
-                phase * factor
-            }),
-            Factor::LogNormal(normal) => ahead.fill_with(|| normal.sample(rng)),
-            Factor::Uniform { half } => ahead.fill_with(|| 1.0 + *half * (2.0 * rng.random::<f64>() - 1.0)),
-        }
+        self.factor.fill(&mut self.rng, self.ahead.as_mut_slice());
         self.next = 0;
     }
 }

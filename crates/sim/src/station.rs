@@ -148,7 +148,7 @@ impl Station {
             let unit = task.pin.first().copied().unwrap_or(0);
             1.0 / model.pools[need.pool].speed[unit]
         });
-        Self::new(Service::new(task, rng), slowness, task.queue)
+        Self::new(Service::new(task, rng).interrupted(scenario, node), slowness, task.queue)
     }
 
     /// Offers a frame that arrives at `at`, no earlier than the last one; none if the queue is full.
@@ -267,8 +267,8 @@ impl Station {
             self.known = (bytes, (constant * self.slowness + 0.5) as u64);
             return self.known.1;
         }
-        let drawn = self.service.draw_ps(bytes) + self.service.per_batch_ps();
+        let drawn = (self.service.draw_ps(bytes) + self.service.per_batch_ps()) * self.slowness;
         // Through i64, which is one instruction; the check keeps work far below 2^63 ps.
-        (drawn * self.slowness + 0.5) as i64 as u64
+        (drawn + self.service.interruptions_ps(drawn) + 0.5) as i64 as u64
     }
 }

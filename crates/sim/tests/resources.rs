@@ -152,7 +152,13 @@ fn a_batch_shares_its_fixed_cost() {
 }
 
 fn napi(rate_pps: f64, process: Process, moderation_us: f64) -> Outcome {
-    let activation = Activation::Interrupt { budget: 64, cost_ps: 2.0 * US, moderation_ps: moderation_us * US };
+    let activation = Activation::Interrupt {
+        budget: 64,
+        cost_ps: 2.0 * US,
+        moderation_ps: moderation_us * US,
+        wakeup: None,
+        drain: false,
+    };
     let unit = on(Task { activation, ..fixed(1.0, 512) }, 0);
     let mut load = poisson(rate_pps);
     load.sources[0].process = process;

@@ -15,6 +15,8 @@ use crate::frame::Frame;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId};
+use crate::random::stream;
+use crate::random_time::Times;
 use crate::scenario::{Activation, Port, Route, RouteKind, Scenario, Task, Variation};
 use crate::service::Service;
 use crate::time::Span;
@@ -57,6 +59,7 @@ pub(super) struct Unit {
     pub(super) service: Service,
     pub(super) claim: usize,
     pub(super) activation: Activation,
+    pub(super) wakeup: Option<Times>,
     pub(super) batch: usize,
     pub(super) idle: Vec<LaneId>,
     pub(super) requesting: usize,
@@ -76,15 +79,15 @@ impl Engine {
             return;
         }
         unit.queue.push_back(*frame);
-        self.wake(node, ledger);
+        self.wake(node, true, ledger);
     }
 
-    /// Sees to it that the frames of a queue will be served.
+    /// Sees to it that the frames of a queue will be served; `asleep` unless its task unit worked up to now.
     #[inline]
-    pub(super) fn wake(&mut self, node: u32, ledger: &mut Ledger) {
+    pub(super) fn wake(&mut self, node: u32, asleep: bool, ledger: &mut Ledger) {
         let now = self.now;
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
-        match unit.activation {
+        match &unit.activation {
             Activation::Dedicated => {
                 if unit.requesting < unit.queue.len()
                     && let Some(lane) = unit.idle.pop()
@@ -101,7 +104,13 @@ impl Engine {
             Activation::Interrupt { moderation_ps, .. } => {
                 if unit.interrupts_on {
                     unit.interrupts_on = false;
-                    let due = unit.last_interrupt.map_or(now, |last| (last + Span::from_ps(moderation_ps).0).max(now));
+                    let raised =
+                        unit.last_interrupt.map_or(now, |last| (last + Span::from_ps(*moderation_ps).0).max(now));
+                    unit.last_interrupt = Some(raised);
+                    let due = match &mut unit.wakeup {
+                        Some(wakeup) if asleep || raised > now => raised + Span::from_ps(wakeup.draw_ps()).0,
+                        _ => raised,
+                    };
                     let (timer, priority) = (unit.timer.expect("interrupt units have a timer"), unit.priority);
                     self.calendar.schedule(timer, due, priority);
                 }
@@ -112,9 +121,7 @@ impl Engine {
     pub(super) fn interrupt(&mut self, slot: u32, ledger: &mut Ledger) {
         self.calendar.cancel(slot);
         let task = self.timer_task[slot as usize - self.lanes.len()];
-        let now = self.now;
         let unit = self.unit(task);
-        unit.last_interrupt = Some(now);
         let lane = unit.idle.pop().expect("an interrupt finds its lane idle");
         self.lanes[lane as usize].interrupt_due = true;
         self.request(lane, ledger);
@@ -161,7 +168,7 @@ impl Engine {
         let unit = self.units[holder.task as usize].as_ref().expect("event nodes have a unit");
         holder.quantum_end = unit.quantum.map_or(u64::MAX, |quantum| now.saturating_add(quantum));
         if let Some(left) = holder.left.take() {
-            self.work(lane, work + left);
+            self.resume(lane, work + left);
             return;
         }
         if holder.interrupt_due {
@@ -183,7 +190,8 @@ impl Engine {
             self.end_of_poll(lane, ledger);
             return;
         };
-        let more = unit.queue.len().min(unit.batch - 1);
+        let drains = matches!(unit.activation, Activation::Interrupt { drain: true, .. });
+        let more = if drains { 0 } else { unit.queue.len().min(unit.batch - 1) };
         holder.batch.extend(unit.queue.drain(..more));
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();
@@ -204,14 +212,31 @@ impl Engine {
         self.work(lane, work);
     }
 
-    /// Puts the lane's units to work for `work` picoseconds at speed 1.
+    /// Puts the lane's units to work for `work` picoseconds at speed 1, interruptions apart.
     #[inline]
     pub(super) fn work(&mut self, lane: LaneId, work: f64) {
         let holder = &mut self.lanes[lane as usize];
         holder.factor = self.managers.begin_work(&self.claims[holder.task as usize]);
+        let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
+        let takes = work * holder.slowness * holder.factor;
+        let with_interruptions = takes + unit.service.interruptions_ps(takes);
+        self.work_for(lane, with_interruptions);
+    }
+
+    /// Goes on with work that was revoked: its interruptions are in what is left of it.
+    fn resume(&mut self, lane: LaneId, work: f64) {
+        let holder = &mut self.lanes[lane as usize];
+        holder.factor = self.managers.begin_work(&self.claims[holder.task as usize]);
+        let takes = work * holder.slowness * holder.factor;
+        self.work_for(lane, takes);
+    }
+
+    #[inline]
+    fn work_for(&mut self, lane: LaneId, takes_ps: f64) {
+        let holder = &mut self.lanes[lane as usize];
         holder.state = State::Working;
         holder.work_from = self.now;
-        holder.work_end = self.now + (work * holder.slowness * holder.factor + 0.5) as u64;
+        holder.work_end = self.now + (takes_ps + 0.5) as u64;
         let at = holder.work_end.min(holder.quantum_end.max(self.now));
         let priority = self.units[holder.task as usize].as_ref().expect("event nodes have a unit").priority;
         self.calendar.schedule(lane, at, priority);
@@ -233,6 +258,8 @@ impl Engine {
         holder.has_frame = false;
         if let Some(next) = holder.batch.pop_front() {
             self.serve(lane, next, 0.0, ledger);
+        } else if let Some(next) = self.drained(lane) {
+            self.serve(lane, next, 0.0, ledger);
         } else {
             self.end_of_poll(lane, ledger);
             // Most lanes go on at once and have replaced their event; one cancellation less matters here.
@@ -246,6 +273,20 @@ impl Engine {
         }
         frame.at = self.now;
         Some((frame, graph.onward(task, frame.flow, frame.seq)))
+    }
+
+    /// The next frame of a poll that takes also what came meanwhile.
+    #[inline]
+    fn drained(&mut self, lane: LaneId) -> Option<Frame> {
+        let holder = &mut self.lanes[lane as usize];
+        let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
+        let Activation::Interrupt { budget, drain: true, .. } = unit.activation else { return None };
+        if holder.polled >= budget {
+            return None;
+        }
+        let frame = unit.queue.pop_front()?;
+        holder.polled += 1;
+        Some(frame)
     }
 
     /// The batch is done: go on, give the units back, or hold them.
@@ -287,7 +328,7 @@ impl Engine {
                     unit.interrupts_on = true;
                     self.give_back(lane, Kind::Release, false, ledger);
                     if !self.unit(task).queue.is_empty() {
-                        self.wake(task, ledger);
+                        self.wake(task, false, ledger);
                     }
                 }
             }
@@ -409,6 +450,12 @@ pub(super) fn lanes_of(scenario: &Scenario, task: &Task) -> usize {
 /// Most lanes of a task unit. Beyond so many frames of one task unit, the FIFO order among task units is that of their
 /// oldest 4,096 frames each.
 const MOST_LANES: usize = 4096;
+
+/// How long a task unit takes to wake up, drawn from a stream of its own; none if it does not sleep or wakes at once.
+pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option<Times> {
+    let Activation::Interrupt { wakeup: Some(wakeup), .. } = &task.activation else { return None };
+    Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node)))
+}
 
 /// A port on its way out is a task unit with a processor of its own.
 pub(super) fn port_as_task(port: &Port) -> Task {
