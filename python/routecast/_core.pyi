@@ -1,13 +1,28 @@
 """The compiled core of routecast: the packet-level simulator."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-__all__ = ["SimulationError", "__version__", "simulate"]
+__all__ = ["SimulationError", "__version__", "hdr_quantiles_s", "simulate"]
 
 __version__: str
 
 class SimulationError(Exception):
     """A scenario that cannot be simulated. Arguments: kind, message, duration_s, needed_s."""
+
+def hdr_quantiles_s(hdr_base64: str, probabilities: Sequence[float]) -> list[float]:
+    """Return times in seconds read out of an HDR histogram, one per probability (0..1).
+
+    Parameters
+    ----------
+    hdr_base64 : str
+        Base64 of the compressed V2 form, in nanoseconds, as ``Delay.hdr_base64`` carries it.
+    probabilities : sequence of float
+
+    Raises
+    ------
+    ValueError
+        The text is no histogram, or the histogram is empty.
+    """
 
 def simulate(
     scenario: str,

@@ -92,10 +92,19 @@ fn simulate(
     serde_json::to_string(&outcome).map_err(|error| SimulationError::new_err(("outcome", error.to_string(), 0.0, 0.0)))
 }
 
+/// Reads times in seconds out of an HDR histogram (base64 of the compressed V2 form, nanoseconds), one per probability.
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#[pyfunction]
+fn hdr_quantiles_s(hdr_base64: &str, probabilities: Vec<f64>) -> PyResult<Vec<f64>> {
+    routecast_sim::histogram::quantiles_s(hdr_base64, &probabilities)
+        .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram with a value in it"))
+}
+
 /// The compiled core of routecast.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

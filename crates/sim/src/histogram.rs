@@ -7,7 +7,7 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use hdrhistogram::Histogram as Hdr;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
 const BITS: u32 = 10;
 const HALF: usize = 1 << (BITS - 1);
@@ -140,6 +140,19 @@ pub fn summarise<'a>(parts: impl Iterator<Item = &'a Sparse>, mean_s: f64) -> Di
     }
 }
 
+/// Reads times in seconds out of an HDR histogram in nanoseconds, one per probability (0..=1).
+///
+/// `hdr_base64` is the compressed V2 form that [`Distribution`] carries; `None` if it is not one, or is empty.
+#[must_use]
+pub fn quantiles_s(hdr_base64: &str, probabilities: &[f64]) -> Option<Vec<f64>> {
+    let encoded = STANDARD.decode(hdr_base64.trim()).ok()?;
+    let hdr: Hdr<u64> = Deserializer::new().deserialize(&mut encoded.as_slice()).ok()?;
+    if hdr.is_empty() {
+        return None;
+    }
+    Some(probabilities.iter().map(|&p| hdr.value_at_quantile(p) as f64 * 1e-9).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +174,9 @@ mod tests {
         assert!((summary.p50_s * 1e12 / 50e6 - 1.0).abs() < 2e-3);
         assert!((summary.p99_s * 1e12 / 99e6 - 1.0).abs() < 2e-3);
         assert_eq!(summary.count, 100_000);
+        let read = quantiles_s(&summary.hdr_base64, &[0.5, 0.99]).expect("it was just written");
+        assert!((read[0] / 50e-6 - 1.0).abs() < 2e-3 && (read[1] / 99e-6 - 1.0).abs() < 2e-3, "{read:?}");
+        assert_eq!(quantiles_s("not base64", &[0.5]), None);
         assert!(histogram.take().is_empty());
     }
 }
