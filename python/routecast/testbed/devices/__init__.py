@@ -1,0 +1,73 @@
+"""Devices under test, by name; see :class:`routecast.testbed.site.Device` for what each offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+
+from routecast.errors import FileProblem, Problem
+from routecast.router.did_you_mean import did_you_mean
+from routecast.testbed.devices.options import read_options
+from routecast.testbed.site import Device
+
+__all__ = ["DEVICES", "make_device"]
+
+_PLACES = {
+    "linux": ("linux", "Linux"),
+    "bridge": ("bridge", "Bridge"),
+    "xdp": ("xdp", "Xdp"),
+    "nftables": ("nftables", "Nftables"),
+    "openvswitch": ("openvswitch", "OpenVSwitch"),
+    "testpmd": ("testpmd", "Testpmd"),
+    "frr": ("frr", "Frr"),
+    "external": ("external", "External"),
+}
+
+
+class _Devices(Mapping[str, type[Device]]):
+    """The classes of devices by name; a module is loaded when its device is asked for."""
+
+    def __getitem__(self, name: str) -> type[Device]:
+        module, kind = _PLACES[name]
+        found: type[Device] = getattr(import_module(f"routecast.testbed.devices.{module}"), kind)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_PLACES)
+
+    def __len__(self) -> int:
+        return len(_PLACES)
+
+
+DEVICES: Mapping[str, type[Device]] = _Devices()
+
+
+def make_device(name: str, options: Mapping[str, object]) -> Device:
+    """Make a device under test.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`DEVICES`.
+    options : mapping of str to object
+        By option, as a file or ``key=value`` texts of a command line give them.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is no such device or option, or a value is not allowed.
+
+    Examples
+    --------
+    >>> make_device("linux", {"slowdown": "200"}).chosen.slowdown
+    200
+    >>> make_device("linx", {})
+    Traceback (most recent call last):
+    routecast.errors.FileProblem: device under test: name: there is no "linx"; did you mean "linux"?
+    """
+    if name not in DEVICES:
+        text = f'there is no "{name}"; {did_you_mean(name, DEVICES)}'
+        raise FileProblem("device under test", [Problem("name", text)])
+    kind = DEVICES[name]
+    device: Device = kind(read_options(f"device {name}", kind.options, options))  # type: ignore[call-arg]  # a protocol says nothing of how its classes are made
+    return device

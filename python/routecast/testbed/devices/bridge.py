@@ -1,0 +1,119 @@
+"""The Linux bridge: frames are switched by their MAC addresses and stay as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from routecast.testbed.devices import interfaces
+from routecast.testbed.devices.ingress import IngressPrograms
+from routecast.testbed.devices.lifecycle import StartedDevice
+from routecast.testbed.devices.linux import LARGEST_SLOWDOWN, SLOWDOWN_TEXT
+from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.site import DeviceSite, Missing
+
+__all__ = ["Bridge", "BridgeOptions"]
+
+_BRIDGE = "rcbr0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BridgeOptions:
+    """Options of the bridge.
+
+    Parameters
+    ----------
+    slowdown : int
+        Iterations of known work that XDP spends on each frame at the receiving port.
+    learning : bool
+        Learn addresses from frames, and flood what is not known. Otherwise the tester's addresses are static entries
+        and neither learning nor flooding is on.
+    """
+
+    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
+    learning: bool = option(
+        False, "learn MAC addresses and flood unknown ones; otherwise static entries only"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(type(self).__name__, self)
+
+
+class Bridge(StartedDevice[BridgeOptions]):
+    """A bridge without spanning tree, snooping and addresses of its own.
+
+    Its ``process`` reset takes the bridge itself down and up, ``link`` its ports, ``system`` removes and makes it anew.
+    """
+
+    name = "bridge"
+    title = "Linux bridge"
+    layer: ClassVar[Literal[2, 3]] = 2
+    data_path: ClassVar[Literal["kernel", "process"]] = "kernel"
+    options = BridgeOptions
+    programs = (Missing(program="bridge", package="iproute2"),)
+
+    def __init__(self, options: BridgeOptions | None = None) -> None:
+        super().__init__(options)
+        self._ingress = IngressPrograms()
+
+    def counters(self) -> Mapping[str, int]:
+        """Return the counts of the ports, the number of addresses known, and those of the XDP programs."""
+        entries = json.loads(self.site.run("bridge", "-json", "fdb", "show", "br", _BRIDGE))
+        return (
+            interfaces.interface_counters(self.site)
+            | self._ingress.counters()
+            | {"fdb_entries": len(entries)}
+        )
+
+    def _begin(self, site: DeviceSite) -> None:
+        quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
+        self._configuration += interfaces.write_settings(site, quiet)
+        learning = "on" if self.chosen.learning else "off"
+        lines = [
+            f"link add {_BRIDGE} type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
+            # The flag comes before "up": a bridge that never has IPv6 sends no reports of its own.
+            f"link set {_BRIDGE} addrgenmode none",
+        ]
+        for port in site.ports:
+            lines.append(f"link set {port.interface} master {_BRIDGE}")
+            lines.append(f"link set {port.interface} type bridge_slave learning {learning} flood {learning}")
+            lines.append(f"link set {port.interface} up")
+        self._configuration += interfaces.ip_batch(site, lines)
+        self._configuration += interfaces.write_settings(site, {f"net/ipv6/conf/{_BRIDGE}/disable_ipv6": 1})
+        if not self.chosen.learning:
+            self._add_static_entries(site)
+        self._configuration += interfaces.ip_batch(site, [f"link set {_BRIDGE} up"])
+        interfaces.wait_until_up(site, bridged=True)
+        if self.chosen.slowdown:
+            self._configuration += self._ingress.attach(site, "slow", iterations=self.chosen.slowdown)
+
+    def _add_static_entries(self, site: DeviceSite) -> None:
+        for port in site.ports:
+            command = f"bridge fdb replace {port.neighbour_mac} dev {port.interface} master static"
+            site.run(*command.split())
+            self._configuration.append(command)
+
+    def _end(self, site: DeviceSite) -> None:
+        self._ingress.close()
+        site.run("ip", "link", "delete", _BRIDGE, check=False)
+        interfaces.clear_ports(site)
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        interfaces.ip_batch(site, [f"link set {_BRIDGE} down", f"link set {_BRIDGE} up"])
+        interfaces.wait_until_up(site, bridged=True)
+
+    def _reset_link(self, site: DeviceSite) -> None:
+        interfaces.ports_down(site)
+        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
+        interfaces.wait_until_up(site, bridged=True)
+
+    def _version(self) -> str:
+        import platform
+
+        return f"Linux {platform.release()}"
+
+    def _more_facts(self) -> Mapping[str, object]:
+        disabled = ["spanning tree", "multicast snooping", "IPv6 of the bridge"]
+        return {"disabled": disabled if self.chosen.learning else [*disabled, "learning", "flooding"]}

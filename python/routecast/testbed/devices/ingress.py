@@ -1,0 +1,72 @@
+"""XDP programs on the ports where frames enter a device: known work per packet, or the forwarding itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from typing import Any
+
+from routecast.testbed.site import DeviceSite
+
+__all__ = ["IngressPrograms"]
+
+
+class IngressPrograms:
+    """One XDP program on each port of a device, from :meth:`attach` to :meth:`close`.
+
+    ::
+
+        frame ─► port ─► XDP: work per packet ─► the kernel's path     (program "slow")
+                         XDP: look up, rewrite, redirect to a port     (program "forward")
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._programs: dict[str, Any] = {}
+
+    def attach(self, site: DeviceSite, program: str, *, iterations: int) -> list[str]:
+        """Attach ``program`` to every port and return what was done, a line for each port.
+
+        Parameters
+        ----------
+        site : DeviceSite
+        program : {"slow", "forward"}
+        iterations : int
+            Of the known work, for each frame.
+
+        Raises
+        ------
+        routecast._core.TesterError
+            The kernel does not take the program, or the right to load it is missing.
+        """
+        from routecast import _core
+
+        lines = []
+        for port in site.ports:
+            configuration = {
+                "program": program,
+                "interface": port.interface,
+                "netns": site.netns_path,
+                "iterations": iterations,
+            }
+            attached = _core.attach_xdp(json.dumps(configuration))
+            self._stack.callback(attached.close)
+            self._programs[port.interface] = attached
+            lines.append(
+                f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet"
+            )
+        return lines
+
+    def counters(self) -> dict[str, int]:
+        """Return what each program counted: ``d0_xdp_forwarded``, …"""
+        counts: dict[str, int] = {}
+        for interface, program in self._programs.items():
+            for name, number in json.loads(program.counters()).items():
+                if isinstance(number, int):
+                    counts[f"{interface}_xdp_{name}"] = number
+        return counts
+
+    def close(self) -> None:
+        """Detach all programs; a second call does nothing."""
+        self._programs.clear()
+        self._stack.close()

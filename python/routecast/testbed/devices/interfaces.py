@@ -1,0 +1,222 @@
+"""The ports of a device as the kernel sees them: settings, addresses, neighbours, routes, counters."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.site import DevicePort, DeviceSite
+
+__all__ = [
+    "clear_ports",
+    "extra_routes",
+    "interface_counters",
+    "ip_batch",
+    "ip_counters",
+    "port_lines",
+    "ports_down",
+    "router_settings",
+    "wait_until_up",
+    "write_settings",
+]
+
+_SET = 'while read -r setting value; do echo "$value" > "/proc/sys/$setting" || exit 1; done'
+_ROUTES_PER_OCTET = 256
+_LONGEST_WAIT_S = 5.0
+_POLL_S = 0.02
+_IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes", "FragFails")
+_IP6_DROPS = (
+    "InHdrErrors",
+    "InTooBigErrors",
+    "InNoRoutes",
+    "InAddrErrors",
+    "InDiscards",
+    "OutDiscards",
+    "OutNoRoutes",
+)
+
+
+def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
+    """Write settings below ``/proc/sys`` and return them as lines of ``sysctl.conf``."""
+    site.run("sh", "-c", _SET, stdin="".join(f"{name} {value}\n" for name, value in settings.items()))
+    return [f"{name.replace('/', '.')} = {value}" for name, value in settings.items()]
+
+
+def ip_batch(site: DeviceSite, lines: Sequence[str]) -> list[str]:
+    """Run the lines of ``ip`` in one process and return them as commands."""
+    if lines:
+        site.run("ip", "-batch", "-", stdin="\n".join(lines) + "\n")
+    return [f"ip {line}" for line in lines]
+
+
+def router_settings(site: DeviceSite, *, ipv6: bool) -> dict[str, int]:
+    """Return the settings that make a router of the namespace and keep it from speaking by itself."""
+    settings = {
+        "net/ipv4/ip_forward": 1,
+        "net/ipv4/conf/all/rp_filter": 0,
+        "net/ipv4/conf/all/send_redirects": 0,
+    }
+    if ipv6:
+        settings["net/ipv6/conf/all/forwarding"] = 1
+    for port in site.ports:
+        settings[f"net/ipv4/conf/{port.interface}/rp_filter"] = 0
+        settings[f"net/ipv4/conf/{port.interface}/send_redirects"] = 0
+        settings |= _ipv6_of_port(port.interface, on=ipv6)
+    return settings
+
+
+def port_lines(site: DeviceSite, *, ipv6: bool) -> list[str]:
+    """Return the ``ip`` lines that bring ports up with their addresses, neighbours and routes behind them."""
+    lines = []
+    for port in site.ports:
+        lines += [f"link set {port.interface} up", f"address replace {port.ipv4} dev {port.interface}"]
+        lines.append(_neighbour(port, port.neighbour_ipv4))
+        if ipv6:
+            lines += [f"address replace {port.ipv6} dev {port.interface} nodad"]
+            lines.append(_neighbour(port, port.neighbour_ipv6))
+    for port in site.ports:
+        lines += [
+            f"route replace {net} via {port.neighbour_ipv4} dev {port.interface}"
+            for net in port.networks_ipv4
+        ]
+        if ipv6:
+            lines += [
+                f"route replace {net} via {port.neighbour_ipv6} dev {port.interface}"
+                for net in port.networks_ipv6
+            ]
+    return lines
+
+
+def extra_routes(site: DeviceSite, number: int, *, ipv6: bool) -> list[str]:
+    """Return ``number`` routes to networks that no test frame has as its destination, over both ports in turn.
+
+    They fill the forwarding table: /24 networks of 10.0.0.0/8 (RFC 1918) and, with ``ipv6``, as many /64 networks of
+    2001:db8::/32 (RFC 3849).
+    """
+    lines = []
+    for index in range(number):
+        port = site.ports[index % len(site.ports)]
+        high, low = divmod(index, _ROUTES_PER_OCTET)
+        lines.append(f"route replace 10.{high}.{low}.0/24 via {port.neighbour_ipv4} dev {port.interface}")
+        if ipv6:
+            network = f"2001:db8:0:{index:x}::/64"
+            lines.append(f"route replace {network} via {port.neighbour_ipv6} dev {port.interface}")
+    return lines
+
+
+def ports_down(site: DeviceSite) -> None:
+    """Take the ports down, which also removes their neighbours, routes and IPv6 addresses."""
+    ip_batch(site, [f"link set {port.interface} down" for port in site.ports])
+
+
+def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
+    """Wait until the ports have a carrier and, with ``bridged``, until their bridge forwards between them.
+
+    The kernel tells a bridge of a carrier up to a second late.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        A port does not come up: the tester's port at its other end is down.
+    """
+    names = {port.interface for port in site.ports}
+    until_s = time.monotonic() + _LONGEST_WAIT_S
+    while True:
+        links = json.loads(site.run("ip", "-json", "link", "show"))
+        up = {link["ifname"] for link in links if link.get("operstate") == "UP"} & names
+        if bridged:
+            links = json.loads(site.run("bridge", "-json", "link", "show"))
+            up &= {link["ifname"] for link in links if link.get("state") == "forwarding"}
+        if up == names:
+            return
+        if time.monotonic() > until_s:
+            down = ", ".join(sorted(names - up))
+            raise EnvironmentProblem(
+                f"port {down}: does not come up; is the tester's port at its other end up?"
+            )
+        time.sleep(_POLL_S)
+
+
+def clear_ports(site: DeviceSite) -> None:
+    """Take the ports down and remove their addresses; ports that are gone need nothing."""
+    for port in site.ports:
+        site.run("ip", "link", "set", port.interface, "down", check=False)
+        site.run("ip", "address", "flush", "dev", port.interface, check=False)
+
+
+def interface_counters(site: DeviceSite) -> dict[str, int]:
+    """Return what the kernel counted at the ports: ``rx``, ``tx``, ``drop`` and each port's own.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        A port is not there any more.
+    """
+    counts = {"rx": 0, "tx": 0, "drop": 0}
+    links = {
+        link.get("ifname"): link for link in json.loads(site.run("ip", "-json", "-stats", "link", "show"))
+    }
+    for port in site.ports:
+        if port.interface not in links:
+            raise EnvironmentProblem(f"port {port.interface}: is not in namespace {site.netns} any more")
+        statistics = links[port.interface]["stats64"]
+        received, sent = statistics["rx"], statistics["tx"]
+        places = {
+            "rx_dropped": received["dropped"],
+            "rx_errors": received["errors"],
+            "rx_missed": received.get("missed", 0),
+            "tx_dropped": sent["dropped"],
+            "tx_errors": sent["errors"],
+        }
+        counts[f"{port.interface}_rx"] = received["packets"]
+        counts[f"{port.interface}_tx"] = sent["packets"]
+        counts |= {f"{port.interface}_{place}": number for place, number in places.items()}
+        counts["rx"] += received["packets"]
+        counts["tx"] += sent["packets"]
+        counts["drop"] += sum(places.values())
+    return counts
+
+
+def ip_counters(site: DeviceSite) -> dict[str, int]:
+    """Return what IPv4 and IPv6 of the namespace forwarded and dropped: ``ip_forwarded``, ``ip6_in_discards``, …"""
+    table = _snmp(site.run("cat", "/proc/net/snmp").splitlines())
+    table6 = _snmp6(site.run("cat", "/proc/net/snmp6").splitlines())
+    counts = {"ip_forwarded": table["ForwDatagrams"], "ip6_forwarded": table6.get("OutForwDatagrams", 0)}
+    counts |= {f"ip_{_snake(name)}": table[name] for name in _IP_DROPS if name in table}
+    return counts | {f"ip6_{_snake(name)}": table6[name] for name in _IP6_DROPS if name in table6}
+
+
+def _ipv6_of_port(interface: str, *, on: bool) -> dict[str, int]:
+    place = f"net/ipv6/conf/{interface}"
+    if not on:
+        return {f"{place}/disable_ipv6": 1}
+    # Addresses are set before IPv6 of the port comes up, so that it neither makes nor announces one of its own.
+    return {
+        f"{place}/addr_gen_mode": 1,
+        f"{place}/accept_ra": 0,
+        f"{place}/autoconf": 0,
+        f"{place}/dad_transmits": 0,
+        f"{place}/disable_ipv6": 0,
+    }
+
+
+def _neighbour(port: DevicePort, address: str) -> str:
+    return f"neighbour replace {address} lladdr {port.neighbour_mac} dev {port.interface} nud permanent"
+
+
+def _snmp(lines: Iterable[str]) -> dict[str, int]:
+    rows = [line.split() for line in lines if line.startswith("Ip:")]
+    return {name: int(value) for name, value in zip(rows[0][1:], rows[1][1:], strict=True)}
+
+
+def _snmp6(lines: Iterable[str]) -> dict[str, int]:
+    rows = (line.split() for line in lines)
+    return {
+        row[0].removeprefix("Ip6"): int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Ip6")
+    }
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name).lstrip("_")

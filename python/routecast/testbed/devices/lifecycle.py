@@ -1,0 +1,186 @@
+"""What all devices under test share: they start whole or not at all, stop whatever they started, and reset by kind."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.router.did_you_mean import did_you_mean
+from routecast.testbed.site import DeviceSite, Missing
+
+__all__ = ["RESETS_OF_A_MACHINE", "StartedDevice", "says_missing"]
+
+_O = TypeVar("_O")
+
+RESETS_OF_A_MACHINE: Mapping[str, str] = MappingProxyType(
+    {
+        "hardware": "RFC 6201 sec. 4.1: a namespace has no routing processor or line card of its own",
+        "power": "RFC 6201 sec. 4.3: a namespace has no power supply of its own",
+    }
+)
+
+
+class StartedDevice(Generic[_O]):
+    """Base of the devices that routecast starts itself in a namespace.
+
+    A kind of device says what ``_begin`` and ``_end`` do and lists its resets; this class holds the order: what is
+    missing is said before anything is touched, a start that fails half-way is undone, a repeated stop does nothing.
+
+    Parameters
+    ----------
+    options : dataclass
+        Of the kind that ``options`` of the class names.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    layer: ClassVar[Literal[2, 3]]
+    data_path: ClassVar[Literal["kernel", "process"]]
+    options: ClassVar[type[Any]]
+    programs: ClassVar[tuple[Missing, ...]] = ()
+    reset_kinds: tuple[str, ...] = ("process", "system", "link")
+    resets_not_run: Mapping[str, str] = RESETS_OF_A_MACHINE
+
+    def __init__(self, options: _O | None = None) -> None:
+        self.chosen: _O = options if options is not None else self.options()
+        self._site: DeviceSite | None = None
+        self._configuration: list[str] = []
+
+    @property
+    def site(self) -> DeviceSite:
+        """Where the device runs.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            It is not started.
+        """
+        if self._site is None:
+            raise EnvironmentProblem(f"device {self.name}: is not started")
+        return self._site
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Return the programs that are not there."""
+        needed = (Missing(program="ip", package="iproute2"), *self.programs)
+        return tuple(one for one in needed if not _is_there(one.program))
+
+    def start(self, site: DeviceSite) -> None:
+        """Configure and start the device; it forwards when this returns.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            It runs already, a program is missing, the site is this machine's own namespace or has not two ports, or
+            the start fails; nothing is left of a start that fails.
+        """
+        self._refuse(site)
+        self._site = site
+        self._configuration = []
+        site.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._begin(site)
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the device; a second call does nothing."""
+        if self._site is None:
+            return
+        site, self._site = self._site, None
+        self._end(site)
+
+    def restart(self, kind: str) -> None:
+        """Reset the device (RFC 6201) and return when it forwards again; ``kind`` is one of ``reset_kinds``.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            The kind makes no sense for this device.
+        routecast.errors.EnvironmentProblem
+            The device does not come back; it is stopped then.
+        """
+        if kind not in self.reset_kinds:
+            reason = self.resets_not_run.get(kind) or did_you_mean(kind, self.reset_kinds)
+            raise FileProblem(f"device {self.name}", [Problem("reset", f'"{kind}" is not run: {reason}')])
+        site = self.site
+        try:
+            {"process": self._reset_process, "system": self._reset_system, "link": self._reset_link}[kind](
+                site
+            )
+        except BaseException:
+            self.stop()
+            raise
+
+    def facts(self) -> Mapping[str, object]:
+        """Return version, exact configuration and what is disabled, as plain data (RFC 2544 sec. 7)."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "version": self._version(),
+            "kernel": platform.release(),
+            "options": asdict(self.chosen),  # type: ignore[call-overload]  # the options are a dataclass
+            "configuration": list(self._configuration),
+            "reset_kinds": list(self.reset_kinds),
+            "resets_not_run": dict(self.resets_not_run),
+            **self._more_facts(),
+        }
+
+    def counters(self) -> Mapping[str, int]:
+        """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by their place."""
+        raise NotImplementedError
+
+    def _begin(self, site: DeviceSite) -> None:
+        raise NotImplementedError
+
+    def _end(self, site: DeviceSite) -> None:
+        raise NotImplementedError
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        raise NotImplementedError
+
+    def _reset_system(self, site: DeviceSite) -> None:
+        """Take everything away that the device set and set it again, as a boot would."""
+        self._end(site)
+        self._configuration = []
+        self._begin(site)
+
+    def _reset_link(self, site: DeviceSite) -> None:
+        raise NotImplementedError
+
+    def _version(self) -> str:
+        raise NotImplementedError
+
+    def _more_facts(self) -> Mapping[str, object]:
+        return {}
+
+    def _refuse(self, site: DeviceSite) -> None:
+        if self._site is not None:
+            raise EnvironmentProblem(f"device {self.name}: runs already; stop it first")
+        if site.netns is None:
+            raise EnvironmentProblem(
+                f"device {self.name}: runs in a network namespace only, so that it cannot change how this machine "
+                "forwards; use a test bed of namespaces, or the device external"
+            )
+        if len(site.ports) != 2:
+            raise EnvironmentProblem(f"device {self.name}: needs two ports, got {len(site.ports)}")
+        missing = self.missing()
+        if missing:
+            raise EnvironmentProblem(
+                f"device {self.name}: " + "; ".join(says_missing(one) for one in missing)
+            )
+
+
+def says_missing(missing: Missing) -> str:
+    """Say what to install: ``needs ovs-vswitchd: apt install openvswitch-switch``."""
+    return f"needs {Path(missing.program).name}: apt install {missing.package}"
+
+
+def _is_there(program: str) -> bool:
+    return shutil.which(program) is not None

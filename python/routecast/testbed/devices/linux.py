@@ -1,0 +1,157 @@
+"""Linux IP forwarding: the kernel's own router."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeVar
+
+from routecast.testbed.devices import interfaces
+from routecast.testbed.devices.ingress import IngressPrograms
+from routecast.testbed.devices.lifecycle import StartedDevice
+from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.site import DeviceSite
+
+__all__ = [
+    "IPV6_TEXT",
+    "LARGEST_SLOWDOWN",
+    "MOST_ROUTES",
+    "SLOWDOWN_TEXT",
+    "KernelRouter",
+    "Linux",
+    "LinuxOptions",
+]
+
+LARGEST_SLOWDOWN = 100_000
+MOST_ROUTES = 65_536
+SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
+IPV6_TEXT = "forward IPv6 too"
+ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
+
+_O = TypeVar("_O", bound="RouterOptions")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterOptions:
+    """Options that every router of the kernel's has.
+
+    Parameters
+    ----------
+    slowdown : int
+        Iterations of known work that XDP spends on each frame at the receiving port, about 2.4 ns each at 2.3 GHz;
+        several speeds of hardware can so be had on one machine. 0: no program is attached.
+    ipv6 : bool
+        Forward IPv6 too.
+    """
+
+    slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
+    ipv6: bool = option(True, IPV6_TEXT)
+
+    def __post_init__(self) -> None:
+        check_options(type(self).__name__, self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinuxOptions(RouterOptions):
+    """Options of Linux IP forwarding.
+
+    Parameters
+    ----------
+    routes : int
+        Further routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
+    """
+
+    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=MOST_ROUTES)
+
+
+class KernelRouter(StartedDevice[_O]):
+    """A router whose addresses, neighbours and settings are the kernel's, whatever else decides on frames.
+
+    Its ``process`` reset switches forwarding off and on again, since no process forwards; ``link`` takes the ports down
+    and up; ``system`` removes the whole configuration and sets it again.
+    """
+
+    layer: ClassVar[Literal[2, 3]] = 3
+    data_path: ClassVar[Literal["kernel", "process"]] = "kernel"
+
+    def __init__(self, options: _O | None = None) -> None:
+        super().__init__(options)
+        self._ingress = IngressPrograms()
+
+    def counters(self) -> Mapping[str, int]:
+        """Return the counts of the ports, of IP and of the XDP programs."""
+        counts = interfaces.interface_counters(self.site)
+        at_ip = interfaces.ip_counters(self.site)
+        counts["drop"] += sum(number for place, number in at_ip.items() if not place.endswith("_forwarded"))
+        return counts | at_ip | self._ingress.counters()
+
+    def _begin(self, site: DeviceSite) -> None:
+        self._configure(site)
+        self._configuration += self._attach(site)
+
+    def _end(self, site: DeviceSite) -> None:
+        self._ingress.close()
+        interfaces.clear_ports(site)
+        self._switch_forwarding(site, on=False)
+
+    def _configure(self, site: DeviceSite) -> None:
+        settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
+        self._configuration += interfaces.write_settings(site, settings)
+        self._configuration += interfaces.ip_batch(site, interfaces.port_lines(site, ipv6=self.chosen.ipv6))
+        interfaces.ip_batch(site, self._routes(site))
+        self._configuration += _first_and_last(self._routes(site))
+        interfaces.wait_until_up(site)
+
+    def _routes(self, site: DeviceSite) -> list[str]:
+        return []
+
+    def _attach(self, site: DeviceSite) -> list[str]:
+        if self.chosen.slowdown == 0:
+            return []
+        return self._ingress.attach(site, "slow", iterations=self.chosen.slowdown)
+
+    def _switch_forwarding(self, site: DeviceSite, *, on: bool) -> None:
+        switch = {"net/ipv4/ip_forward": int(on)}
+        if self.chosen.ipv6:
+            switch["net/ipv6/conf/all/forwarding"] = int(on)
+        interfaces.write_settings(site, switch)
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        self._switch_forwarding(site, on=False)
+        self._switch_forwarding(site, on=True)
+
+    def _reset_link(self, site: DeviceSite) -> None:
+        interfaces.ports_down(site)
+        self._configuration = []
+        self._configure(site)
+
+    def _version(self) -> str:
+        import platform
+
+        return f"Linux {platform.release()}"
+
+    def _more_facts(self) -> Mapping[str, object]:
+        disabled = [
+            "reverse-path filter",
+            "ICMP redirects",
+            "router advertisements",
+            "IPv6 address configuration",
+        ]
+        return {"disabled": disabled if self.chosen.ipv6 else [*disabled, "IPv6"]}
+
+
+class Linux(KernelRouter[LinuxOptions]):
+    """IPv4 and IPv6 forwarding by the kernel, in both directions."""
+
+    name = "linux"
+    title = "Linux IP forwarding"
+    options = LinuxOptions
+
+    def _routes(self, site: DeviceSite) -> list[str]:
+        return interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
+
+
+def _first_and_last(lines: list[str]) -> list[str]:
+    if len(lines) <= 4:
+        return [f"ip {line}" for line in lines]
+    return [f"ip {lines[0]}", f"… {len(lines) - 2} more", f"ip {lines[-1]}"]

@@ -1,0 +1,115 @@
+"""An nftables firewall: Linux IP forwarding behind filter rules of which none matches (RFC 2544 sec. 11.4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from routecast.testbed.devices.linux import KernelRouter, RouterOptions
+from routecast.testbed.devices.options import option
+from routecast.testbed.site import DeviceSite, Missing
+
+__all__ = ["Nftables", "NftablesOptions"]
+
+_MOST_RULES = 20_000
+_TABLE = "routecast"
+_CONNTRACK_TEXT = "track connections; the rules are looked at for every frame all the same"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NftablesOptions(RouterOptions):
+    """Options of the firewall.
+
+    Parameters
+    ----------
+    rules : int
+        Filter conditions that are looked at one after the other and match no test frame; the last rule of the chain
+        accepts. RFC 2544 sec. 11.4 asks for 1 and 25 conditions, the last of which lets the frames pass: ``rules = 0``
+        and ``rules = 24``.
+    conntrack : bool
+        Track connections, and drop what belongs to none.
+    """
+
+    rules: int = option(24, "filter rules that match no test frame", minimum=0, maximum=_MOST_RULES)
+    conntrack: bool = option(False, _CONNTRACK_TEXT)
+
+
+class Nftables(KernelRouter[NftablesOptions]):
+    """Linux IP forwarding whose forward hook holds a linear list of rules, for IPv4 and IPv6 alike.
+
+    ::
+
+        forward hook: [ct state invalid drop]  ip saddr A1 drop … ip saddr An drop  accept
+    """
+
+    name = "nftables"
+    title = "nftables firewall"
+    options = NftablesOptions
+    programs = (Missing(program="nft", package="nftables"),)
+
+    def counters(self) -> Mapping[str, int]:
+        """Return the counts of the router and of the rules: ``nft_accepted`` and ``nft_filtered``."""
+        counts = {**super().counters(), "nft_accepted": 0, "nft_filtered": 0}
+        for entry in json.loads(self.site.run("nft", "--json", "list", "counters"))["nftables"]:
+            counter = entry.get("counter", {})
+            if counter.get("table") == _TABLE:
+                counts[f"nft_{counter['name']}"] += counter["packets"]
+        counts["drop"] += counts["nft_filtered"]
+        return counts
+
+    def _configure(self, site: DeviceSite) -> None:
+        super()._configure(site)
+        self._load_rules(site)
+
+    def _end(self, site: DeviceSite) -> None:
+        self._remove_rules(site)
+        super()._end(site)
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        self._switch_forwarding(site, on=False)
+        self._load_rules(site)
+        self._switch_forwarding(site, on=True)
+
+    def _load_rules(self, site: DeviceSite) -> None:
+        self._remove_rules(site)
+        families = ("ip", "ip6") if self.chosen.ipv6 else ("ip",)
+        for family in families:
+            rule_set = self._rule_set(family)
+            site.run("nft", "--file", "-", stdin="\n".join(rule_set))
+            if len(rule_set) > 20:
+                rule_set = [*rule_set[:8], f"    … {len(rule_set) - 12} lines more", *rule_set[-4:]]
+            self._configuration += rule_set
+
+    def _remove_rules(self, site: DeviceSite) -> None:
+        for family in ("ip", "ip6"):
+            site.run("nft", "delete", "table", family, _TABLE, check=False)
+
+    def _rule_set(self, family: str) -> list[str]:
+        tracking = ["    ct state invalid counter name filtered drop"] if self.chosen.conntrack else []
+        return [
+            f"table {family} {_TABLE} {{",
+            "  counter accepted {}",
+            "  counter filtered {}",
+            "  chain forward {",
+            "    type filter hook forward priority filter; policy drop;",
+            *tracking,
+            *(
+                f"    {family} saddr {_unused_address(family, number)} counter name filtered drop"
+                for number in range(self.chosen.rules)
+            ),
+            "    counter name accepted accept",
+            "  }",
+            "}",
+        ]
+
+    def _version(self) -> str:
+        return f"{self.site.run('nft', '--version').strip()}, {super()._version()}"
+
+
+def _unused_address(family: str, number: int) -> str:
+    """Return an address that no test frame comes from: of 10.0.0.0/8 (RFC 1918) or 2001:db8::/32 (RFC 3849)."""
+    if family == "ip6":
+        return f"2001:db8::{number:x}"
+    high, low = divmod(number, 250)
+    return f"10.1.{high}.{low + 1}"
