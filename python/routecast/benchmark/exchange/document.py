@@ -1,0 +1,222 @@
+"""JSON documents of other tools: read with the place of every fault, and with what JSON does not allow but tools write.
+
+A :class:`Node` is a value together with its path. It answers for the types that a format has; what is missing or of
+another type is entered in a list of problems, so that a file's faults are reported all at once, with their keys.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from routecast.errors import FileProblem, Problem
+
+__all__ = ["Document", "Node", "parse_document", "read_text"]
+
+MOST_BYTES = 512 * 2**20
+"""Files of results have kilobytes to megabytes; what is larger is something else."""
+
+_BARE_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE)
+_SPELT = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
+
+
+class Node:
+    """A value of a document, and where it stands."""
+
+    __slots__ = ("document", "place", "value")
+
+    def __init__(self, document: Document, value: object, place: str) -> None:
+        self.document = document
+        self.value = value
+        self.place = place
+
+    def __bool__(self) -> bool:
+        return self.value is not None
+
+    def __contains__(self, key: str) -> bool:
+        return isinstance(self.value, dict) and key in self.value
+
+    def problem(self, message: str) -> None:
+        """Enter a fault of this value."""
+        self.document.problems.append(Problem(self.place, message))
+
+    def get(self, key: str) -> Node:
+        """Return an entry of a mapping; an empty node where there is none."""
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        return Node(self.document, value, f"{self.place}.{key}" if self.place else key)
+
+    def at(self, path: str) -> Node:
+        """Return the entry at a path of keys, ``"end.sum.packets"``."""
+        node = self
+        for key in path.split("."):
+            node = node.get(key)
+        return node
+
+    def need(self, path: str) -> Node:
+        """Return the entry at a path; it is a fault that it is missing."""
+        node = self.at(path)
+        if node.value is None:
+            node.problem("is missing")
+        return node
+
+    def entries(self) -> Iterator[tuple[str, Node]]:
+        """Yield the entries of a mapping; it is a fault that this is none."""
+        if not isinstance(self.value, dict):
+            self.problem(f"got {_shown(self.value)}: wants an object")
+            return
+        for key in self.value:
+            yield str(key), self.get(key)
+
+    def items(self) -> Iterator[Node]:
+        """Yield the entries of a list; it is a fault that this is none."""
+        if not isinstance(self.value, list):
+            self.problem(f"got {_shown(self.value)}: wants a list")
+            return
+        for number, value in enumerate(self.value):
+            yield Node(self.document, value, f"{self.place}[{number}]")
+
+    def number(self, *, least: float = -math.inf, most: float = math.inf) -> float:
+        """Return a number; NaN where the file says NaN or nothing. Another type or size is a fault."""
+        value = self.value
+        if value is None:
+            return math.nan
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.problem(f"got {_shown(value)}: wants a number")
+            return math.nan
+        if math.isfinite(value) and not least <= value <= most:
+            bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+            self.problem(f"got {value:g}: wants a number {bounds}")
+            return math.nan
+        return float(value) if math.isfinite(value) else math.nan
+
+    def finite(self, *, least: float = -math.inf, most: float = math.inf) -> float:
+        """Return a number that must be there and finite."""
+        before = len(self.document.problems)
+        value = self.number(least=least, most=most)
+        if math.isnan(value) and len(self.document.problems) == before:
+            self.problem("is missing" if self.value is None else "is not a number (NaN or infinite)")
+        return value
+
+    def count(self) -> int | None:
+        """Return a whole number >= 0; None where the file says nothing."""
+        if self.value is None:
+            return None
+        value = self.finite(least=0.0)
+        return None if math.isnan(value) else round(value)
+
+    def text(self, default: str = "") -> str:
+        """Return a text; numbers become texts."""
+        if self.value is None:
+            return default
+        if isinstance(self.value, dict | list | bool):
+            self.problem(f"got {_shown(self.value)}: wants a text")
+            return default
+        return str(self.value)
+
+    def flag(self, default: bool = False) -> bool:
+        """Return true or false; 0 and 1 are taken for them."""
+        if self.value is None:
+            return default
+        if self.value not in (True, False, 0, 1):
+            self.problem(f"got {_shown(self.value)}: wants true or false")
+            return default
+        return bool(self.value)
+
+
+class Document:
+    """A document of a file: its root, its faults, and notes on what it writes wrongly but may be read."""
+
+    def __init__(self, name: str, value: object) -> None:
+        self.name = name
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
+        self.root = Node(self, value, "")
+
+    def check(self) -> None:
+        """Raise all faults that were entered.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+        """
+        if self.problems:
+            raise FileProblem(self.name, list(dict.fromkeys(self.problems)))
+
+
+def read_text(path: Path) -> str:
+    """Read a file as UTF-8 text.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It cannot be read, is far too large, or is not text.
+    """
+    name = str(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise FileProblem(
+                name, [Problem("", f"is larger than {MOST_BYTES // 2**20} MiB: this is no result")]
+            )
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileProblem(name, [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
+    except OSError as error:
+        raise FileProblem(name, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
+    except ValueError as error:
+        raise FileProblem(name, [Problem("", f"cannot be a file name: {error}")]) from None
+
+
+def parse_document(text: str, *, name: str) -> Document:
+    """Read one JSON document; ``nan``, ``-nan`` and ``inf``, which JSON does not allow, are taken and noted.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The text is no JSON, or is cut off.
+    """
+    try:
+        value = json.loads(_BARE_NUMBERS.sub(_spelt, text) if "n" in text else text)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
+        what = (
+            "is cut off: the file ends in the middle of its document" if cut else f"is no JSON: {error.msg}"
+        )
+        raise FileProblem(name, [Problem(place, what)]) from None
+    except RecursionError:
+        raise FileProblem(name, [Problem("", "is nested too deeply to be a result")]) from None
+    document = Document(name, value)
+    wrong = list(_not_finite(value, ""))
+    if wrong:
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        document.notes.append(
+            f"{name}: {', '.join(wrong[:3])}{more}: not a number (NaN or infinite), left out"
+        )
+    return document
+
+
+def _spelt(match: re.Match[str]) -> str:
+    token = match.group()
+    if token.startswith('"'):
+        return token
+    sign = "-" if token.startswith("-") and token[1:].lower() != "nan" else ""
+    return sign + _SPELT[token.lstrip("+-").lower()]
+
+
+def _not_finite(value: object, place: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _not_finite(entry, f"{place}.{key}" if place else str(key))
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _not_finite(entry, f"{place}[{number}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield place
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value) if not isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,75 @@
+"""Which format a file has, and its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from routecast.benchmark.exchange.document import Document, Node, parse_document, read_text
+from routecast.benchmark.exchange.iperf3 import is_iperf3, join_stream, read_iperf3
+from routecast.benchmark.exchange.nfvbench import is_nfvbench, read_nfvbench
+from routecast.benchmark.exchange.record import Record
+from routecast.benchmark.exchange.table import read_csv, read_parquet
+from routecast.benchmark.exchange.trafficgen import is_trafficgen, read_trafficgen
+from routecast.benchmark.exchange.trex import is_trex, read_trex
+from routecast.benchmark.exchange.uti import is_uti, read_uti
+from routecast.errors import FileProblem, Problem
+
+__all__ = ["FORMATS", "read_records"]
+
+Reader = Callable[[Document], tuple[Record, ...]]
+
+_JSON: Final[Mapping[str, tuple[Callable[[Node], bool], Reader]]] = {
+    "iperf3": (is_iperf3, read_iperf3),
+    "uti": (is_uti, read_uti),
+    "nfvbench": (is_nfvbench, read_nfvbench),
+    "trafficgen": (is_trafficgen, read_trafficgen),
+    "trex": (is_trex, read_trex),
+}
+_TABLES: Final = {"csv": read_csv, "parquet": read_parquet}
+
+FORMATS: Final[Mapping[str, str]] = {
+    "iperf3": "iperf3 --json or --json-stream, UDP",
+    "uti": "CSIT UTI, model 1.x",
+    "nfvbench": "NFVbench --json",
+    "trafficgen": "bench-trafficgen binary-search.json",
+    "trex": "TRex ndr -o json",
+    "csv": "routecast's own table of trials",
+    "parquet": "routecast's own table of trials",
+}
+"""What can be read, by the name that ``--format`` takes."""
+
+
+def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record, ...]:
+    """Read the trials of a file.
+
+    Parameters
+    ----------
+    path : Path or str
+    format_name : str
+        One of :data:`FORMATS`, or ``"auto"``, which tells formats by their keys.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file cannot be read, has no format that is known, or lacks what a trial needs; with every fault and its key.
+    """
+    path = Path(path)
+    if format_name == "auto" and path.suffix.lower() in (".csv", ".parquet"):
+        format_name = path.suffix.lower()[1:]
+    if format_name in _TABLES:
+        return _TABLES[format_name](path)
+    text = read_text(path)
+    if not text.strip():
+        raise FileProblem(str(path), [Problem("", "is empty")])
+    document = parse_document(join_stream(text) or text, name=str(path))
+    if format_name == "auto":
+        found = next((name for name, (is_it, _) in _JSON.items() if is_it(document.root)), None)
+        if found is None:
+            message = (
+                f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
+            )
+            raise FileProblem(str(path), [Problem("", message)])
+        format_name = found
+    return _JSON[format_name][1](document)

@@ -1,0 +1,229 @@
+"""NFVbench results (opnfv/nfvbench, ``--json``): NDR and PDR searches with their steps, and runs at one rate.
+
+What its numbers are: rates under ``ndr`` and ``pdr`` are intended rates of both directions together;
+``rate_pps`` is cut to a whole number. ``drop_pct`` is a *count* of frames, ``drop_percentage`` a percentage.
+Delays are one way in microseconds. Sizes count the FCS; sizes are keys of a mapping, ``"64"`` or ``"IMIX"``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Literal
+
+from routecast.benchmark.exchange.document import Document, Node
+from routecast.benchmark.exchange.hdr import delay_of_hdr
+from routecast.benchmark.exchange.record import Record, measured
+from routecast.evaluate.trial import Delay, Trial
+
+__all__ = ["is_nfvbench", "read_nfvbench"]
+
+IMIX_BYTES = (7 * 64 + 4 * 594 + 1518) / 12
+"""Mean of NFVbench's IMIX (``nfvbench/traffic_gen/traffic_utils.py``)."""
+
+Goal = Literal["ndr", "pdr"]
+
+
+def is_nfvbench(root: Node) -> bool:
+    """Whether the document is one of NFVbench."""
+    return "nfvbench_version" in root or bool(root.at("benchmarks.network.service_chain").value)
+
+
+def read_nfvbench(document: Document) -> tuple[Record, ...]:
+    """Read every result of every chain and frame size.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The run ended with an error, or lacks what a trial needs.
+    """
+    root = document.root
+    if root.get("error_message"):
+        root.get("error_message").problem("the run ended with this error: there is no result")
+    document.check()
+    records = [
+        record
+        for name, chain in root.need("benchmarks.network.service_chain").entries()
+        for record in _chain(document, name, chain.need("result"))
+    ]
+    if not records and not document.problems:
+        root.at("benchmarks.network.service_chain").problem("has no result")
+    document.check()
+    return tuple(records)
+
+
+def _chain(document: Document, name: str, chain: Node) -> Iterator[Record]:
+    for size, node in chain.need("result").entries():
+        if size == "warning":
+            document.notes.append(f"warning: {node.text()}")
+            continue
+        for goal in ("ndr", "pdr"):
+            if goal in node:
+                yield _found(document, name, chain, size, goal, node.get(goal))
+        yield from _steps(document, name, chain, size, node.at("iteration_stats.ndr_pdr"))
+        if "run_config" in node:
+            yield _run(document, name, chain, size, node)
+
+
+def _found(document: Document, name: str, chain: Node, size: str, goal: Goal, node: Node) -> Record:
+    intended_pps = node.need("rate_pps").finite(least=0.0)
+    overall = node.need("stats.overall")
+    loss = overall.need("drop_percentage").finite() / 100.0
+    sent, received = overall.get("tx_pkts").count(), overall.get("rx_pkts").count()
+    offered_pps = node.at("stats.total_tx_rate").number(least=0.0)
+    if math.isnan(offered_pps) or offered_pps == 0.0:
+        offered_pps = intended_pps
+    goal_loss = document.root.at(f"config.measurement.{goal.upper()}").number(least=0.0, most=100.0) / 100.0
+    invalid = []
+    if intended_pps == 0.0:
+        invalid.append(f"the search found no rate that meets the {goal.upper()}")
+    return _record(
+        document,
+        name,
+        chain,
+        size,
+        trial=_trial(
+            document, size, intended_pps, offered_pps, sent, received, loss, _delay(overall), invalid
+        ),
+        goal=goal,
+        goal_loss_ratio=goal_loss,
+        facts={"load_percent_per_direction": node.get("load_percent_per_direction").number()},
+    )
+
+
+def _steps(document: Document, name: str, chain: Node, size: str, steps: Node) -> Iterator[Record]:
+    for step in steps.items() if steps else ():
+        offered_pps = step.need("total_tx_pps").finite(least=0.0)
+        sent, received = step.get("tx_pkts").count(), step.get("rx_pkts").count()
+        loss = step.need("drop_percentage").finite() / 100.0
+        intended_pps = step.get("tx_pps").number(least=0.0)
+        invalid = [f"warning: {step.get('warning').text()}"] if step.get("warning") else []
+        yield _record(
+            document,
+            name,
+            chain,
+            size,
+            trial=_trial(document, size, intended_pps, offered_pps, sent, received, loss, None, invalid),
+            goal="search",
+        )
+
+
+def _run(document: Document, name: str, chain: Node, size: str, node: Node) -> Record:
+    total = node.need("run_config.direction-total")
+    intended_pps = total.need("orig.rate_pps").finite(least=0.0)
+    offered_pps = total.need("tx.rate_pps").finite(least=0.0)
+    overall = node.need("stats.overall")
+    loss = overall.need("drop_rate_percent").number() / 100.0
+    if math.isnan(loss):
+        overall.get("drop_rate_percent").problem("is not a number: nothing was sent")
+    warning = node.at("run_config.warning")
+    return _record(
+        document,
+        name,
+        chain,
+        size,
+        trial=_trial(
+            document,
+            size,
+            intended_pps,
+            offered_pps,
+            overall.at("tx.total_pkts").count(),
+            overall.at("rx.total_pkts").count(),
+            loss,
+            _delay(overall.get("rx"), hdr=overall.get("hdrh")),
+            [f"warning: {warning.text()}"] if warning else [],
+        ),
+        goal="run",
+    )
+
+
+def _trial(
+    document: Document,
+    size: str,
+    intended_pps: float,
+    offered_pps: float,
+    sent: int | None,
+    received: int | None,
+    loss: float,
+    latency: Delay | None,
+    invalid: list[str],
+) -> Trial:
+    notes, counted_loss = list(document.notes), min(max(loss, 0.0), 1.0)
+    if sent is not None and received is not None and received > sent:
+        notes.append(f"{received:,} frames were received of {sent:,} sent; loss is taken as 0")
+        received = sent
+    if loss < 0.0:
+        notes.append(
+            f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0"
+        )
+    return measured(
+        intended_pps=intended_pps,
+        offered_pps=offered_pps,
+        forwarded_pps=offered_pps * (1.0 - counted_loss),
+        loss_ratio=counted_loss,
+        frame_bytes=_frame_bytes(size),
+        duration_s=document.root.at("config.duration_sec").number(least=0.0),
+        offered_frames=sent,
+        forwarded_frames=received,
+        latency=latency,
+        invalid=tuple(invalid),
+        notes=tuple(notes),
+    )
+
+
+def _record(
+    document: Document,
+    name: str,
+    chain: Node,
+    size: str,
+    *,
+    trial: Trial,
+    goal: str,
+    goal_loss_ratio: float = math.nan,
+    facts: dict[str, object] | None = None,
+) -> Record:
+    root = document.root
+    return Record(
+        source=f"NFVbench {root.get('nfvbench_version').text()}".strip(),
+        title=name,
+        goal=goal,
+        bound="lower" if goal in ("ndr", "pdr") else "",
+        goal_loss_ratio=goal_loss_ratio,
+        frame_bytes=_frame_bytes(size),
+        ports=2 if chain.get("bidirectional").flag() else 1,
+        flows=chain.get("flow_count").count(),
+        device=root.at("openstack_spec.vswitch").text(),
+        tester=root.at("config.tg-name").text("TRex"),
+        trial=trial,
+        facts={"frame_size": size, **(facts or {})},
+    )
+
+
+def _frame_bytes(size: str) -> float:
+    try:
+        return float(size)
+    except ValueError:
+        return IMIX_BYTES if size.upper() == "IMIX" else math.nan
+
+
+def _delay(node: Node, *, hdr: Node | None = None) -> Delay | None:
+    text = (hdr or node.get("hdrh")).text()
+    if text:
+        decoded = delay_of_hdr(text, unit_s=1e-6)
+        if decoded is not None:
+            return decoded
+    average_us = node.get("avg_delay_usec").number(least=0.0)
+    if math.isnan(average_us) or average_us == 0.0:
+        return None
+    percentiles = node.get("lat_percentile")
+    share = {float(key): value.number() for key, value in percentiles.entries()} if percentiles.value else {}
+    return Delay(
+        mean_s=average_us * 1e-6,
+        min_s=node.get("min_delay_usec").number(least=0.0) * 1e-6,
+        p50_s=share.get(50.0, math.nan) * 1e-6,
+        p90_s=share.get(90.0, math.nan) * 1e-6,
+        p99_s=share.get(99.0, math.nan) * 1e-6,
+        p999_s=share.get(99.9, math.nan) * 1e-6,
+        max_s=node.get("max_delay_usec").number(least=0.0) * 1e-6,
+        method="NFVbench latency streams",
+    )

@@ -1,0 +1,123 @@
+"""A trial that another tool ran, and the conditions that it was run under."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from routecast.evaluate.plain import plain
+from routecast.evaluate.trial import Bottleneck, Delay, Trial
+
+__all__ = ["NAN", "Bound", "Record", "measured"]
+
+NAN = float("nan")
+
+Bound = Literal["", "lower", "upper"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One trial with what a :class:`~routecast.evaluate.trial.Trial` does not say of itself.
+
+    Parameters
+    ----------
+    source : str
+        Format that it was read from, with its version: ``"CSIT UTI 1.5.1"``.
+    title : str
+        What was tested: name of the test, of the service chain; empty where the file does not say.
+    goal : str
+        What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``,
+        ``"search"`` (a step on the way) or ``"run"`` (a load that the user set).
+    bound : {"", "lower", "upper"}
+        Which end of a search's last interval the rate is.
+    goal_loss_ratio : float
+        Loss that the goal tolerates; NaN without one.
+    frame_bytes : float
+        Frame size with FCS (S1), the mean of a mix; NaN where the file does not say.
+    ports : int or None
+        How many ports sent: 2 for a bidirectional test.
+    link_bps : float
+        Rate of one port; NaN where unknown.
+    cores, flows : int or None
+    device, tester : str
+        Router and tester, with versions where the file has them.
+    trial : Trial
+    facts : mapping of str to object
+        What the format says besides and its export needs again; plain data.
+    """
+
+    source: str
+    trial: Trial
+    title: str = ""
+    goal: str = "run"
+    bound: Bound = ""
+    goal_loss_ratio: float = NAN
+    frame_bytes: float = NAN
+    ports: int | None = None
+    link_bps: float = NAN
+    cores: int | None = None
+    flows: int | None = None
+    device: str = ""
+    tester: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    def with_frame_bytes(self, frame_bytes: float) -> Record:
+        """Return the record with a frame size that the reader knows, and the bit rates that follow from it (S2)."""
+        rate_pps = self.trial.forwarded_pps
+        trial = replace(
+            self.trial, l1_bps=rate_pps * 8.0 * (frame_bytes + 20.0), l2_bps=rate_pps * 8.0 * frame_bytes
+        )
+        return replace(self, frame_bytes=frame_bytes, trial=trial)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data; NaN becomes null."""
+        document = plain(self)
+        assert isinstance(document, dict)
+        return document
+
+
+def measured(
+    *,
+    intended_pps: float,
+    offered_pps: float,
+    forwarded_pps: float,
+    loss_ratio: float = NAN,
+    frame_bytes: float = NAN,
+    duration_s: float = NAN,
+    offered_frames: int | None = None,
+    forwarded_frames: int | None = None,
+    duplicated_frames: int | None = None,
+    reordered_frames: int | None = None,
+    latency: Delay | None = None,
+    invalid: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+) -> Trial:
+    """Make a trial of what another tool measured: ``loss_ratio`` follows from the rates where it is not given."""
+    if math.isnan(loss_ratio):
+        loss_ratio = 1.0 - forwarded_pps / offered_pps if offered_pps > 0.0 else NAN
+    lost = None
+    if offered_frames is not None and forwarded_frames is not None and forwarded_frames <= offered_frames:
+        lost = offered_frames - forwarded_frames
+    return Trial(
+        evaluator="measure",
+        duration_s=duration_s,
+        measured_s=duration_s,
+        intended_pps=intended_pps,
+        offered_pps=offered_pps,
+        forwarded_pps=forwarded_pps,
+        loss_ratio=loss_ratio,
+        l1_bps=forwarded_pps * 8.0 * (frame_bytes + 20.0),
+        l2_bps=forwarded_pps * 8.0 * frame_bytes,
+        bottleneck=Bottleneck(name="", kind="load", reason="is not known: another tool measured"),
+        offered_frames=offered_frames,
+        forwarded_frames=forwarded_frames,
+        dropped_frames=lost,
+        in_flight_frames=None if lost is None else 0,
+        duplicated_frames=duplicated_frames,
+        reordered_frames=reordered_frames,
+        latency=latency,
+        invalid=invalid,
+        notes=notes,
+    )

@@ -1,0 +1,156 @@
+"""bench-trafficgen's ``binary-search.json`` (perftool-incubator/bench-trafficgen, ``trafficgen/binary-search.py``).
+
+What its numbers are: one entry a trial, statistics by port under ``"0"``, ``"1"``; loss stands at the receiving port.
+Its latencies are round trips in microseconds. Packets that the tester did not send are not in its loss.
+"""
+
+from __future__ import annotations
+
+import math
+
+from routecast.benchmark.exchange.document import Document, Node
+from routecast.benchmark.exchange.record import Record, measured
+from routecast.evaluate.trial import Delay
+
+__all__ = ["is_trafficgen", "read_trafficgen"]
+
+_RATE_TOLERANCE_RATIO = 0.05
+"""The tool's own default for the deviation of the offered from the intended rate."""
+
+
+def is_trafficgen(root: Node) -> bool:
+    """Whether the document is one of bench-trafficgen."""
+    trials = root.get("trials").value
+    if not isinstance(trials, list) or "log" not in root:
+        return False
+    return not trials or (isinstance(trials[0], dict) and "stats" in trials[0] and "rate_unit" in trials[0])
+
+
+def read_trafficgen(document: Document) -> tuple[Record, ...]:
+    """Read every trial of the search; the last that passed is its result.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is no trial, it was of connections (ASTF), or it lacks what a trial needs.
+    """
+    trials = list(document.root.need("trials").items())
+    if not trials:
+        document.root.get("trials").problem("is empty: the search stopped before its first trial")
+    document.check()
+    passed = [number for number, node in enumerate(trials) if node.get("result").value == "pass"]
+    records = [
+        record
+        for number, node in enumerate(trials)
+        if (record := _record(document, node, is_result=bool(passed) and number == passed[-1])) is not None
+    ]
+    document.check()
+    return tuple(records)
+
+
+def _record(document: Document, node: Node, *, is_result: bool) -> Record | None:
+    params, stats = node.get("trial_params"), node.need("stats")
+    if params.get("traffic_generator").value == "trex-astf" or "astf" in stats:
+        params.get("traffic_generator").problem(
+            "got trex-astf: its trials count connections, only frames are read"
+        )
+        return None
+    before = len(document.problems)
+    result = node.need("result").text()
+    ports = [stats.get(key) for key in ("0", "1", "2", "3", "4", "5", "6", "7") if key in stats]
+    if not ports:
+        stats.problem('has no port ("0", "1", …)')
+    sent_pps, received_pps, sent, received, target_pps, sending = 0.0, 0.0, 0, 0, 0.0, 0
+    for port in ports:
+        sent_pps += port.need("tx_pps").finite(least=0.0)
+        received_pps += port.need("rx_pps").finite(least=0.0)
+        sent += port.need("tx_packets").count() or 0
+        received += port.need("rx_packets").count() or 0
+        target_pps += _or(port.get("tx_pps_target").number(least=0.0), 0.0)
+        sending += bool((port.get("tx_packets").count() or 0) > 0)
+    if len(document.problems) > before:
+        return None
+    notes, invalid = list(document.notes), _invalid(result, stats, sent, received)
+    frame_bytes = params.get("frame_size").number()
+    frame_bytes = frame_bytes if frame_bytes >= 64.0 else math.nan
+    if math.isnan(frame_bytes) and sent_pps > 0.0:
+        l1_bps = sum(_or(port.get("tx_l1_bps").number(), 0.0) for port in ports)
+        if l1_bps > 0.0:
+            frame_bytes = round(l1_bps / (8.0 * sent_pps) - 20.0, 1)
+            notes.append(
+                f"frame size {frame_bytes:g} B follows from tx_l1_bps and tx_pps: a profile was sent"
+            )
+    if target_pps > 0.0 and sent_pps < (1.0 - _RATE_TOLERANCE_RATIO) * target_pps:
+        invalid.append(f"the tester sent {sent_pps:,.0f} pps of the intended {target_pps:,.0f}")
+    trial = measured(
+        intended_pps=target_pps if target_pps > 0.0 else sent_pps,
+        offered_pps=sent_pps,
+        forwarded_pps=min(received_pps, sent_pps),
+        loss_ratio=1.0 - min(received, sent) / sent if sent else math.nan,
+        frame_bytes=frame_bytes,
+        duration_s=_or(stats.at("global.runtime").number(least=0.0), params.get("runtime").number(least=0.0)),
+        offered_frames=sent,
+        forwarded_frames=min(received, sent),
+        latency=_latency(ports),
+        invalid=tuple(invalid),
+        notes=tuple(notes),
+    )
+    loss_ratio = params.get("max_loss_pct").number(least=0.0, most=100.0) / 100.0
+    return Record(
+        source="bench-trafficgen",
+        title=f"trial {node.get('trial').text('?')}",
+        goal=("ndr" if loss_ratio == 0.0 else "pdr") if is_result else "search",
+        bound="lower" if is_result else "",
+        goal_loss_ratio=loss_ratio,
+        frame_bytes=frame_bytes,
+        ports=sending or None,
+        flows=params.get("num_flows").count(),
+        tester=params.get("traffic_generator").text("bench-trafficgen"),
+        trial=trial,
+        facts={
+            "result": result,
+            "rate": node.get("rate").number(),
+            "rate_unit": node.get("rate_unit").text(),
+            "mode": params.get("trial_mode").text(),
+        },
+    )
+
+
+def _or(value: float, default: float) -> float:
+    return default if math.isnan(value) else value
+
+
+def _invalid(result: str, stats: Node, sent: int, received: int) -> list[str]:
+    invalid = []
+    if received > sent:
+        invalid.append(f"{received:,} frames arrived of {sent:,} sent: negative loss")
+    if not sent:
+        invalid.append("nothing was sent")
+    for flag in ("timeout", "early_exit", "force_quit"):
+        if stats.at(f"global.{flag}").value is True:
+            invalid.append(f"the tester ended with {flag}")
+    if result not in ("pass", "fail"):
+        invalid.append(f"the tool calls its result {result!r}")
+    return invalid
+
+
+def _latency(ports: list[Node]) -> Delay | None:
+    weight = total_us = most = 0.0
+    least = math.inf
+    for port in ports:
+        frames = _or(port.get("rx_latency_packets").number(least=0.0), 0.0)
+        average_us = _or(port.get("rx_latency_average").number(least=0.0), 0.0)
+        if frames > 0.0 and average_us > 0.0:
+            weight += frames
+            total_us += frames * average_us
+            most = max(most, _or(port.get("rx_latency_maximum").number(least=0.0), 0.0))
+            lowest = _or(port.get("rx_latency_minimum").number(least=0.0), 0.0)
+            least = min(least, lowest if lowest > 0.0 else math.inf)
+    if not weight:
+        return None
+    return Delay(
+        mean_s=total_us / weight * 1e-6,
+        min_s=least * 1e-6 if math.isfinite(least) else math.nan,
+        max_s=most * 1e-6,
+        method=f"{weight:,.0f} latency frames, round trip as bench-trafficgen reports it",
+    )

@@ -1,0 +1,235 @@
+"""``routecast import`` and ``routecast export``: results of other tools as trials, trials as files for other tools."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, remark
+from routecast.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from routecast.benchmark.exchange import Record
+    from routecast.report.tables import Table
+
+__all__ = ["ExportFormat", "ImportFormat", "export_trials", "import_trials"]
+
+
+class ImportFormat(StrEnum):
+    """Formats that are read."""
+
+    AUTO = "auto"
+    IPERF3 = "iperf3"
+    UTI = "uti"
+    NFVBENCH = "nfvbench"
+    TRAFFICGEN = "trafficgen"
+    TREX = "trex"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class ExportFormat(StrEnum):
+    """Formats that are written."""
+
+    UTI = "uti"
+    CSV = "csv"
+    VALIDATE = "validate"
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Results of a tool.", dir_okay=False)]
+ReadOption = Annotated[
+    ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")
+]
+FrameOption = Annotated[
+    str | None, typer.Option("--frame", metavar="SIZE", help="Frame size, for files that do not say it.")
+]
+
+
+def import_trials(
+    file: File,
+    *,
+    format_name: Annotated[
+        ImportFormat, typer.Option("--format", help="Format of FILE; auto tells it by its keys.")
+    ] = ImportFormat.AUTO,
+    frame: FrameOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Write FILE.parquet or FILE.csv.", dir_okay=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trials as one JSON document.")] = False,
+) -> None:
+    """Read results of TRex, NFVbench, bench-trafficgen, CSIT or iperf3 as trials, and print them as a table."""
+    records = _records(file, format_name, frame)
+    if out is not None:
+        _write(records, out)
+    if as_json:
+        print_json({"file": str(file), "trials": [record.to_json() for record in records]})
+        return
+    print_table(data(), _table(file, records))
+    for line in _remarks(records):
+        data().print(line, markup=False, style="dim")
+
+
+def export_trials(
+    file: File,
+    *,
+    format_name: Annotated[ExportFormat, typer.Option("--format", help="What to write.")],
+    source: ReadOption = ImportFormat.AUTO,
+    frame: FrameOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="File to write; a folder for several UTI test cases."
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None, typer.Option("--goal", help="validate: only trials of this goal, such as ndr or mrr.")
+    ] = None,
+    cores: Annotated[
+        int | None, typer.Option("--cores", min=1, help="validate: cores, for files that do not say them.")
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="RATE", help="validate: rate of a port, '10 Gbit/s'.")
+    ] = None,
+    calibrate: Annotated[
+        str,
+        typer.Option(
+            "--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'."
+        ),
+    ] = "",
+) -> None:
+    """Write the trials of a file as CSIT UTI 1.5.1, as CSV, or as a table for `routecast validate`."""
+    from routecast.benchmark.exchange import csv_text, uti_documents, validate_text
+
+    records = _records(file, source, frame)
+    if format_name is ExportFormat.CSV:
+        _give(csv_text(records), out)
+    elif format_name is ExportFormat.VALIDATE:
+        from routecast.quantity import parse_bit_rate_bps, parse_frame_bytes
+
+        sizes = [float(parse_frame_bytes(part.strip())) for part in calibrate.split(",") if part.strip()]
+        text = validate_text(
+            records,
+            name=str(file),
+            goal=goal,
+            cores=cores,
+            link_bps=parse_bit_rate_bps(link) if link else None,
+            calibrate_bytes=sizes,
+        )
+        _give(text, out)
+    else:
+        documents = uti_documents(records, name=str(file))
+        texts = {
+            name: json.dumps(document, indent=1, allow_nan=False) + "\n"
+            for name, document in documents.items()
+        }
+        if len(texts) == 1:
+            _give(next(iter(texts.values())), out)
+        elif out is None:
+            raise typer.BadParameter(
+                f"{file} holds {len(texts)} test cases: give --out FOLDER for a file of each"
+            )
+        else:
+            out.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (out / f"{name}.json").write_text(text, encoding="utf-8")
+            remark(f"Wrote {len(texts)} test cases to {out}")
+
+
+def _records(file: Path, format_name: ImportFormat, frame: str | None) -> tuple[Record, ...]:
+    from routecast.benchmark.exchange import read_records
+
+    records = read_records(file, format_name=format_name.value)
+    if frame is None:
+        return records
+    from routecast.load.frames import FrameMix
+
+    size = FrameMix.parse(frame).mean_bytes
+    return tuple(record.with_frame_bytes(size) for record in records)
+
+
+def _write(records: Sequence[Record], out: Path) -> None:
+    from routecast.benchmark.exchange import csv_text, write_parquet
+
+    if out.suffix.lower() == ".parquet":
+        write_parquet(records, out)
+    elif out.suffix.lower() == ".csv":
+        out.write_text(csv_text(records), encoding="utf-8")
+    else:
+        raise typer.BadParameter(f"{out}: give a name that ends in .parquet or .csv", param_hint="--out")
+    remark(f"Wrote {len(records)} trials to {out}")
+
+
+def _give(text: str, out: Path | None) -> None:
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        remark(f"Wrote {out}")
+
+
+def _table(file: Path, records: Sequence[Record]) -> Table:
+    from routecast.quantity import format_duration, format_pps, format_ratio
+    from routecast.report.tables import Column, Table
+
+    rows = []
+    for number, record in enumerate(records, start=1):
+        trial, latency = record.trial, record.trial.latency
+        known = (
+            [value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)] if latency else []
+        )
+        rows.append(
+            (
+                number,
+                " ".join(filter(None, (record.goal, record.bound))) + ("" if trial.is_valid else " ✗"),
+                record.frame_bytes,
+                trial.offered_pps,
+                trial.forwarded_pps,
+                trial.loss_ratio,
+                known[0] if known else None,
+                record.title,
+            )
+        )
+    sources = ", ".join(dict.fromkeys(record.source for record in records))
+    invalid = sum(not record.trial.is_valid for record in records)
+    caption = f"{len(records)} trials" + (f", {invalid} of them invalid (✗)" if invalid else "")
+    if any(row[6] is not None for row in rows):
+        caption += "; latency is the median, the mean where no median is known"
+    return Table(
+        name="trials",
+        title=f"{sources}: {file.name}",
+        caption=f"{caption}.",
+        columns=(
+            Column(title="#", form="d"),
+            Column(title="Goal", align="left"),
+            Column(title="Frame", unit="B", form=".6g"),
+            Column(title="Offered", form=format_pps),
+            Column(title="Forwarded", form=format_pps),
+            Column(title="Loss", form=format_ratio),
+            Column(title="Latency", form=format_duration),
+            Column(title="Test", align="left", wide=len({record.title for record in records}) == 1),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _remarks(records: Sequence[Record]) -> list[str]:
+    """Return notes and reasons once each, with the numbers of the trials that they are of."""
+    numbers: dict[str, list[int]] = {}
+    for number, record in enumerate(records, start=1):
+        for reason in record.trial.invalid:
+            numbers.setdefault(f"✗ {reason}", []).append(number)
+        for note in record.trial.notes:
+            numbers.setdefault(f"Note: {note}", []).append(number)
+    lines = []
+    for text, of in numbers.items():
+        everywhere = len(of) == len(records)
+        shown = ", ".join(map(str, of[:6])) + (", …" if len(of) > 6 else "")
+        lines.append(f"{text}." if everywhere else f"{text} (trial {shown}).")
+    return lines
