@@ -212,7 +212,7 @@ def _table(file: Path, records: Sequence[Record]) -> Table:
             Column(title="Offered", form=format_pps),
             Column(title="Forwarded", form=format_pps),
             Column(title="Loss", form=format_ratio),
-            Column(title="Latency", form=format_duration),
+            Column(title="Latency", form=format_duration, wide=all(row[6] is None for row in rows)),
             Column(title="Test", align="left", wide=len({record.title for record in records}) == 1),
         ),
         rows=tuple(rows),

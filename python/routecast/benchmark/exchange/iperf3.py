@@ -113,7 +113,7 @@ def _way(document: Document, way: _Way) -> Record | None:
     duration_s = (
         (end.get(way.sent) if way.sent in end else end.get(way.sum)).need("seconds").finite(least=0.0)
     )
-    if math.isnan(sent) or math.isnan(duration_s) or document.problems:
+    if math.isnan(sent + lost + arrived) or math.isnan(duration_s) or document.problems:
         return None
     if sent <= 0.0 or duration_s <= 0.0:
         end.get(way.sum).problem("nothing was sent: there is no trial")
@@ -188,11 +188,13 @@ def _counts(end: Node, way: _Way, payload_bytes: float) -> tuple[float, float, f
                 f"end.{way.sent}.packets is {sent:,.0f}, its streams sum up to {added:,.0f}: the larger counts"
             )
             sent = max(sent, added)
+    if math.isnan(sent) or math.isnan(lost):
+        return sent, lost, math.nan, notes
     received = end.get(way.received)
     counted = received.get("packets").number(least=0.0)
     arrived = received.get("bytes").number(least=0.0) / payload_bytes
     if not arrived > 0.0:
-        arrived = counted - lost
+        arrived = counted - lost if math.isfinite(counted) else sent - lost
     if math.isfinite(counted) and round(arrived) != round(counted - lost):
         notes.append(
             f"end.{way.received}: {counted:,.0f} packets less {lost:,.0f} lost are {counted - lost:,.0f}, but its "
