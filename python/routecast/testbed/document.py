@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 from routecast.router.file_fields import BitRate, FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
 
-__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesBed", "NamespacesBed", "TestbedFile"]
+__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "TestbedFile"]
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -129,7 +129,7 @@ class _Bed(_Table):
     )
 
 
-class NamespacesBed(_Bed):
+class NamespacesFile(_Bed):
     """Tester, device under test and their wires in network namespaces of this machine; routecast makes them."""
 
     kind: Literal["namespaces"]
@@ -173,7 +173,7 @@ class InterfacePort(_Table):
     wire: BitRate | None = Field(default=None, description="Rate of the wire; that of the link if not given.")
 
 
-class InterfacesBed(_Bed):
+class InterfacesFile(_Bed):
     """Interfaces of this machine, joined by cables to a device under test."""
 
     kind: Literal["interfaces"]
@@ -184,7 +184,7 @@ class InterfacesBed(_Bed):
     dut: DeviceTable = DeviceTable(device="external")
 
 
-class TestbedFile(RootModel[Annotated[NamespacesBed | InterfacesBed, Field(discriminator="kind")]]):
+class TestbedFile(RootModel[Annotated[NamespacesFile | InterfacesFile, Field(discriminator="kind")]]):
     """A whole ``*.testbed.toml``."""
 
     __test__ = False  # no test, whatever pytest takes the name for

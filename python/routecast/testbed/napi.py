@@ -15,29 +15,34 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.netlink import (
+    DUMP,
+    GENERIC,
+    REQUEST,
+    answers,
+    attribute,
+    attributes,
+    message,
+    open_netlink,
+)
 from routecast.testbed.netns import inside
 from routecast.testbed.site import run_command
 
 __all__ = ["bind", "make_threaded", "threads"]
 
-_GENERIC_NETLINK = 16
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
-_REQUEST, _DUMP = 0x1, 0x300
-_ERROR, _DONE = 2, 3
 _WAIT_S = 1.0
 
 
-def make_threaded(netns: str, interface: str) -> None:
-    """Let kernel threads poll the NAPI instances of an interface.
+def make_threaded(netns: str, interface: str) -> bool:
+    """Let kernel threads poll the NAPI instances of an interface; return whether it has any.
 
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The kernel (before 5.12) or the driver cannot.
+    An interface that is down, or a veth port with neither GRO nor an XDP program, has none.
     """
-    file = f"/sys/class/net/{interface}/threaded"
-    run_command(["ip", "netns", "exec", netns, "sh", "-c", f"echo 1 > {file}"])
+    command = f"echo 1 > /sys/class/net/{interface}/threaded"
+    run_command(["ip", "netns", "exec", netns, "sh", "-c", command], check=False)
+    return bool(threads(netns, interface))
 
 
 def threads(netns: str | None, interface: str) -> tuple[int, ...]:
@@ -88,24 +93,20 @@ def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -
 def _asked(interface: str) -> Iterator[int]:
     try:
         index = socket.if_nametoindex(interface)
-        handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _GENERIC_NETLINK)
+        handle = open_netlink(GENERIC)
     except OSError:
         return
     with handle:
-        handle.bind((0, 0))
-        handle.settimeout(_WAIT_S)
-        ask = _message(_GENERIC_NETLINK, _GET_FAMILY, _attribute(_FAMILY_NAME, b"netdev\0"), _REQUEST)
-        handle.send(ask)
-        family = next(
-            (_attributes(body)[_FAMILY_ID] for body in _answers(handle, _GENERIC_NETLINK, one=True)), None
-        )
+        name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
+        handle.send(message(GENERIC, name, REQUEST))
+        family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, one=True)), None)
         if family is None:
             return
         number = struct.unpack("H", family)[0]
-        wanted = _attribute(_NAPI_IFINDEX, struct.pack("I", index))
-        handle.send(_message(number, _NAPI_GET, wanted, _REQUEST | _DUMP))
-        for body in _answers(handle, number, one=False):
-            pid = _attributes(body).get(_NAPI_PID)
+        wanted = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
+        handle.send(message(number, wanted, REQUEST | DUMP))
+        for body in answers(handle, number):
+            pid = attributes(body[4:]).get(_NAPI_PID)
             if pid is not None and (value := struct.unpack("I", pid)[0]):
                 yield value
 
@@ -122,40 +123,3 @@ def _named(interface: str) -> Iterator[int]:
             if name.startswith(f"napi/{interface}-"):
                 found.append(int(folder.name))
     yield from sorted(found, reverse=True)[:1]
-
-
-def _attribute(kind: int, data: bytes) -> bytes:
-    return struct.pack("HH", 4 + len(data), kind) + data + b"\0" * (-len(data) % 4)
-
-
-def _message(family: int, command: int, attributes: bytes, flags: int) -> bytes:
-    body = struct.pack("BBH", command, 1, 0) + attributes
-    return struct.pack("IHHII", 16 + len(body), family, flags, 1, 0) + body
-
-
-def _answers(handle: socket.socket, family: int, *, one: bool) -> Iterator[bytes]:
-    """Yield the attribute parts of the answers of a family, until it says that it is done."""
-    while True:
-        data = handle.recv(1 << 16)
-        place = 0
-        while place + 16 <= len(data):
-            length, kind = struct.unpack_from("IH", data, place)
-            if kind in {_ERROR, _DONE}:
-                return
-            if kind == family:
-                yield data[place + 20 : place + length]
-            place += (length + 3) & ~3
-        if one:
-            return
-
-
-def _attributes(data: bytes) -> dict[int, bytes]:
-    found = {}
-    place = 0
-    while place + 4 <= len(data):
-        length, kind = struct.unpack_from("HH", data, place)
-        if length < 4:
-            break
-        found[kind & 0x3FFF] = data[place + 4 : place + length]
-        place += (length + 3) & ~3
-    return found

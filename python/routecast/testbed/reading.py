@@ -11,7 +11,7 @@ from routecast.errors import FileProblem, Problem
 from routecast.router.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from routecast.testbed.document import InterfacesBed, NamespacesBed
+    from routecast.testbed.document import InterfacesFile, NamespacesFile
 
 __all__ = ["BUILT_IN", "parse_testbed", "read_testbed", "testbed_schema"]
 
@@ -24,7 +24,7 @@ _LARGEST_FILE_BYTES = 1_000_000
 
 def read_testbed(
     name: str | Path, *, device: str | None = None, options: Mapping[str, object] | None = None
-) -> NamespacesBed | InterfacesBed:
+) -> NamespacesFile | InterfacesFile:
     """Read a test bed from a file, or return the one that is built in.
 
     Parameters
@@ -66,7 +66,7 @@ def parse_testbed(
     subject: str = "test bed",
     device: str | None = None,
     options: Mapping[str, object] | None = None,
-) -> NamespacesBed | InterfacesBed:
+) -> NamespacesFile | InterfacesFile:
     r"""Read a test bed from the text of its file; see :func:`read_testbed`.
 
     Examples
@@ -146,7 +146,7 @@ def _known(kind: object, place: list[Any]) -> str:
     tables: dict[tuple[str, ...], Any] = {
         ("cores",): document.Cores,
         ("port",): document.InterfacePort,
-        (): document.NamespacesBed if kind == "namespaces" else document.InterfacesBed,
+        (): document.NamespacesFile if kind == "namespaces" else document.InterfacesFile,
     }
     inside = tuple(part for part in place[:-1] if isinstance(part, str))
     model = tables.get(inside, tables[()])
@@ -165,7 +165,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _contradictions(bed: NamespacesBed | InterfacesBed) -> list[Problem]:
+def _contradictions(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
     problems = []
     cores = bed.cores
     if cores.tester is not None and cores.tester == cores.dut:
@@ -186,11 +186,14 @@ def _contradictions(bed: NamespacesBed | InterfacesBed) -> list[Problem]:
     return problems
 
 
-def _device_problems(bed: NamespacesBed | InterfacesBed) -> list[Problem]:
-    from routecast.testbed.options import make_device
+def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
+    from routecast.testbed.devices import make_device
 
     try:
         make_device(bed.dut.device, bed.dut.options)
     except FileProblem as problem:
-        return [Problem(_path(["dut", one.place]), one.message) for one in problem.problems]
+        places = {"name": "device"}
+        return [
+            Problem(_path(["dut", places.get(one.place, one.place)]), one.message) for one in problem.problems
+        ]
     return []

@@ -217,7 +217,8 @@ class Device(Protocol):
         addresses the router's port.
     data_path : {"kernel", "process"}
         ``kernel``: the test bed makes the NAPI instance of the device's receiving port a kernel thread on
-        ``site.cpu`` with ``site.priority``, after :meth:`start` and :meth:`restart` (a change of XDP programs ends that thread).
+        ``site.cpu`` with ``site.priority``, after :meth:`start` and :meth:`restart` (a change of XDP programs ends
+        that thread).
         ``process``: the device binds its own threads to ``site.cpu``.
     options : type
         Frozen dataclass of the device's options; each field has a default and is documented.

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
@@ -33,6 +33,7 @@ FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
 
 _END_WITHIN_S = 2.0
+_TRIES = 100
 
 
 @dataclass(slots=True, kw_only=True)
@@ -118,24 +119,41 @@ class BedLock:
     def __init__(self, bed: str) -> None:
         self.bed = bed
         self._path = FOLDER / f"{bed}.lock"
-        try:
-            FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._file = self._path.open("a+b")
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{self._path}: {problem.strerror}: a test bed needs root; run it with sudo"
-            ) from problem
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as problem:
-            self._file.close()
-            raise EnvironmentProblem(
-                f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, end it, or give this one another name"
-            ) from problem
+        while True:
+            file = self._open()
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:
+                file.close()
+                raise EnvironmentProblem(
+                    f"test bed {bed!r} is in use by {_owner(bed)}: wait for it, end it, or give this one another name"
+                ) from problem
+            # Whoever had it before may have removed the file between our opening and our locking it.
+            with contextlib.suppress(FileNotFoundError):
+                if self._path.stat().st_ino == os.fstat(file.fileno()).st_ino:
+                    break
+            file.close()
+        self._file = file
 
     def release(self) -> None:
-        """Give the bed to others. The file stays: unlinking it would let two processes hold two files of one name."""
+        """Give the bed to others."""
+        self._path.unlink(missing_ok=True)
         self._file.close()
+        with contextlib.suppress(OSError):
+            FOLDER.rmdir()  # only when no bed is left
+
+    def _open(self) -> IO[bytes]:
+        for _ in range(_TRIES):
+            try:
+                FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+                return self._path.open("a+b")
+            except FileNotFoundError:
+                continue  # somebody removed the folder that we had just made
+            except OSError as problem:
+                raise EnvironmentProblem(
+                    f"{self._path}: {problem.strerror}: a test bed notes there what it changes; run it as root (sudo)"
+                ) from problem
+        raise EnvironmentProblem(f"{self._path}: cannot be made")
 
 
 def start_ticks(pid: int) -> int:

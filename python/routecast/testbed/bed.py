@@ -1,0 +1,276 @@
+"""The life of a test bed: locked, cleaned of leftovers, made, its device started; and everything undone at the end.
+
+Whatever ends the run — its end, an exception, Ctrl-C, SIGTERM — leaves the machine as it was. After a SIGKILL, the next
+start of any test bed does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed import netns, state
+from routecast.testbed.document import InterfacesFile, NamespacesFile
+from routecast.testbed.placement import Placement, place
+from routecast.testbed.site import Device, DeviceSite
+
+__all__ = ["Bed", "TesterPort"]
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TesterPort:
+    """One port of the tester.
+
+    Parameters
+    ----------
+    name, interface : str
+    netns : str or None
+        Name of the interface's namespace.
+    mac, ipv4, ipv6 : str
+        The tester's addresses; ``ipv6`` is empty where there is none.
+    device_mac : str
+        The device's port at the other end of the wire.
+    networks_ipv4, networks_ipv6 : tuple of str
+        Further networks that the device routes to this port.
+    wire_bps : float
+        Rate of the wire.
+    is_virtual : bool
+        The wire has no rate of its own: the tester keeps it.
+    mtu : int
+        Longest IP packet, in bytes.
+    """
+
+    __test__ = False
+
+    name: str
+    interface: str
+    netns: str | None
+    mac: str
+    ipv4: str
+    ipv6: str
+    device_mac: str
+    networks_ipv4: tuple[str, ...]
+    networks_ipv6: tuple[str, ...]
+    wire_bps: float
+    is_virtual: bool
+    mtu: int
+
+
+class Bed:
+    """A test bed with its device under test, as a context.
+
+    Parameters
+    ----------
+    file : NamespacesFile or InterfacesFile
+        What to make.
+    device : Device
+        What is tested.
+    said : callable, optional
+        Told what the user should know, line by line.
+    """
+
+    def __init__(
+        self,
+        file: NamespacesFile | InterfacesFile,
+        device: Device,
+        *,
+        said: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.name = file.name
+        self.device = device
+        self.placement: Placement = place(file.cores.tester, file.cores.receiver, file.cores.dut)
+        self.priority = file.priority
+        self.ports: tuple[TesterPort, ...] = ()
+        self.said = said
+        self._state: state.BedState | None = None
+        self._lock: state.BedLock | None = None
+        self._handlers: dict[int, Any] = {}
+        self._site: DeviceSite | None = None
+
+    @property
+    def site(self) -> DeviceSite:
+        """Where the device runs.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The bed is not made.
+        """
+        if self._site is None:
+            raise EnvironmentProblem(f"test bed {self.name!r} is not up: use it in a with statement")
+        return self._site
+
+    @property
+    def folder(self) -> Path:
+        """Scratch folder, removed with the bed."""
+        return state.FOLDER / self.name
+
+    def __enter__(self) -> Self:
+        self._require()
+        self._lock = state.BedLock(self.name)
+        try:
+            self._claim()
+            self._take_signals()
+            self._state = state.BedState(
+                bed=self.name,
+                pid_start_ticks=state.start_ticks(os.getpid()),
+                namespaces=list(self._namespaces()),
+                pins=[str(state.PINS / self.name)],
+                folder=str(self.folder),
+            )
+            self._state.write()
+            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self._make(self._state)
+            self._site = self._make_site(self._state)
+            self.device.start(self._site)
+            self.settle()
+        except BaseException:
+            self._undo()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo()
+
+    def keep(self) -> None:
+        """Let the bed stand when its context ends, until ``routecast testbed down``."""
+        assert self._state is not None
+        self._state.is_kept = True
+        self._state.write()
+
+    def settle(self) -> None:
+        """Bind the kernel threads of the device's data path; to be called after whatever makes them anew."""
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what the bed is, as plain data."""
+        return {
+            "name": self.name,
+            "cores": {
+                "tester": self.placement.tester,
+                "receiver": self.placement.receiver,
+                "dut": self.placement.dut,
+            },
+            "priority": self.priority,
+            "kernel": platform.release(),
+            "machine": platform.machine(),
+            "cpu": _cpu_model(),
+            "ports": [
+                {
+                    "name": port.name,
+                    "interface": port.interface,
+                    "mac": port.mac,
+                    "ipv4": port.ipv4,
+                    "ipv6": port.ipv6,
+                    "wire_bps": port.wire_bps,
+                    "wire": "kept by the tester" if port.is_virtual else "the link's own",
+                    "mtu_bytes": port.mtu,
+                }
+                for port in self.ports
+            ],
+            "notes": list(self.placement.notes),
+        }
+
+    def _require(self) -> None:
+        """Refuse to start without the rights that the bed needs."""
+
+    def _namespaces(self) -> tuple[str, ...]:
+        """Return the namespaces that the bed makes."""
+        return ()
+
+    def _make(self, noted: state.BedState) -> None:
+        """Make the bed; every change outside its own namespaces is noted first."""
+
+    def _make_site(self, noted: state.BedState) -> DeviceSite:
+        """Return where the device runs."""
+        raise NotImplementedError
+
+    def _claim(self) -> None:
+        """Make room: leftovers of dead runs go, a bed that was put up to stay does not."""
+        mine = state.BedState.read(self.name)
+        if mine is not None and mine.is_kept:
+            raise EnvironmentProblem(
+                f"test bed {self.name!r} was put up to stay: take it down with "
+                f"`routecast testbed down {self.name}`, or give this one another name"
+            )
+        if mine is not None:
+            self.said(f"removing what process {mine.pid} left of test bed {self.name!r}")
+            state.clean(mine)
+        state.clean_dead(said=self.said)
+        there = [name for name in self._namespaces() if name in netns.named()]
+        if there:
+            self.said(
+                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}"
+            )
+            state.clean(state.BedState(bed=self.name, namespaces=there))
+
+    def _undo(self) -> None:
+        with _signals_ignored():
+            problems = []
+            if self._state is not None and not self._state.is_kept:
+                try:
+                    self.device.stop()
+                except (EnvironmentProblem, OSError) as problem:
+                    problems.append(str(problem))
+                try:
+                    state.clean(self._state)
+                except EnvironmentProblem as problem:
+                    problems.append(str(problem))
+            self._state = None
+            self._site = None
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
+            for text in problems:
+                self.said(text)
+        self._return_signals()
+
+    def _take_signals(self) -> None:
+        """Let signals that end a process end the context instead; Python makes an exception of Ctrl-C itself."""
+        if self._handlers or threading.current_thread() is not threading.main_thread():
+            return
+        for number in _ENDING:
+            self._handlers[number] = signal.signal(number, _leave)
+
+    def _return_signals(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._handlers = {}
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+@contextlib.contextmanager
+def _signals_ignored() -> Iterator[None]:
+    """Undoing is short and must come to its end."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *_ENDING)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _cpu_model() -> str:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return ""

@@ -1,0 +1,94 @@
+"""Interfaces as the kernel sees them: state and counters, read fast enough to stand around every trial."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from routecast.testbed.netlink import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
+from routecast.testbed.netns import inside
+
+__all__ = ["Link", "LinkReader"]
+
+_GET_LINK, _NEW_LINK = 18, 16
+_ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
+_IFF_UP = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One interface at one instant; counts are the kernel's, since the interface was made."""
+
+    name: str
+    mac: str
+    mtu: int
+    is_up: bool
+    has_carrier: bool
+    carrier_changes: int
+    is_member: bool
+    rx_frames: int
+    tx_frames: int
+    rx_dropped_frames: int
+    tx_dropped_frames: int
+    rx_errors: int
+    tx_errors: int
+    rx_missed_frames: int
+
+
+class LinkReader:
+    """Reads the interfaces of a network namespace (rtnetlink); None is the namespace of this process.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        There is no such namespace.
+    """
+
+    def __init__(self, netns: str | None) -> None:
+        self._socket = inside(netns, lambda: open_netlink(ROUTE))
+
+    def read(self) -> dict[str, Link]:
+        """Return all interfaces of the namespace by name."""
+        self._socket.send(message(_GET_LINK, struct.pack("BxHiII", 0, 0, 0, 0, 0), REQUEST | DUMP))
+        found = {}
+        for body in answers(self._socket, _NEW_LINK):
+            link = _link(body)
+            found[link.name] = link
+        return found
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _link(body: bytes) -> Link:
+    flags = struct.unpack_from("I", body, 8)[0]
+    found = attributes(body[16:])
+    counts = struct.unpack_from("10Q", found[_STATISTICS])
+    missed = struct.unpack_from("15Q", found[_STATISTICS])[14]
+    return Link(
+        name=found[_NAME].rstrip(b"\0").decode(),
+        mac=":".join(f"{byte:02x}" for byte in found.get(_ADDRESS, b"")),
+        mtu=struct.unpack("I", found[_MTU])[0],
+        is_up=bool(flags & _IFF_UP),
+        has_carrier=bool(found.get(_CARRIER, b"\1")[0]),
+        carrier_changes=struct.unpack("I", found.get(_CARRIER_CHANGES, bytes(4)))[0],
+        is_member=_MASTER in found,
+        rx_frames=counts[0],
+        tx_frames=counts[1],
+        rx_errors=counts[4],
+        tx_errors=counts[5],
+        rx_dropped_frames=counts[6],
+        tx_dropped_frames=counts[7],
+        rx_missed_frames=missed,
+    )

@@ -1,0 +1,199 @@
+"""A test bed without a lab: tester, device under test and wires in network namespaces of this machine.
+
+::
+
+    rc-BED-gen       rc-BED-dut          rc-BED-sink
+      g0 ─── wire ─── d0   device   d1 ─── wire ─── s0
+    port 0                                       port 1
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from routecast.testbed import napi
+from routecast.testbed.addresses import PortAddresses, port_addresses
+from routecast.testbed.bed import Bed, TesterPort
+from routecast.testbed.capabilities import FOR_NAMESPACES, require
+from routecast.testbed.document import NamespacesFile
+from routecast.testbed.netns import inside
+from routecast.testbed.settings import set_offload
+from routecast.testbed.site import Device, DevicePort, DeviceSite, run_command
+from routecast.testbed.state import BedState
+
+__all__ = ["Namespaces"]
+
+_TESTER_MAC = ("02:00:00:00:01:02", "02:00:00:00:02:02")
+_DEVICE_MAC = ("02:00:00:00:01:01", "02:00:00:00:02:01")
+_TESTER_INTERFACE = ("g0", "s0")
+_DEVICE_INTERFACE = ("d0", "d1")
+
+
+class Namespaces(Bed):
+    """The test bed of a ``kind = "namespaces"`` file; see :class:`routecast.testbed.bed.Bed`."""
+
+    def __init__(
+        self, file: NamespacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None
+    ) -> None:
+        super().__init__(file, device, said=said)
+        self._file = file
+        self._addresses = tuple(port_addresses(side, networks=file.networks) for side in (0, 1))
+        self._gen, self._dut, self._sink = (f"rc-{file.name}-{part}" for part in ("gen", "dut", "sink"))
+        self.ports = tuple(self._tester_port(side, found) for side, found in enumerate(self._addresses))
+
+    def settle(self) -> None:
+        """Bind the kernel thread of the device's receiving port, and the receiver's where it has a core of its own."""
+        if self.device.data_path == "kernel":
+            self._bind(self._dut, "d0", self.placement.dut)
+        if self.placement.receiver is not None:
+            self._bind(self._sink, "s0", self.placement.receiver)
+
+    def _bind(self, netns: str, interface: str, cpu: int) -> None:
+        if not napi.threads(netns, interface):
+            if not napi.make_threaded(netns, interface):
+                return  # without a NAPI instance there is no work to bind
+        napi.bind(netns, interface, cpu=cpu, priority=self.priority)
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what the bed is, as plain data."""
+        threads = napi.threads(self._dut, "d0") if self._site is not None else ()
+        return {
+            **super().facts(),
+            "kind": "namespaces",
+            "namespaces": [self._gen, self._dut, self._sink],
+            "networks": self._file.networks,
+            "ipv6": self._file.ipv6,
+            "device_threads": [_scheduling(pid) for pid in threads],
+        }
+
+    def _require(self) -> None:
+        require(FOR_NAMESPACES, "a test bed of namespaces")
+
+    def _namespaces(self) -> tuple[str, ...]:
+        return (self._gen, self._dut, self._sink)
+
+    def _tester_port(self, side: int, addresses: PortAddresses) -> TesterPort:
+        return TesterPort(
+            name=("gen", "sink")[side],
+            interface=_TESTER_INTERFACE[side],
+            netns=(self._gen, self._sink)[side],
+            mac=_TESTER_MAC[side],
+            ipv4=addresses.tester_ipv4,
+            ipv6=addresses.tester_ipv6 if self._file.ipv6 else "",
+            device_mac=_DEVICE_MAC[side],
+            networks_ipv4=addresses.networks_ipv4,
+            networks_ipv6=addresses.networks_ipv6 if self._file.ipv6 else (),
+            wire_bps=self._file.wire,
+            is_virtual=True,
+            mtu=self._file.mtu,
+        )
+
+    def _make_site(self, noted: BedState) -> DeviceSite:
+        return DeviceSite(
+            netns=self._dut,
+            ports=tuple(
+                DevicePort(
+                    interface=_DEVICE_INTERFACE[side],
+                    mac=_DEVICE_MAC[side],
+                    ipv4=addresses.router_ipv4,
+                    ipv6=addresses.router_ipv6,
+                    neighbour_mac=_TESTER_MAC[side],
+                    neighbour_ipv4=addresses.tester_ipv4,
+                    neighbour_ipv6=addresses.tester_ipv6,
+                    networks_ipv4=addresses.networks_ipv4,
+                    networks_ipv6=addresses.networks_ipv6,
+                )
+                for side, addresses in enumerate(self._addresses)
+            ),
+            cpu=self.placement.dut,
+            priority=self.priority,
+            folder=self.folder,
+            on_spawn=noted.add_process,
+        )
+
+    def _make(self, noted: BedState) -> None:
+        _ip(None, [f"netns add {name}" for name in self._namespaces()])
+        for name in self._namespaces():
+            inside(name, self._quiet)
+        mtu = f"mtu {self._file.mtu} numtxqueues 1 numrxqueues 1"
+        _ip(
+            None,
+            [
+                f"link add {_TESTER_INTERFACE[side]} netns {self.ports[side].netns} address {_TESTER_MAC[side]} {mtu} "
+                f"type veth peer name {_DEVICE_INTERFACE[side]} netns {self._dut} address {_DEVICE_MAC[side]} {mtu}"
+                for side in (0, 1)
+            ],
+        )
+        for side in (0, 1):
+            for name, interface in (
+                ((self._gen, self._sink)[side], _TESTER_INTERFACE[side]),
+                (self._dut, _DEVICE_INTERFACE[side]),
+            ):
+                for offload in ("rx", "tx", "tso", "gso", "gro"):
+                    set_offload(name, interface, offload, on=False)
+            # Frames that a program sends into a veth pair arrive only at a peer that has NAPI, which GRO brings.
+            set_offload(self._dut, _DEVICE_INTERFACE[side], "gro", on=True)
+            self._tester_side(side)
+
+    def _quiet(self) -> None:
+        """Keep a fresh namespace from sending frames of its own accord; runs inside it."""
+        for folder in ("all", "default"):
+            ipv4 = Path("/proc/sys/net/ipv4/conf") / folder
+            for setting in ("rp_filter", "send_redirects", "accept_redirects"):
+                (ipv4 / setting).write_text("0", encoding="utf-8")
+        ipv6 = Path("/proc/sys/net/ipv6/conf/default")
+        if not ipv6.is_dir():
+            return  # a kernel without IPv6
+        # addr_gen_mode 1: no link-local address, hence no router solicitation and no group to report.
+        settings = {
+            "accept_dad": "0",
+            "dad_transmits": "0",
+            "accept_ra": "0",
+            "autoconf": "0",
+            "addr_gen_mode": "1",
+        }
+        for setting, value in settings.items():
+            (ipv6 / setting).write_text(value, encoding="utf-8")
+        if not self._file.ipv6:
+            for folder in ("all", "default"):
+                (ipv6.parent / folder / "disable_ipv6").write_text("1", encoding="utf-8")
+
+    def _tester_side(self, side: int) -> None:
+        """Give the tester's port addresses, routes and neighbours, so that `ping` by hand works too."""
+        addresses, interface = self._addresses[side], _TESTER_INTERFACE[side]
+        router = addresses.router_ipv4.partition("/")[0]
+        lines = [
+            "link set lo up",
+            f"link set {interface} up",
+            f"address add {addresses.tester_ipv4}/24 dev {interface}",
+            f"neighbour add {router} lladdr {_DEVICE_MAC[side]} dev {interface} nud permanent",
+            f"route add default via {router}",
+        ]
+        if self._file.ipv6:
+            router = addresses.router_ipv6.partition("/")[0]
+            lines += [
+                f"address add {addresses.tester_ipv6}/64 dev {interface} nodad",
+                f"neighbour add {router} lladdr {_DEVICE_MAC[side]} dev {interface} nud permanent",
+                f"route add ::/0 via {router} dev {interface}",
+            ]
+        _ip(self.ports[side].netns, lines)
+
+
+def _ip(netns: str | None, lines: list[str]) -> None:
+    command = ["ip", *(["-n", netns] if netns else []), "-batch", "-"]
+    run_command(command, stdin="\n".join(lines) + "\n")
+
+
+def _scheduling(pid: int) -> dict[str, object]:
+    """Return how a kernel thread is scheduled, as it is and not as it was asked."""
+    try:
+        return {
+            "thread": Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip(),
+            "cores": sorted(os.sched_getaffinity(pid)),
+            "scheduler": {os.SCHED_FIFO: "FIFO", os.SCHED_RR: "RR"}.get(os.sched_getscheduler(pid), "OTHER"),
+            "priority": os.sched_getparam(pid).sched_priority,
+        }
+    except OSError:
+        return {"thread": f"{pid} (ended)"}

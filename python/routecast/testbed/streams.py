@@ -1,0 +1,303 @@
+"""From an offered load to the streams that the tester sends: who sends what to whom, how fast, with which addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import Flow
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.testbed.bed import TesterPort
+
+__all__ = ["Addressing", "Streams", "learning_streams", "streams_of"]
+
+UDP_ECHO_PORT = 7
+"""RFC 2544 appendix C.2.1: test frames are UDP echo requests."""
+
+_SOURCE_PORT = 0xC020
+_SOURCE_PORTS = (1024, 65_535)
+_DESTINATION_PORTS = (1, 49_151)
+_SMALLEST_BYTES: Mapping[int, int] = {4: 64, 6: 84}
+"""Ethernet, IP and UDP headers, the 18-byte signature and the FCS; IPv4 is padded by nothing: 14 + 20 + 8 + 18 + 4."""
+
+_FRAME_WITHOUT_PACKET_BYTES = 18
+_MOST_STREAMS = 16
+_MOST_FLOWS = 65_536
+_MOST_SHARES = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addressing:
+    """How frames are addressed.
+
+    Parameters
+    ----------
+    layer : {2, 3}
+        3: frames are sent to the MAC of the device's port, which routes them. 2: to that of the tester's other port.
+    version : {4, 6}
+        Of IP.
+    networks : int
+        Destination networks over which frames are spread at random (RFC 2544 sec. 12); 1 is that of the link alone.
+    seed : int
+        Of ports and destinations.
+    """
+
+    layer: Literal[2, 3] = 3
+    version: Literal[4, 6] = 4
+    networks: int = 1
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """What the tester is asked to send, in the form of its requests.
+
+    ``intended_pps`` and ``wanted_pps`` are by stream: as the load says, and as the wire carries it.
+    """
+
+    streams: tuple[Mapping[str, Any], ...]
+    intended_pps: tuple[float, ...]
+    wanted_pps: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+
+def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addressing) -> Streams:
+    """Return the streams of a load: one for each pair of ports that its flows join.
+
+    One flow is RFC 2544's UDP echo request; the ports of several are pseudo-random (RFC 4814 sec. 4.5). A port carries
+    at most its line rate (S1): the offered load is then lower than the intended one.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The bed cannot send this load; everything that is wrong with it.
+    """
+    problems = [
+        *_port_problems(load, ports),
+        *_arrival_problems(load.arrivals),
+        *_frame_problems(load.frames, ports, addressing),
+    ]
+    if problems:
+        raise ModelProblem("offered load", problems)
+    groups: dict[tuple[int, int], list[Flow]] = {}
+    for flow in load.flows.flows:
+        groups.setdefault((flow.ingress, flow.egress), []).append(flow)
+    if len(groups) > _MOST_STREAMS:
+        what = f"join {len(groups)} pairs of ports: at most {_MOST_STREAMS}"
+        raise ModelProblem("offered load", [Problem("flows", what)])
+    shares = {pair: math.fsum(one.weight for one in flows) for pair, flows in groups.items()}
+    total = math.fsum(shares.values())
+    notes: list[str] = []
+    cut = _cut(load, ports, {pair: share / total for pair, share in shares.items()}, notes)
+    sizes = [{"bytes": size, "weight": share} for size, share in load.frames.share_by_bytes.items()]
+    if not load.frames.is_fixed and load.frames.order == "sequence":
+        notes.append("frame sizes keep their shares of the sequence, not their order")
+    streams, intended, wanted = [], [], []
+    many = len(load.flows.flows) > 1
+    for pair, flows in groups.items():
+        share = shares[pair] / total
+        intended.append(load.rate_pps * share)
+        wanted.append(load.rate_pps * share * cut[pair[0]])
+        streams.append(
+            {
+                "port": pair[0],
+                "to_port": pair[1],
+                "rate_pps": wanted[-1],
+                "schedule": _schedule(load.arrivals, notes),
+                "steps": [
+                    {
+                        "at_s": step.at_s,
+                        "rate_pps": min(step.rate_pps * share, _line_rate(load, ports[pair[0]])),
+                    }
+                    for step in load.steps
+                ],
+                "sizes": sizes,
+                "flows": _flows(flows, ports[pair[0]], ports[pair[1]], addressing, many=many, notes=notes),
+            }
+        )
+    return Streams(
+        streams=tuple(streams),
+        intended_pps=tuple(intended),
+        wanted_pps=tuple(wanted),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def learning_streams(
+    streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float
+) -> list[Any]:
+    """Return learning frames (RFC 2544 sec. 23 b): a few from each port that receives to the one that sends to it."""
+    pairs = dict.fromkeys((stream["to_port"], stream["port"]) for stream in streams.streams)
+    found = []
+    for sender, receiver in pairs:
+        there = next(one for one in streams.streams if (one["to_port"], one["port"]) == (sender, receiver))
+        flow = there["flows"][0]
+        is_routed = flow["destination_mac"] == ports[receiver].device_mac
+        found.append(
+            {
+                "port": sender,
+                "to_port": receiver,
+                "rate_pps": rate_pps,
+                "frames": frames,
+                "sizes": [{"bytes": there["sizes"][0]["bytes"], "weight": 1.0}],
+                "flows": [
+                    {
+                        "source_mac": ports[sender].mac,
+                        "destination_mac": ports[sender].device_mac if is_routed else ports[receiver].mac,
+                        "source_address": ports[sender].ipv6
+                        if ":" in flow["source_address"]
+                        else ports[sender].ipv4,
+                        "destination_address": flow["source_address"],
+                        "source_port": _SOURCE_PORT,
+                        "destination_port": UDP_ECHO_PORT,
+                    }
+                ],
+            }
+        )
+    return found
+
+
+def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Problem]:
+    problems = []
+    last = max(max(flow.ingress, flow.egress) for flow in load.flows.flows)
+    if last >= len(ports):
+        problems.append(Problem("flows", f"name port {last}: the bed has {len(ports)}, numbered from 0"))
+    if any(flow.ingress == flow.egress for flow in load.flows.flows):
+        problems.append(Problem("flows", "leave by the port they enter by: give them another egress"))
+    if len(load.flows.flows) > _MOST_FLOWS:
+        problems.append(
+            Problem("flows", f"are {len(load.flows.flows):,}: the tester sends at most {_MOST_FLOWS:,}")
+        )
+    return problems
+
+
+def _arrival_problems(arrivals: Arrivals) -> list[Problem]:
+    if arrivals.kind == "trace":
+        return [Problem("arrivals", "a trace cannot be sent yet: use cbr, poisson or on_off")]
+    return []
+
+
+def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: Addressing) -> list[Problem]:
+    problems = []
+    smallest, largest = min(frames.sequence_bytes), max(frames.sequence_bytes)
+    least = _SMALLEST_BYTES[addressing.version]
+    if smallest < least:
+        what = f"{smallest} B: the smallest IPv{addressing.version} test frame has {least} B"
+        problems.append(Problem("frames", f"{what} (headers, signature, FCS)"))
+    for port in ports:
+        if largest - _FRAME_WITHOUT_PACKET_BYTES > port.mtu:
+            packet = largest - _FRAME_WITHOUT_PACKET_BYTES
+            what = f"{largest} B hold an IP packet of {packet} B, port {port.name} ({port.interface}) has an MTU of"
+            problems.append(Problem("frames", f"{what} {port.mtu} B: send smaller frames or raise the MTU"))
+    if addressing.version == 6 and not all(port.ipv6 for port in ports):
+        problems.append(
+            Problem("ipv6", "the bed has no IPv6 addresses: set ipv6 = true, or give each port one")
+        )
+    return problems
+
+
+def _line_rate(load: OfferedLoad, port: TesterPort) -> float:
+    return line_rate_pps(port.wire_bps, load.frames.mean_bytes)
+
+
+def _cut(
+    load: OfferedLoad, ports: Sequence[TesterPort], shares: Mapping[tuple[int, int], float], notes: list[str]
+) -> dict[int, float]:
+    """Return by how much each port must send less than intended: its line rate over what it should send."""
+    cut = {}
+    for number in {pair[0] for pair in shares}:
+        rate = load.rate_pps * math.fsum(share for pair, share in shares.items() if pair[0] == number)
+        line = _line_rate(load, ports[number])
+        cut[number] = min(line / rate, 1.0)
+        if rate > line * (1.0 + 1e-9):
+            what = f"port {ports[number].name} offers its line rate of {line:,.0f} frames/s"
+            notes.append(f"{what}: the intended load of {rate:,.0f} frames/s is above it")
+    return cut
+
+
+def _schedule(arrivals: Arrivals, notes: list[str]) -> dict[str, Any]:
+    if arrivals.kind == "poisson":
+        return {"kind": "poisson"}
+    if arrivals.kind == "on_off":
+        burst = max(round(arrivals.burst_frames), 1)
+        notes.append(f"bursts have {burst} frames each at the rate of the wire, at equal distances")
+        return {"kind": "bursts", "burst_frames": burst}
+    return {"kind": "cbr"}
+
+
+def _flows(
+    flows: Sequence[Flow],
+    sender: TesterPort,
+    receiver: TesterPort,
+    addressing: Addressing,
+    *,
+    many: bool,
+    notes: list[str],
+) -> list[dict[str, Any]]:
+    """Return the addresses of a stream's flows, which are sent in turn: a flow of twice the weight stands there twice."""
+    is_routed = addressing.layer == 3
+    source = sender.ipv6 if addressing.version == 6 else sender.ipv4
+    random = Random(f"addresses/{addressing.seed}/{sender.name}/{receiver.name}")
+    targets = _destinations(receiver, addressing)
+    found = []
+    repeats = _repeats([flow.weight for flow in flows], notes)
+    turns = max(math.ceil(len(targets) / len(flows)), 1)
+    if turns > 1:
+        notes.append(f"{len(flows)} flows are sent to {len(targets)} networks in turn (RFC 2544 sec. 12)")
+    order = list(range(len(targets)))
+    random.shuffle(order)
+    for turn in range(turns):
+        for number, repeat in enumerate(repeats):
+            ports = (
+                (random.randint(*_SOURCE_PORTS), random.randint(*_DESTINATION_PORTS))
+                if many or len(targets) > 1
+                else (_SOURCE_PORT, UDP_ECHO_PORT)
+            )
+            entry = {
+                "source_mac": sender.mac,
+                "destination_mac": sender.device_mac if is_routed else receiver.mac,
+                "source_address": source,
+                "destination_address": targets[order[(turn * len(repeats) + number) % len(targets)]],
+                "source_port": ports[0],
+                "destination_port": ports[1],
+            }
+            found += [entry] * repeat
+    return found[:_MOST_FLOWS]
+
+
+def _destinations(receiver: TesterPort, addressing: Addressing) -> list[str]:
+    """Return one host in each destination network, the tester's own port first."""
+    here = receiver.ipv6 if addressing.version == 6 else receiver.ipv4
+    further = receiver.networks_ipv6 if addressing.version == 6 else receiver.networks_ipv4
+    if addressing.networks > 1 + len(further):
+        what = f"{addressing.networks} networks: port {receiver.name} has {1 + len(further)}"
+        raise ModelProblem("offered load", [Problem("networks", f"{what}; give more in the test bed's file")])
+    return [here, *(str(ipaddress.ip_network(text)[2]) for text in further[: addressing.networks - 1])]
+
+
+def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:
+    least = min(weights)
+    if max(weights) == least:
+        return [1] * len(weights)
+    for scale in range(1, 101):
+        repeats = [round(weight / least * scale) for weight in weights]
+        if all(
+            abs(got - weight / least * scale) < 1e-6 * got
+            for got, weight in zip(repeats, weights, strict=True)
+        ):
+            break
+    else:
+        scale = 10
+        repeats = [max(round(weight / least * scale), 1) for weight in weights]
+        notes.append("shares of flows are kept within a few per cent: their ratios are not whole numbers")
+    if sum(repeats) > _MOST_SHARES:
+        what = f"the shares of the flows need {sum(repeats):,} turns: at most {_MOST_SHARES:,}"
+        raise ModelProblem("offered load", [Problem("flows", f"{what}; give weights of smaller ratios")])
+    return repeats

@@ -1,0 +1,115 @@
+"""What the machine did during a trial: interfaces, cores, threads and clocks, read before and after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.links import Link, LinkReader
+
+__all__ = ["Core", "Reading", "Watch"]
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """Seconds that a core spent since boot (``/proc/stat``, a hundredth of a second fine): all, not idle, stolen."""
+
+    total_s: float
+    busy_s: float
+    steal_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The machine at one instant.
+
+    ``links`` are by namespace and name, ``threads_s`` the CPU time of the device's kernel threads by thread.
+    """
+
+    at_s: float
+    realtime_offset_s: float
+    links: Mapping[tuple[str | None, str], Link]
+    cores: Mapping[int, Core]
+    threads_s: Mapping[int, float]
+    device: Mapping[str, int] = field(default_factory=dict)
+
+
+class Watch:
+    """Reads the machine.
+
+    Parameters
+    ----------
+    namespaces : sequence of str or None
+        Whose interfaces are read.
+    cores : sequence of int
+    """
+
+    def __init__(self, namespaces: Sequence[str | None], cores: Sequence[int]) -> None:
+        self._readers: dict[str | None, LinkReader] = {}
+        self._cores = tuple(cores)
+        try:
+            for name in dict.fromkeys(namespaces):
+                self._readers[name] = LinkReader(name)
+        except BaseException:
+            self.close()
+            raise
+
+    def read(self, threads: Sequence[int] = (), device: Mapping[str, int] | None = None) -> Reading:
+        """Read everything now."""
+        links = {}
+        for name, reader in self._readers.items():
+            links.update({(name, one.name): one for one in reader.read().values()})
+        return Reading(
+            at_s=time.monotonic(),
+            realtime_offset_s=_realtime_offset_s(),
+            links=links,
+            cores={number: core for number, core in _cores().items() if number in self._cores},
+            threads_s={pid: spent for pid in threads if (spent := _thread_s(pid)) is not None},
+            device=device or {},
+        )
+
+    def close(self) -> None:
+        """Let go of the namespaces: one that somebody holds open does not end."""
+        for reader in self._readers.values():
+            reader.close()
+        self._readers = {}
+
+
+def _realtime_offset_s() -> float:
+    """Return CLOCK_REALTIME minus CLOCK_MONOTONIC: it jumps when somebody sets the clock."""
+    before = time.clock_gettime(time.CLOCK_MONOTONIC)
+    now = time.clock_gettime(time.CLOCK_REALTIME)
+    after = time.clock_gettime(time.CLOCK_MONOTONIC)
+    return now - 0.5 * (before + after)
+
+
+def _cores() -> dict[int, Core]:
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines():
+            name, *counts = line.split()
+            if name.startswith("cpu") and name != "cpu":
+                ticks = [int(count) for count in counts]
+                # user nice system idle iowait irq softirq steal; guest time is part of user time.
+                total, idle, steal = sum(ticks[:8]), ticks[3] + ticks[4], ticks[7]
+                found[int(name[3:])] = Core(
+                    total_s=total / _TICKS_PER_S,
+                    busy_s=(total - idle - steal) / _TICKS_PER_S,
+                    steal_s=steal / _TICKS_PER_S,
+                )
+    return found
+
+
+def _thread_s(pid: int) -> float | None:
+    """Return the time that a thread has run on a core, from the scheduler, in nanoseconds fine."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) * 1e-9
+    except (OSError, ValueError, EnvironmentProblem):
+        return None
