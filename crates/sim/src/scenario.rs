@@ -212,9 +212,9 @@ pub enum Activation {
         /// From the interrupt until the task unit asks for its units, where it was asleep; it occupies none.
         #[serde(default)]
         wakeup: Option<RandomTime>,
-        /// Whether a poll takes also what comes while it is under way, frame by frame.
+        /// Whether a poll takes also what comes while it is under way, frame by frame, or only what it found.
         #[serde(default)]
-        drain: bool,
+        exhaustive: bool,
     },
 }
 

@@ -157,7 +157,7 @@ fn napi(rate_pps: f64, process: Process, moderation_us: f64) -> Outcome {
         cost_ps: 2.0 * US,
         moderation_ps: moderation_us * US,
         wakeup: None,
-        drain: false,
+        exhaustive: false,
     };
     let unit = on(Task { activation, ..fixed(1.0, 512) }, 0);
     let mut load = poisson(rate_pps);

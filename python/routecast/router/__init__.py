@@ -16,16 +16,20 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import Distribution, multicore
+from routecast.router.random_time import Interruptions, RandomTime
+from routecast.router.softirq import softirq
 from routecast.router.station import station, tandem
 
 __all__ = [
     "Activation",
     "Contention",
     "Distribution",
+    "Interruptions",
     "Need",
     "Policy",
     "Port",
     "PowerDraw",
+    "RandomTime",
     "ResourcePool",
     "Route",
     "RouterModel",
@@ -34,6 +38,7 @@ __all__ = [
     "check_load",
     "check_model",
     "multicore",
+    "softirq",
     "station",
     "tandem",
 ]

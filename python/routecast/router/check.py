@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable
 from typing import Final, get_args
 
 from routecast.errors import ModelProblem, Problem
+from routecast.router.check_time import check_interruptions, check_time, check_variation
 from routecast.router.did_you_mean import did_you_mean
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
+    Activation,
     ActivationKind,
     PolicyKind,
+    PollDiscipline,
     Port,
     ResourcePool,
     Route,
@@ -22,7 +25,6 @@ from routecast.router.model import (
     RouterModel,
     ServiceCost,
     TaskUnit,
-    Variation,
 )
 
 __all__ = ["INDIRECTION_ENTRIES", "MAX_FRAMES", "MAX_UNITS", "check_model"]
@@ -40,15 +42,6 @@ _SERVICE_NUMBERS = (
     *("per_packet_cycles", "per_byte_cycles", "per_batch_cycles"),
     *("per_packet_s", "per_byte_s", "per_batch_s", "memory_accesses", "memory_latency_s"),
 )
-_SCV_RANGES: dict[str, tuple[float, float, str]] = {
-    "deterministic": (0.0, 0.0, "0, or not given"),
-    "exponential": (1.0, 1.0, "1, or not given"),
-    "gamma": (1e-6, 1e6, "a number > 0"),
-    "lognormal": (1e-6, 1e6, "a number > 0"),
-    "hyperexponential": (1.0, 1e6, "a number >= 1"),
-    "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
-}
-
 Add = Callable[[str, str], None]
 
 
@@ -161,6 +154,8 @@ def _check_pool(place: str, pool: ResourcePool, add: Add) -> None:
                 f"{place}.contention.table",
                 f"falls to 0 or less before {pool.units} busy units: give more entries",
             )
+    if pool.interruptions is not None:
+        check_interruptions(f"{place}.interruptions", pool.interruptions, add)
     if pool.power is not None:
         _not_negative(f"{place}.power.active_w", pool.power.active_w, add)
         _not_negative(f"{place}.power.idle_w", pool.power.idle_w, add)
@@ -213,17 +208,24 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
         if len(set(task.pin)) < len(task.pin):
             add(f"{place}.pin", "names a unit twice")
     _check_service(f"{place}.service", task, pools, add)
-    _known(f"{place}.activation.kind", task.activation.kind, get_args(ActivationKind), add)
-    _whole(
-        f"{place}.activation.budget_frames",
-        task.activation.budget_frames,
-        MAX_FRAMES,
-        "a poll budget",
-        add,
-    )
-    _not_negative(f"{place}.activation.interrupt_cost_s", task.activation.interrupt_cost_s, add)
-    _not_negative(f"{place}.activation.moderation_s", task.activation.moderation_s, add)
+    _check_activation(f"{place}.activation", task.activation, add)
     _check_route(f"{place}.route", task.route, model, add)
+
+
+def _check_activation(place: str, activation: Activation, add: Add) -> None:
+    known = _known(f"{place}.kind", activation.kind, get_args(ActivationKind), add)
+    _whole(f"{place}.budget_frames", activation.budget_frames, MAX_FRAMES, "a poll budget", add)
+    _not_negative(f"{place}.interrupt_cost_s", activation.interrupt_cost_s, add)
+    _not_negative(f"{place}.moderation_s", activation.moderation_s, add)
+    _known(f"{place}.discipline", activation.discipline, get_args(PollDiscipline), add)
+    if activation.wakeup is None:
+        return
+    if known and activation.kind != "interrupt":
+        add(
+            f"{place}.wakeup",
+            f"is given, but a task unit that is {activation.kind} never sleeps: only interrupts wake; leave it out",
+        )
+    check_time(f"{place}.wakeup", activation.wakeup, add)
 
 
 def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
@@ -242,14 +244,7 @@ def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], a
                 place,
                 f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time',
             )
-    if not _known(f"{place}.variation", service.variation, get_args(Variation), add):
-        return
-    low, high, allowed = _SCV_RANGES[service.variation]
-    if service.scv is None:
-        if service.variation == "uniform":
-            add(f"{place}.scv", f"is missing: for uniform service times it is {allowed}")
-    elif not (math.isfinite(service.scv) and low <= service.scv <= high):
-        add(f"{place}.scv", f"got {service.scv}: for {service.variation} service times it is {allowed}")
+    check_variation(place, service.variation, service.scv, add)
 
 
 def _check_route(place: str, route: Route, model: RouterModel, add: Add) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "Number",
     "Power",
     "Span",
+    "TimePerByte",
 ]
 
 _T = TypeVar("_T")
@@ -63,6 +64,13 @@ def _span(text: str) -> float:
     return quantity.parse_duration_s(text, zero_allowed=True)
 
 
+def _time_per_byte(text: str) -> float:
+    cycles, seconds = quantity.parse_cost_per_byte(text)
+    if cycles:
+        raise QuantityProblem(text, f'got "{text}": a time per byte is wanted, such as "0.1 ns/B"')
+    return seconds
+
+
 BitRate = Annotated[float, _read(quantity.parse_bit_rate_bps), _text("bit/s", "10 Gbit/s")]
 ByteRate = Annotated[float, _read(quantity.parse_byte_rate_bytes_per_s), _text("B/s", "8 GB/s")]
 FrameRate = Annotated[float, _read(quantity.parse_rate_pps), _text("frames/s", "14.88 Mpps")]
@@ -79,6 +87,7 @@ CostPerByte = Annotated[
     _read(quantity.parse_cost_per_byte),
     _text("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B"),
 ]
+TimePerByte = Annotated[float, _read(_time_per_byte), _text("s/B", "0.1 ns/B")]
 Frames = Annotated[
     FrameMix,
     _read(FrameMix.parse),

@@ -22,8 +22,10 @@ from routecast.router.file_fields import (
     Number,
     Power,
     Span,
+    TimePerByte,
 )
-from routecast.router.model import ActivationKind, PolicyKind, RouteKind, Variation
+from routecast.router.model import ActivationKind, PolicyKind, PollDiscipline, RouteKind
+from routecast.router.random_time import Variation
 
 __all__ = [
     "ActivationTable",
@@ -31,14 +33,17 @@ __all__ = [
     "ContentionTable",
     "ExplicitRouter",
     "FlowsTable",
+    "InterruptionsTable",
     "LoadTable",
     "MulticoreRouter",
     "PolicyTable",
     "PoolTable",
     "PortTable",
     "PowerTable",
+    "RandomTimeTable",
     "RouteTable",
     "ServiceTable",
+    "SoftirqRouter",
     "TaskTable",
 ]
 
@@ -90,6 +95,27 @@ class PowerTable(FileModel):
     scope: str = Field(default="package", description="What the figures cover: package, server, wall")
 
 
+class RandomTimeTable(FileModel):
+    """A random time: a mean with its variation, or a table of quantiles."""
+
+    mean: Span = Field(default=0.0, description="Mean, s")
+    variation: Variation = Field(default="deterministic", description="Distribution around the mean")
+    scv: Number | None = Field(
+        default=None, description="Squared coefficient of variation (gamma, lognormal, …)"
+    )
+    quantiles: list[Span] = Field(
+        default=[],
+        description="Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s",
+    )
+
+
+class InterruptionsTable(FileModel):
+    """What takes a unit away while it works; the work resumes afterwards (S5)."""
+
+    rate: Frequency = Field(description="Interruptions per second of a unit's work, Hz")
+    duration: RandomTimeTable = Field(description="How long one takes")
+
+
 class ActivationTable(FileModel):
     """When a task unit works (S6)."""
 
@@ -97,6 +123,13 @@ class ActivationTable(FileModel):
     budget: FrameCount = Field(default=64, description="Most frames of a poll, frames")
     interrupt_cost: Span = Field(default=0.0, description="Cost of an interrupt, s")
     moderation: Span = Field(default=0.0, description="Least time between two interrupts, s")
+    wakeup: RandomTimeTable | None = Field(
+        default=None, description="From an interrupt until a sleeping task unit runs, occupying nothing"
+    )
+    discipline: PollDiscipline = Field(
+        default="gated",
+        description="What a poll takes: what it finds (gated), or also what comes meanwhile (exhaustive)",
+    )
 
 
 class RouteTable(FileModel):
@@ -140,6 +173,9 @@ class PoolTable(FileModel):
     migration_cost: Span = Field(default=0.0, description="Lost when a task unit goes on at another unit, s")
     contention: ContentionTable = Field(
         default=ContentionTable(), description="How units slow each other down"
+    )
+    interruptions: InterruptionsTable | None = Field(
+        default=None, description="What takes units away while they work"
     )
     power: PowerTable | None = Field(default=None, description="Watts of one unit")
 
@@ -225,6 +261,9 @@ class MulticoreRouter(FileModel):
     contention: ContentionTable = Field(
         default=ContentionTable(), description="How cores slow each other down"
     )
+    interruptions: InterruptionsTable | None = Field(
+        default=None, description="What takes cores away while they work"
+    )
     frequency: Frequency | None = Field(default=None, description="Cycles per second of a core, Hz")
     power: PowerTable | None = Field(default=None, description="Watts of one core")
     activation: ActivationTable = Field(default=ActivationTable(), description="When a core works")
@@ -233,4 +272,38 @@ class MulticoreRouter(FileModel):
     bus: ByteRate | None = Field(
         default=None, description="Rate of the bus that frames cross in and out, B/s"
     )
+    load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")
+
+
+class SoftirqRouter(FileModel):
+    """A Linux forwarder in short: NAPI threads, one for each core, each with a receive ring of its own."""
+
+    builder: Literal["softirq"] = Field(description="Name of the builder")
+    name: str = Field(default="", description="Name of the router; without it the file's")
+    cores: Count = Field(default=1, description="Cores that forward")
+    per_packet: Span = Field(description="Work for a frame, without slow-down and rules, s")
+    per_byte: TimePerByte = Field(default=0.0, description="Work for a byte of a frame, s/B")
+    work_iterations: Number = Field(default=0.0, description="Iterations of slow-down for a frame")
+    work_per_iteration: Span = Field(default=0.0, description="Work of one iteration of slow-down, s")
+    rules: Number = Field(default=0.0, description="Rules that a frame is matched with, one after the other")
+    rule: Span = Field(default=0.0, description="Work of one rule, s")
+    variation: Variation = Field(default="deterministic", description="Distribution of the work for a frame")
+    scv: Number | None = Field(default=None, description="Squared coefficient of variation of that work")
+    ring: FrameCount = Field(default=256, description="Receive ring of each core, frames")
+    budget: FrameCount = Field(default=64, description="Most frames of a poll (NAPI weight), frames")
+    interrupt_cost: Span = Field(default=0.0, description="Work of an interrupt, s")
+    wakeup: RandomTimeTable | None = Field(
+        default=None, description="From an interrupt until a sleeping NAPI thread runs"
+    )
+    interruptions: InterruptionsTable | None = Field(
+        default=None, description="What takes a core away while it works"
+    )
+    contention: ContentionTable = Field(
+        default=ContentionTable(), description="How cores slow each other down"
+    )
+    distribution: Literal["rss", "per_flow"] = Field(default="rss", description="How flows get to cores")
+    ports: Count = Field(default=2, description="Interfaces")
+    link: BitRate = Field(default=10e9, description="Rate of each link in each direction, bit/s")
+    tx_ring: FrameCount = Field(default=512, description="Transmit ring of each port, frames")
+    power: PowerTable | None = Field(default=None, description="Watts of one core")
     load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")

@@ -7,7 +7,7 @@ import tomllib
 import types
 import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -21,11 +21,14 @@ from routecast.router.file_models import (
     ActivationTable,
     ContentionTable,
     ExplicitRouter,
+    InterruptionsTable,
     LoadTable,
     MulticoreRouter,
     PoolTable,
     PowerTable,
+    RandomTimeTable,
     ServiceTable,
+    SoftirqRouter,
     TaskTable,
 )
 from routecast.router.model import (
@@ -42,10 +45,15 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import multicore
+from routecast.router.random_time import Interruptions, RandomTime
+from routecast.router.softirq import softirq
 
 __all__ = ["parse_router", "read_router", "read_router_and_load", "router_schema"]
 
-_BUILDERS = ("multicore",)
+_BUILDERS: dict[str, type[MulticoreRouter] | type[SoftirqRouter]] = {
+    "multicore": MulticoreRouter,
+    "softirq": SoftirqRouter,
+}
 _LARGEST_FILE_BYTES = 10_000_000
 _SHOWN_CHARACTERS = 60
 _UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|s)\b")
@@ -115,14 +123,14 @@ def parse_router(
     except (ValueError, RecursionError) as problem:
         message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
         raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
-    table: type[ExplicitRouter] | type[MulticoreRouter] = ExplicitRouter
+    table: type[ExplicitRouter] | type[MulticoreRouter] | type[SoftirqRouter] = ExplicitRouter
     if "builder" in data:
-        if data["builder"] not in _BUILDERS:
+        if not isinstance(data["builder"], str) or data["builder"] not in _BUILDERS:
             got = _shown(data["builder"])
             raise FileProblem(
                 subject, [Problem("builder", f"got {got}: {did_you_mean(str(got), _BUILDERS)}")]
             )
-        table = MulticoreRouter
+        table = _BUILDERS[data["builder"]]
     try:
         router = table.model_validate(data)
     except ValidationError as problem:
@@ -133,7 +141,7 @@ def parse_router(
     problems: list[Problem] = []
     model = load = None
     try:
-        model = _explicit(router, name) if isinstance(router, ExplicitRouter) else _multicore(router, name)
+        model = _built(router, name)
     except ModelProblem as problem:
         problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
     if router.load is not None:
@@ -155,13 +163,19 @@ def parse_router(
 
 def router_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
-    schema = TypeAdapter(ExplicitRouter | MulticoreRouter).json_schema()
+    schema = TypeAdapter(ExplicitRouter | MulticoreRouter | SoftirqRouter).json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast router file",
         "description": "A router: ports, pools and task units, or a builder with its parameters.",
         **schema,
     }
+
+
+def _built(router: ExplicitRouter | MulticoreRouter | SoftirqRouter, name: str) -> RouterModel:
+    if isinstance(router, MulticoreRouter):
+        return _multicore(router, name)
+    return _softirq(router, name) if isinstance(router, SoftirqRouter) else _explicit(router, name)
 
 
 def _explicit(router: ExplicitRouter, name: str) -> RouterModel:
@@ -186,6 +200,7 @@ def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
         tx_ring_frames=router.tx_ring,
         distribution=router.distribution,
         contention=_contention(router.contention),
+        interruptions=_interruptions(router.interruptions),
         frequency_hz=router.frequency,
         power=_power(router.power),
         activation=_activation(router.activation),
@@ -193,6 +208,32 @@ def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
         nic_cap_pps=router.nic_cap,
         bus_bytes_per_s=router.bus,
         units=router.units,
+        name=name,
+    )
+
+
+def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
+    return softirq(
+        per_packet_s=router.per_packet,
+        cores=router.cores,
+        per_byte_s=router.per_byte,
+        work_iterations=router.work_iterations,
+        work_s_per_iteration=router.work_per_iteration,
+        rules=router.rules,
+        rule_s=router.rule,
+        variation=router.variation,
+        scv=router.scv,
+        ring_frames=router.ring,
+        budget_frames=router.budget,
+        interrupt_cost_s=router.interrupt_cost,
+        wakeup=_time(router.wakeup),
+        interruptions=_interruptions(router.interruptions),
+        contention=_contention(router.contention),
+        distribution=router.distribution,
+        ports=router.ports,
+        link_bps=router.link,
+        tx_ring_frames=router.tx_ring,
+        power=_power(router.power),
         name=name,
     )
 
@@ -229,6 +270,7 @@ def _pool(pool: PoolTable) -> ResourcePool:
         switch_cost_s=pool.switch_cost,
         migration_cost_s=pool.migration_cost,
         contention=_contention(pool.contention),
+        interruptions=_interruptions(pool.interruptions),
         power=_power(pool.power),
     )
 
@@ -262,7 +304,25 @@ def _activation(activation: ActivationTable) -> Activation:
         budget_frames=activation.budget,
         interrupt_cost_s=activation.interrupt_cost,
         moderation_s=activation.moderation,
+        wakeup=_time(activation.wakeup),
+        discipline=activation.discipline,
     )
+
+
+@overload
+def _time(time: RandomTimeTable) -> RandomTime: ...
+@overload
+def _time(time: RandomTimeTable | None) -> RandomTime | None: ...
+def _time(time: RandomTimeTable | None) -> RandomTime | None:
+    if time is None:
+        return None
+    return RandomTime(
+        mean_s=time.mean, variation=time.variation, scv=time.scv, quantiles_s=tuple(time.quantiles)
+    )
+
+
+def _interruptions(table: InterruptionsTable | None) -> Interruptions | None:
+    return None if table is None else Interruptions(rate_hz=table.rate, duration=_time(table.duration))
 
 
 def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:

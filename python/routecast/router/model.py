@@ -19,6 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from routecast.router.random_time import Interruptions, RandomTime, Variation
+
 __all__ = [
     "Activation",
     "Contention",
@@ -36,7 +38,7 @@ __all__ = [
 PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair"]
 ActivationKind = Literal["dedicated", "polling", "interrupt"]
 RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress"]
-Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
+PollDiscipline = Literal["gated", "exhaustive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,8 @@ class ResourcePool:
     migration_cost_s : float
         Work lost when a task unit goes on at another unit than its last one.
     contention : Contention
+    interruptions : Interruptions or None
+        What takes a unit away while it works (host preemption, ticks).
     power : PowerDraw or None
     """
 
@@ -131,6 +135,7 @@ class ResourcePool:
     switch_cost_s: float = 0.0
     migration_cost_s: float = 0.0
     contention: Contention = field(default_factory=Contention)
+    interruptions: Interruptions | None = None
     power: PowerDraw | None = None
 
 
@@ -183,12 +188,30 @@ class Activation:
     ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an
     interrupt costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll
     comes back short; two interrupts are at least ``moderation_s`` apart.
+
+    Parameters
+    ----------
+    kind : {"dedicated", "polling", "interrupt"}
+    budget_frames : int
+        Frames of a poll, at most.
+    interrupt_cost_s : float
+        Work of an interrupt.
+    moderation_s : float
+        Least time between two interrupts.
+    wakeup : RandomTime or None
+        From an interrupt until the task unit, which slept, asks for its unit. It delays and occupies nothing: what
+        comes meanwhile waits in the queue. A task unit that is interrupted as its poll ends is still awake.
+    discipline : {"gated", "exhaustive"}
+        What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under
+        way, one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
     """
 
     kind: ActivationKind = "dedicated"
     budget_frames: int = 64
     interrupt_cost_s: float = 0.0
     moderation_s: float = 0.0
+    wakeup: RandomTime | None = None
+    discipline: PollDiscipline = "gated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from routecast.router.model import (
     ServiceCost,
     TaskUnit,
 )
+from routecast.router.random_time import Interruptions
 
 __all__ = ["Distribution", "multicore"]
 
@@ -39,6 +40,7 @@ def multicore(
     tx_ring_frames: int = 512,
     distribution: Distribution = "rss",
     contention: Contention | None = None,
+    interruptions: Interruptions | None = None,
     frequency_hz: float | None = None,
     power: PowerDraw | None = None,
     activation: Activation | None = None,
@@ -78,6 +80,8 @@ def multicore(
         cores``.
     contention : Contention or None
         Factor on the service time by the number of busy cores, as it changes from moment to moment (S5).
+    interruptions : Interruptions or None
+        What takes a core away while it works.
     frequency_hz : float or None
         Needed where ``service`` counts cycles.
     power : PowerDraw or None
@@ -126,6 +130,7 @@ def multicore(
             units=cores if units is None else units,
             frequency_hz=frequency_hz,
             contention=contention or Contention(),
+            interruptions=interruptions,
             power=power,
         )
     ]

@@ -190,8 +190,8 @@ impl Engine {
             self.end_of_poll(lane, ledger);
             return;
         };
-        let drains = matches!(unit.activation, Activation::Interrupt { drain: true, .. });
-        let more = if drains { 0 } else { unit.queue.len().min(unit.batch - 1) };
+        let exhaustive = matches!(unit.activation, Activation::Interrupt { exhaustive: true, .. });
+        let more = if exhaustive { 0 } else { unit.queue.len().min(unit.batch - 1) };
         holder.batch.extend(unit.queue.drain(..more));
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();
@@ -280,7 +280,7 @@ impl Engine {
     fn drained(&mut self, lane: LaneId) -> Option<Frame> {
         let holder = &mut self.lanes[lane as usize];
         let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
-        let Activation::Interrupt { budget, drain: true, .. } = unit.activation else { return None };
+        let Activation::Interrupt { budget, exhaustive: true, .. } = unit.activation else { return None };
         if holder.polled >= budget {
             return None;
         }

@@ -7,6 +7,7 @@ from typing import Any
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
+from routecast.router.random_time import RandomTime
 
 __all__ = ["ports_in", "run_of", "scenario_of"]
 
@@ -55,13 +56,31 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
     elif pool.policy.kind == "fair":
         policy["slice_ps"] = quantum_ps
     contention = pool.contention
+    interruptions = pool.interruptions
     return {
         "speed": list(pool.unit_speed_ratio) or [1.0] * pool.units,
         "policy": policy,
         "switch_ps": pool.switch_cost_s * _PS,
         "migration_ps": pool.migration_cost_s * _PS,
         "contention": [] if contention.is_none else [contention.factor(k) for k in range(1, pool.units + 1)],
+        "interruptions": None
+        if interruptions is None
+        else {"rate_hz": interruptions.rate_hz, "duration": _time(interruptions.duration)},
     }
+
+
+def _time(time: RandomTime) -> dict[str, Any]:
+    if time.quantiles_s:
+        return {"kind": "quantiles", "quantiles_ps": [one * _PS for one in time.quantiles_s]}
+    return {
+        "kind": "mean",
+        "mean_ps": time.mean_s * _PS,
+        "variation": _variation(time.variation, time.squared_cv),
+    }
+
+
+def _variation(kind: str, scv: float) -> dict[str, Any]:
+    return {"kind": kind} if kind in {"deterministic", "exponential"} else {"kind": kind, "scv": scv}
 
 
 def _task(
@@ -70,21 +89,21 @@ def _task(
     service = task.service
     frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
     cycle_ps = _PS / frequency_hz if frequency_hz else 0.0
-    variation: dict[str, Any] = {"kind": service.variation}
-    if service.variation not in {"deterministic", "exponential"}:
-        variation["scv"] = service.squared_cv
     activation: dict[str, Any] = {"kind": task.activation.kind}
     if task.activation.kind == "interrupt":
         activation["budget"] = task.activation.budget_frames
         activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
         activation["moderation_ps"] = task.activation.moderation_s * _PS
+        activation["exhaustive"] = task.activation.discipline == "exhaustive"
+        if task.activation.wakeup is not None:
+            activation["wakeup"] = _time(task.activation.wakeup)
     memory_s = service.memory_accesses * service.memory_latency_s
     return {
         "needs": [{"pool": pools[need.pool], "units": need.units} for need in task.needs],
         "per_frame_ps": (service.per_packet_s + memory_s) * _PS + service.per_packet_cycles * cycle_ps,
         "per_byte_ps": service.per_byte_s * _PS + service.per_byte_cycles * cycle_ps,
         "per_batch_ps": service.per_batch_s * _PS + service.per_batch_cycles * cycle_ps,
-        "variation": variation,
+        "variation": _variation(service.variation, service.squared_cv),
         "queue": task.queue_frames,
         "activation": activation,
         "batch": task.batch_frames,

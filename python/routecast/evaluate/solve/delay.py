@@ -180,6 +180,8 @@ class _Walk:
             return "needs units of several pools at once"
         if task.activation.kind == "interrupt" and (cost.interrupt_s > 0.0 or cost.moderation_s > 0.0):
             return "is activated by interrupts"
+        if task.activation.wakeup is not None:
+            return "sleeps until an interrupt"
         if cost.batch_s > 0.0:
             return "pays a cost per batch"
         if self._units(index) == 0:

@@ -1,0 +1,141 @@
+"""Random times of their own: how long a wake-up takes, how long a unit is taken away."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+__all__ = ["Interruptions", "RandomTime", "Variation"]
+
+Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomTime:
+    """A random time: a mean and how it varies, or a table of measured quantiles.
+
+    Parameters
+    ----------
+    mean_s : float
+        Mean, seconds; 0 where a table is given.
+    variation : str
+        Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``,
+        ``lognormal``, ``uniform``.
+    scv : float or None
+        Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
+    quantiles_s : tuple of float
+        Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first
+        is the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
+
+    Examples
+    --------
+    >>> RandomTime(quantiles_s=(10e-6, 20e-6, 60e-6)).average_s
+    2.75e-05
+    """
+
+    mean_s: float = 0.0
+    variation: Variation = "deterministic"
+    scv: float | None = None
+    quantiles_s: tuple[float, ...] = ()
+
+    @property
+    def average_s(self) -> float:
+        """Mean of the law or of the table, seconds."""
+        table = self.quantiles_s
+        if len(table) < 2:
+            return table[0] if table else self.mean_s
+        return math.fsum(0.5 * (low + high) for low, high in pairwise(table)) / (len(table) - 1)
+
+    @property
+    def second_moment_s2(self) -> float:
+        """Mean of the square, s²."""
+        table = self.quantiles_s
+        if not table:
+            return (1.0 + self.squared_cv) * self.mean_s**2
+        if len(table) == 1:
+            return table[0] ** 2
+        squares = (low * low + low * high + high * high for low, high in pairwise(table))
+        return math.fsum(squares) / 3.0 / (len(table) - 1)
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation."""
+        if self.quantiles_s:
+            mean_s = self.average_s
+            return max(self.second_moment_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0.0 else 0.0
+        if self.variation == "deterministic":
+            return 0.0
+        return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it never varies."""
+        return self.squared_cv == 0.0
+
+    def quantile_s(self, ratio: float) -> float:
+        """Return the time that a share ``ratio`` does not exceed, seconds; NaN for laws without a closed form."""
+        table = self.quantiles_s
+        if table:
+            place = ratio * (len(table) - 1)
+            low = min(int(place), max(len(table) - 2, 0))
+            high = min(low + 1, len(table) - 1)
+            return table[low] + (place - low) * (table[high] - table[low])
+        if self.is_constant:
+            return self.mean_s
+        if self.variation == "exponential":
+            return -self.mean_s * math.log1p(-ratio) if ratio < 1.0 else math.inf
+        if self.variation == "uniform":
+            return self.mean_s * (1.0 + math.sqrt(3.0 * self.squared_cv) * (2.0 * ratio - 1.0))
+        return math.nan
+
+    def share_below(self, time_s: float) -> float:
+        """Return the probability that it is at most ``time_s``; NaN for laws without a closed form."""
+        table = self.quantiles_s
+        if table:
+            if time_s >= table[-1]:
+                return 1.0
+            if time_s < table[0]:
+                return 0.0
+            low = bisect_right(table, time_s) - 1
+            return (low + (time_s - table[low]) / (table[low + 1] - table[low])) / (len(table) - 1)
+        if self.is_constant:
+            return 1.0 if time_s >= self.mean_s else 0.0
+        if self.variation == "exponential":
+            return -math.expm1(-max(time_s, 0.0) / self.mean_s)
+        if self.variation == "uniform":
+            half = math.sqrt(3.0 * self.squared_cv)
+            return min(max(0.5 * (1.0 + (time_s / self.mean_s - 1.0) / half), 0.0), 1.0)
+        return math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """What takes a unit away while it works: the host's preemption, ticks, other interrupts (S5).
+
+    They strike a busy unit at the instants of a Poisson process, ``rate_hz`` times in a second of its work, and the
+    work resumes afterwards: breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor, Operations
+    Research 11(3), 1963). A service that takes T without them is completed after T and Poisson(rate·T) of their times.
+
+    Parameters
+    ----------
+    rate_hz : float
+        Interruptions per second of a unit's work.
+    duration : RandomTime
+        How long one takes.
+    """
+
+    rate_hz: float
+    duration: RandomTime
+
+    @property
+    def stretch(self) -> float:
+        """Mean completion time over service time, ``1 + rate·mean``."""
+        return 1.0 + self.rate_hz * self.duration.average_s
+
+    @property
+    def scatter_s(self) -> float:
+        """Variance that they add per second of service, ``rate·E[D²]``, seconds."""
+        return self.rate_hz * self.duration.second_moment_s2
