@@ -1,0 +1,245 @@
+"""Open vSwitch with its user-space datapath: a database, a switch and two flows, private to the device's namespace."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from routecast.testbed.devices import interfaces
+from routecast.testbed.devices.lifecycle import StartedDevice
+from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
+from routecast.testbed.site import DeviceSite, Missing
+
+__all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
+
+_BRIDGE = "rcovs0"
+_PACKAGE = "openvswitch-switch"
+_SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+_PORT_COUNTS = re.compile(r"(rx|tx) pkts=(\d+|\?), bytes=(?:\d+|\?), drop=(\d+|\?), errs=(\d+|\?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenVSwitchOptions:
+    """Options of Open vSwitch.
+
+    Parameters
+    ----------
+    ports : {"af_packet", "afxdp"}
+        ``af_packet``: packet sockets, served by the main thread. ``afxdp``: AF_XDP sockets in native copy mode, served
+        by a poll-mode thread that keeps its core busy.
+    flows : {"port", "normal"}
+        ``port``: what comes in at one port goes out at the other. ``normal``: a learning switch.
+    """
+
+    ports: str = option("af_packet", "how frames reach user space", choices=("af_packet", "afxdp"))
+    flows: str = option("port", "port to port, or a learning switch", choices=("port", "normal"))
+
+    def __post_init__(self) -> None:
+        check_options(type(self).__name__, self)
+
+
+class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
+    """``ovs-vswitchd`` with ``datapath_type=netdev``; frames stay as they are.
+
+    Its ``process`` reset ends the switch (not the database) and starts it again; ``link`` takes the ports down and up.
+    Database, sockets and logs lie in the site's folder; the machine's own Open vSwitch is not touched.
+    """
+
+    name = "openvswitch"
+    title = "Open vSwitch, user-space datapath"
+    layer: ClassVar[Literal[2, 3]] = 2
+    data_path: ClassVar[Literal["kernel", "process"]] = "process"
+    options = OpenVSwitchOptions
+    programs = tuple(
+        Missing(program=program, package=_PACKAGE)
+        for program in ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl")
+    )
+
+    def __init__(self, options: OpenVSwitchOptions | None = None) -> None:
+        super().__init__(options)
+        self._database = Processes()
+        self._switch = Processes()
+        self._version_text = ""
+        self._switch_id = 0
+        self._thread_lines: list[str] = []
+
+    def counters(self) -> Mapping[str, int]:
+        """Return what the switch counted at each port, beside the kernel's own counts of the ports."""
+        of_kernel = interfaces.interface_counters(self.site)
+        counts = {"rx": 0, "tx": 0, "drop": 0}
+        for port in self.site.ports:
+            text = self._ofctl("dump-ports", _BRIDGE, port.interface)
+            for way, packets, drops, errors in _PORT_COUNTS.findall(text):
+                lost = sum(int(number) for number in (drops, errors) if number != "?")
+                number = int(packets) if packets != "?" else 0
+                counts[f"{port.interface}_ovs_{way}"] = number
+                counts[f"{port.interface}_ovs_{way}_drop"] = lost
+                counts[way] += number
+                counts["drop"] += lost
+        return counts | {name: count for name, count in of_kernel.items() if name not in counts}
+
+    def _begin(self, site: DeviceSite) -> None:
+        check_socket_path(self._folder(site) / f"{_BRIDGE}.mgmt")
+        self._clear_folder(site)
+        self._folder(site).mkdir(parents=True)
+        quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
+        self._configuration += interfaces.write_settings(site, quiet)
+        lines = [f"link set {port.interface} up" for port in site.ports]
+        self._configuration += interfaces.ip_batch(site, lines)
+        interfaces.wait_until_up(site)
+        self._start_database(site)
+        self._start_switch(site)
+        self._connect_ports(site)
+
+    def _end(self, site: DeviceSite) -> None:
+        self._switch.stop()
+        self._database.stop()
+        for tap in (_BRIDGE, "ovs-netdev"):  # outlive their switch
+            site.run("ip", "link", "delete", tap, check=False)
+        for port in site.ports:  # of a switch that was killed
+            site.run("ip", "link", "set", port.interface, "xdp", "off", check=False)
+            site.run("ip", "link", "set", port.interface, "promisc", "off", check=False)
+        interfaces.clear_ports(site)
+        self._clear_folder(site)
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        self._switch.stop()
+        self._start_switch(site)
+        self._set_flows()
+        self._make_real_time(site)
+
+    def _reset_link(self, site: DeviceSite) -> None:
+        interfaces.ports_down(site)
+        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
+        interfaces.wait_until_up(site)
+
+    def _start_database(self, site: DeviceSite) -> None:
+        folder = self._folder(site)
+        site.run("ovsdb-tool", "create", str(folder / "conf.db"), str(_SCHEMA))
+        self._database.spawn(
+            site,
+            "ovsdb-server",
+            "ovsdb-server",
+            str(folder / "conf.db"),
+            f"--remote=punix:{folder}/db.sock",
+            f"--unixctl={folder}/db.ctl",
+            "--no-chdir",
+            "-vsyslog:off",
+            environment=self._environment(site),
+        )
+        self._database.wait_for((folder / "db.sock").exists, "the database of Open vSwitch")
+        self._vsctl("--no-wait", "init")
+        if site.cpu is not None:
+            self._vsctl(
+                "--no-wait", "set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={1 << site.cpu:#x}"
+            )
+
+    def _start_switch(self, site: DeviceSite) -> None:
+        folder = self._folder(site)
+        (folder / "vs.ctl").unlink(missing_ok=True)
+        process = self._switch.spawn(
+            site,
+            "ovs-vswitchd",
+            "ovs-vswitchd",
+            f"unix:{folder}/db.sock",
+            f"--unixctl={folder}/vs.ctl",
+            "--no-chdir",
+            "-vsyslog:off",
+            environment=self._environment(site),
+        )
+        self._switch_id = process.pid
+        self._switch.wait_for((folder / "vs.ctl").exists, "ovs-vswitchd")
+
+    def _connect_ports(self, site: DeviceSite) -> None:
+        # Secure: a frame that no flow of ours matches is dropped, the switch learns nothing by itself.
+        command = [
+            "add-br",
+            _BRIDGE,
+            "--",
+            "set",
+            "bridge",
+            _BRIDGE,
+            "datapath_type=netdev",
+            "fail_mode=secure",
+        ]
+        for number, port in enumerate(site.ports, start=1):
+            command += ["--", "add-port", _BRIDGE, port.interface]
+            command += ["--", "set", "interface", port.interface, f"ofport_request={number}"]
+            if self.chosen.ports == "afxdp":
+                command += ["type=afxdp", "options:xdp-mode=native"]
+        self._vsctl(*command)
+        for port in site.ports:
+            self._check_port(port.interface)
+        self._set_flows()
+        self._make_real_time(site)
+
+    def _check_port(self, interface: str) -> None:
+        from routecast.errors import EnvironmentProblem
+
+        error = self._vsctl("get", "interface", interface, "error").strip()
+        if error not in {"[]", '""'}:
+            raise EnvironmentProblem(f"device openvswitch: port {interface}: {error}")
+
+    def _set_flows(self) -> None:
+        flows = ["in_port=1,actions=output:2", "in_port=2,actions=output:1"]
+        if self.chosen.flows == "normal":
+            flows = ["actions=NORMAL"]
+        self._switch.wait_for(self._is_managed, "the bridge of Open vSwitch")
+        self._ofctl("del-flows", _BRIDGE)
+        for flow in flows:
+            self._ofctl("add-flow", _BRIDGE, flow)
+
+    def _is_managed(self) -> bool:
+        return (self._folder(self.site) / f"{_BRIDGE}.mgmt").exists()
+
+    def _make_real_time(self, site: DeviceSite) -> None:
+        forwards = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
+        self._switch.wait_for(lambda: forwards in self._threads(), "the forwarding thread of Open vSwitch")
+        self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(forwards))
+
+    def _threads(self) -> str:
+        names = [
+            path.read_text(encoding="utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm")
+        ]
+        return "".join(names)
+
+    def _vsctl(self, *command: str) -> str:
+        words = ("ovs-vsctl", f"--db=unix:{self._folder(self.site)}/db.sock", "--timeout=20", *command)
+        if not {"get", "init"} & set(command):
+            self._configuration.append("ovs-vsctl " + " ".join(command))
+        return self.site.run(*words, environment=self._environment(self.site))
+
+    def _ofctl(self, command: str, bridge: str, *arguments: str) -> str:
+        if command != "dump-ports":
+            self._configuration.append(" ".join(("ovs-ofctl", command, bridge, *arguments)))
+        place = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
+        words = ("ovs-ofctl", "--timeout=20", command, place, *arguments)
+        return self.site.run(*words, environment=self._environment(self.site))
+
+    def _clear_folder(self, site: DeviceSite) -> None:
+        shutil.rmtree(self._folder(site), ignore_errors=True)
+        for program in ("ovsdb-server", "ovs-vswitchd"):
+            (site.folder / f"{program}.log").unlink(missing_ok=True)
+
+    @staticmethod
+    def _folder(site: DeviceSite) -> Path:
+        return site.folder / "ovs"
+
+    @staticmethod
+    def _environment(site: DeviceSite) -> dict[str, str]:
+        folder = str(OpenVSwitch._folder(site))
+        return {"OVS_RUNDIR": folder, "OVS_LOGDIR": folder, "OVS_DBDIR": folder, "OVS_SYSCONFDIR": folder}
+
+    def _version(self) -> str:
+        if not self._version_text:
+            self._version_text = self.site.run("ovs-vswitchd", "--version").splitlines()[0].strip()
+        return self._version_text
+
+    def _more_facts(self) -> Mapping[str, object]:
+        disabled = ["kernel datapath", "IPv6 of the ports", "controller"]
+        return {"threads": list(self._thread_lines), "disabled": disabled}

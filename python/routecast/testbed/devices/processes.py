@@ -1,0 +1,139 @@
+"""Processes of a device: started in its namespace, awaited, put on their core, ended with all they started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.site import DeviceSite
+
+__all__ = ["Processes", "check_socket_path", "make_real_time"]
+
+_POLL_S = 0.02
+_GRACE_S = 3.0
+_SHOWN_LOG_LINES = 5
+_LONGEST_SOCKET_PATH = 107  # sun_path of unix(7) is 108 bytes with its end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Running:
+    process: subprocess.Popen[bytes]
+    program: str
+    log: Path
+
+
+class Processes:
+    """The running processes of one device, the last one started ended first."""
+
+    def __init__(self) -> None:
+        self._running: list[_Running] = []
+
+    def spawn(
+        self, site: DeviceSite, program: str, *command: str, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a process of the device; the site records it, and ``PROGRAM.log`` takes what it says."""
+        log = f"{program}.log"
+        process = site.spawn(*command, log=log, environment=environment)
+        self._running.append(_Running(process=process, program=program, log=site.folder / log))
+        return process
+
+    def wait_for(self, ready: Callable[[], bool], what: str, *, longest_s: float = 10.0) -> None:
+        """Wait until ``ready()``.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            A process ends meanwhile, or ``ready()`` stays false for ``longest_s``; with the last lines of the log.
+        """
+        until_s = time.monotonic() + longest_s
+        while not ready():
+            for one in self._running:
+                if one.process.poll() is not None:
+                    raise EnvironmentProblem(
+                        f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}"
+                    )
+            if time.monotonic() > until_s:
+                said = "; ".join(f"{one.program}: {_last_lines(one.log)}" for one in self._running)
+                raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {said}")
+            time.sleep(_POLL_S)
+
+    def stop(self, *, grace_s: float = _GRACE_S) -> None:
+        """End all processes and what they started: asked first, killed ``grace_s`` later."""
+        running, self._running = self._running, []
+        for one in reversed(running):
+            _signal(one.process, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                one.process.wait(grace_s)
+            _signal(one.process, signal.SIGKILL)
+            one.process.wait()
+
+
+def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bool]) -> list[str]:
+    """Bind the threads whose names are ``wanted`` to the site's core and give them its SCHED_FIFO priority.
+
+    Returns
+    -------
+    list of str
+        What was done, a line for each thread; what is not permitted is said, and the device runs without it.
+    """
+    lines = []
+    for task in sorted(Path(f"/proc/{process_id}/task").iterdir(), key=lambda path: int(path.name)):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            name = (task / "comm").read_text(encoding="utf-8").strip()
+            if not wanted(name):
+                continue
+            done = []
+            try:
+                if site.cpu is not None:
+                    os.sched_setaffinity(int(task.name), {site.cpu})
+                    done.append(f"core {site.cpu}")
+                if site.priority > 0:
+                    os.sched_setscheduler(int(task.name), os.SCHED_FIFO, os.sched_param(site.priority))
+                    done.append(f"SCHED_FIFO {site.priority}")
+            except PermissionError:
+                done.append("no real-time priority: not permitted")
+            lines.append(f"thread {name}: {', '.join(done) or 'left to the scheduler'}")
+    return lines
+
+
+def check_socket_path(path: Path) -> None:
+    """Refuse a path that no Unix socket can have.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        It is longer than ``unix(7)`` allows.
+    """
+    length = len(os.fsencode(path))
+    if length > _LONGEST_SOCKET_PATH:
+        raise EnvironmentProblem(
+            f"{path}: {length} bytes are too long for a socket, {_LONGEST_SOCKET_PATH} are allowed; "
+            "use a folder with a shorter path for the test bed"
+        )
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # A spawned process leads its own group, which may outlive it.
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def _code(one: _Running) -> str:
+    code = one.process.returncode
+    return f"signal {-code}" if code < 0 else f"code {code}"
+
+
+def _last_lines(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return "no log"
+    said = [line.strip() for line in lines if line.strip()]
+    return " / ".join(said[-_SHOWN_LOG_LINES:]) or "it said nothing"

@@ -1,0 +1,270 @@
+"""DPDK's testpmd: a poll-mode forwarder on packet sockets or AF_XDP, or on frames that it makes itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.testbed.devices import interfaces
+from routecast.testbed.devices.dpdk_telemetry import DpdkTelemetry
+from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
+from routecast.testbed.devices.options import check_options, option
+from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
+from routecast.testbed.devices.self_timed import SelfTimedCounts
+from routecast.testbed.site import DeviceSite, Missing
+
+__all__ = ["Testpmd", "TestpmdOptions"]
+
+_FCS_BYTES = 4
+_SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 2048
+_MEMORY_MB = 256
+_BUFFERS = 16_384
+_NO_WIRE = {"link": "driver null has no link"}
+_LONGEST_START_S = 20.0
+_FORWARDING_THREAD = "worker-1"
+_TICKS_AT_WORK = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestpmdOptions:
+    """Options of testpmd.
+
+    Parameters
+    ----------
+    driver : {"af_packet", "af_xdp", "null"}
+        How frames reach user space. ``null``: both ports make frames themselves and throw away what they are given,
+        so that nothing but the processor's cost is seen; such a device answers trials itself.
+    forward : {"io", "mac", "macswap"}
+        ``io`` leaves frames as they are and does not look at them, ``mac`` writes the addresses of the next hop,
+        ``macswap`` swaps source and destination.
+    copy : bool
+        With ``driver = "null"``: copy each frame in and out, as a driver without zero-copy does; then the cost
+        depends on the frame size.
+    burst : int
+        Frames taken at a time.
+    """
+
+    __test__ = False  # "Test" in its name is DPDK's
+
+    driver: str = option("af_packet", "how frames reach user space", choices=("af_packet", "af_xdp", "null"))
+    forward: str = option("io", "what is done to a frame", choices=("io", "mac", "macswap"))
+    copy: bool = option(True, "with driver null: copy each frame in and out")
+    burst: int = option(32, "frames taken at a time", minimum=1, maximum=512)
+
+    def __post_init__(self) -> None:
+        check_options(type(self).__name__, self)
+
+
+class Testpmd(StartedDevice[TestpmdOptions]):
+    """``dpdk-testpmd`` without huge pages; its forwarding thread keeps its core busy.
+
+    ::
+
+        driver af_packet, af_xdp:   d0 ─► port 0 ─► forward ─► port 1 ─► d1   (and back)
+        driver null:                makes ─► port 0 ─► forward ─► port 1 ─► throws away
+
+    Frames keep their length and their TTL. Its ``process`` reset ends the process and starts it again.
+    """
+
+    __test__ = False
+
+    name = "testpmd"
+    title = "DPDK testpmd"
+    layer: ClassVar[Literal[2, 3]] = 2
+    data_path: ClassVar[Literal["kernel", "process"]] = "process"
+    options = TestpmdOptions
+    programs = (Missing(program="dpdk-testpmd", package="dpdk-dev"),)
+
+    def __init__(self, options: TestpmdOptions | None = None) -> None:
+        super().__init__(options)
+        self._processes = Processes()
+        self._frame_bytes = _SMALLEST_FRAME_BYTES
+        self._version_text = "not started yet"
+        self._thread_lines: list[str] = []
+        if self.times_itself:
+            self.reset_kinds = ("process", "system")
+            self.resets_not_run = {**RESETS_OF_A_MACHINE, **_NO_WIRE}
+
+    @property
+    def times_itself(self) -> bool:
+        """Whether the device makes its frames itself: with ``driver = "null"``."""
+        return self.chosen.driver == "null"
+
+    def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:
+        """Forward frames of one size as fast as possible for ``duration_s`` and return the counts of both ports.
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            The driver is not ``null``, or the frame size is out of 64 to 2048 bytes.
+        routecast.errors.EnvironmentProblem
+            The device is not started, or it forwards nothing.
+        """
+        if not self.times_itself:
+            text = f'"{self.chosen.driver}" forwards what the tester sends; only "null" times itself'
+            raise FileProblem("device testpmd", [Problem("driver", text)])
+        if not _SMALLEST_FRAME_BYTES <= frame_bytes <= _LARGEST_FRAME_BYTES:
+            text = f"{frame_bytes} is not in {_SMALLEST_FRAME_BYTES} to {_LARGEST_FRAME_BYTES}"
+            raise FileProblem("device testpmd", [Problem("frame_bytes", text)])
+        if frame_bytes != self._frame_bytes:
+            self._frame_bytes = frame_bytes
+            self._reset_process(self.site)
+        with self._telemetry(self.site) as telemetry:
+            began_s, received, forwarded = _totals(telemetry)
+            time.sleep(duration_s)
+            ended_s, received_later, forwarded_later = _totals(telemetry)
+        counts = SelfTimedCounts(
+            frame_bytes=frame_bytes,
+            duration_s=ended_s - began_s,
+            received_frames=received_later - received,
+            forwarded_frames=forwarded_later - forwarded,
+        )
+        if counts.forwarded_frames <= 0:
+            raise EnvironmentProblem(f"device testpmd: forwarded nothing in {counts.duration_s:g} s")
+        return counts
+
+    def counters(self) -> Mapping[str, int]:
+        """Return what DPDK counted at its ports, beside the kernel's own counts of them."""
+        counts = {"rx": 0, "tx": 0, "drop": 0}
+        with self._telemetry(self.site) as telemetry:
+            for index, port in enumerate(self.site.ports):
+                statistics = telemetry.port_statistics(index)
+                counts["rx"] += statistics["ipackets"]
+                counts["tx"] += statistics["opackets"]
+                for name in ("ipackets", "opackets", "imissed", "ierrors", "oerrors", "rx_nombuf"):
+                    counts[f"{port.interface}_dpdk_{name}"] = statistics[name]
+                    if name not in {"ipackets", "opackets"}:
+                        counts["drop"] += statistics[name]
+        if self.times_itself:
+            return counts
+        of_kernel = interfaces.interface_counters(self.site)
+        return counts | {name: count for name, count in of_kernel.items() if name not in counts}
+
+    def _begin(self, site: DeviceSite) -> None:
+        check_socket_path(self._socket(site))
+        if not self.times_itself:
+            quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
+            self._configuration += interfaces.write_settings(site, quiet)
+            self._bring_up(site)
+        self._start_process(site)
+
+    def _end(self, site: DeviceSite) -> None:
+        self._processes.stop()
+        if not self.times_itself:
+            for port in site.ports:  # of a process that was killed
+                site.run("ip", "link", "set", port.interface, "xdp", "off", check=False)
+                site.run("ip", "link", "set", port.interface, "promisc", "off", check=False)
+            interfaces.clear_ports(site)
+        shutil.rmtree(self._runtime(site), ignore_errors=True)
+        (site.folder / "dpdk-testpmd.log").unlink(missing_ok=True)
+
+    def _reset_process(self, site: DeviceSite) -> None:
+        self._processes.stop()
+        self._start_process(site)
+
+    def _reset_link(self, site: DeviceSite) -> None:
+        interfaces.ports_down(site)
+        self._bring_up(site)
+
+    def _bring_up(self, site: DeviceSite) -> None:
+        interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
+        interfaces.wait_until_up(site)
+
+    def _start_process(self, site: DeviceSite) -> None:
+        runtime = self._runtime(site)
+        shutil.rmtree(runtime, ignore_errors=True)
+        runtime.mkdir(parents=True)
+        command = self._command(site)
+        self._configuration = [line for line in self._configuration if "dpdk-testpmd" not in line]
+        self._configuration.append(" ".join(command))
+        process = self._processes.spawn(
+            site, "dpdk-testpmd", *command, environment={"RUNTIME_DIRECTORY": str(runtime)}
+        )
+        self._processes.wait_for(
+            lambda: self._forwards(site, process.pid), "forwarding by testpmd", longest_s=_LONGEST_START_S
+        )
+        self._thread_lines = make_real_time(process.pid, site, lambda name: _FORWARDING_THREAD in name)
+        with self._telemetry(site) as telemetry:
+            self._version_text = telemetry.version
+
+    def _command(self, site: DeviceSite) -> list[str]:
+        devices = [f"--vdev={self._virtual_device(index, site)}" for index in range(len(site.ports))]
+        peers = [f"--eth-peer={index},{port.neighbour_mac}" for index, port in enumerate(site.ports)]
+        return [
+            "dpdk-testpmd",
+            "--no-huge",
+            "-m",
+            str(_MEMORY_MB),
+            "--no-pci",
+            f"--lcores={self._lcores(site)}",
+            "--main-lcore=0",
+            *devices,
+            "--",
+            f"--forward-mode={self.chosen.forward}",
+            "--nb-cores=1",
+            f"--burst={self.chosen.burst}",
+            f"--total-num-mbufs={_BUFFERS}",
+            "--no-mlockall",
+            *(peers if self.chosen.forward == "mac" else ()),
+            # It reads no commands; without a period it would end at the end of its empty input.
+            "--stats-period=86400",
+        ]
+
+    def _virtual_device(self, index: int, site: DeviceSite) -> str:
+        if self.times_itself:
+            return f"net_null{index},size={self._frame_bytes - _FCS_BYTES},copy={int(self.chosen.copy)}"
+        return f"net_{self.chosen.driver}{index},iface={site.ports[index].interface}"
+
+    @staticmethod
+    def _lcores(site: DeviceSite) -> str:
+        allowed = sorted(os.sched_getaffinity(0))
+        core = site.cpu if site.cpu is not None else allowed[-1]
+        others = [one for one in allowed if one != core] or [core]
+        return f"0@{others[0]},1@{core}"
+
+    def _forwards(self, site: DeviceSite, process_id: int) -> bool:
+        """Tell whether the forwarding thread is at work: it sleeps until its lcore is launched, and never again."""
+        if not self._socket(site).exists():
+            return False
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for task in Path(f"/proc/{process_id}/task").iterdir():
+                # Behind the name in parentheses, utime and stime are the 12th and 13th field (proc(5), stat).
+                name, fields = (task / "stat").read_text(encoding="utf-8").split("(", 1)[1].rsplit(")", 1)
+                if _FORWARDING_THREAD in name:  # rte-worker-1 or lcore-worker-1, by version
+                    user, system = fields.split()[11:13]
+                    return int(user) + int(system) >= _TICKS_AT_WORK
+        return False
+
+    def _telemetry(self, site: DeviceSite) -> DpdkTelemetry:
+        return DpdkTelemetry(self._socket(site))
+
+    @staticmethod
+    def _runtime(site: DeviceSite) -> Path:
+        return site.folder / "pmd"
+
+    @staticmethod
+    def _socket(site: DeviceSite) -> Path:
+        return Testpmd._runtime(site) / "dpdk" / "rte" / "dpdk_telemetry.v2"
+
+    def _version(self) -> str:
+        return self._version_text
+
+    def _more_facts(self) -> Mapping[str, object]:
+        disabled = ["huge pages", "PCI devices", "IPv6 of the ports"]
+        return {"threads": list(self._thread_lines), "disabled": disabled}
+
+
+def _totals(telemetry: DpdkTelemetry) -> tuple[float, int, int]:
+    """Return the middle of the reading's time, and the frames received and forwarded by both ports."""
+    began_s = time.monotonic()
+    statistics = [telemetry.port_statistics(port) for port in (0, 1)]
+    ended_s = time.monotonic()
+    received = sum(one["ipackets"] for one in statistics)
+    return (began_s + ended_s) / 2, received, sum(one["opackets"] for one in statistics)
