@@ -116,7 +116,7 @@ def test_no_value_in_a_table_of_a_study_makes_it_fail_in_another_way(key: str, v
     try:
         Study.model_validate(document)
     except ValidationError as error:
-        problems = _problems(error)
+        problems = _problems(error, Study)
     assert all(problem.message for problem in problems)
 
 

@@ -17,14 +17,15 @@ class Kind(StrEnum):
 
     ROUTER = "router"
     STUDY = "study"
+    WIRE_STUDY = "wire_study"
 
 
 def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.")]) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
-    if kind is Kind.STUDY:
+    if kind in (Kind.STUDY, Kind.WIRE_STUDY):
         from routecast.study.reading import study_schema
 
-        print_json(study_schema())
+        print_json(study_schema("wire" if kind is Kind.WIRE_STUDY else "tables"))
     else:
         from routecast.router.files import router_schema
 

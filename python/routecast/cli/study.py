@@ -12,6 +12,7 @@ from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
     from routecast.study.result import StudyResult
+    from routecast.study.wire.result import WireResult
 
 __all__ = ["study"]
 
@@ -41,22 +42,36 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.reading import find_study, read_study
-    from routecast.study.run import run_study
+    from routecast.study.reading import WireStudyFile, find_study, read_study
 
     file = read_study(find_study(name_or_file))
     folder = out or Path(file.study.name)
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result = run_study(file, folder, progress=progress, command=command)
+            result: StudyResult | WireResult
+            if isinstance(file, WireStudyFile):
+                from routecast.study.wire.bench import TestbedBench
+                from routecast.study.wire.run import run_wire_study
+
+                bench = TestbedBench(file.study.testbed.file, file.folder)
+                result = run_wire_study(file.study, folder, bench, progress=progress, command=command)
+            else:
+                from routecast.study.run import run_study
+
+                result = run_study(file, folder, progress=progress, command=command)
     except KeyboardInterrupt:
         remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
         raise
     if as_json:
         print_json(result.to_json())
     else:
-        _print(result)
+        from routecast.study.result import StudyResult
+
+        if isinstance(result, StudyResult):
+            _print(result)
+        else:
+            _print_wire(result)
     remark(f"Report: {folder / 'report.html'}")
     missed = [criterion for criterion in result.criteria if not criterion.is_met]
     for criterion in missed:
@@ -87,3 +102,15 @@ def _print(result: StudyResult) -> None:
             print_table(console, forecast_table(result, name))
     inside = sum(row.is_covered for row in result.held_out)
     console.print(f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.")
+
+
+def _print_wire(result: WireResult) -> None:
+    from routecast.study.wire.tabulate import error_table, latency_table, loss_table, series_table
+
+    console = data()
+    console.print(f"{result.study.title}\n", style="bold", markup=False)
+    tables = [series_table(each) for each in result.series]
+    tables += [loss_table(curve) for curve in result.loss]
+    tables += [latency_table(curve) for curve in result.latency]
+    for table in (*tables, error_table(result)):
+        print_table(console, table)

@@ -7,18 +7,21 @@ import typing
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from routecast.errors import FileProblem, Problem
 from routecast.router.did_you_mean import did_you_mean
 from routecast.study.document import Study
+from routecast.study.wire.document import WireStudy
 
-__all__ = ["StudyFile", "find_study", "read_study", "shipped_studies", "study_schema"]
+__all__ = ["StudyFile", "WireStudyFile", "find_study", "read_study", "shipped_studies", "study_schema"]
 
 SUFFIX = ".study.toml"
 LARGEST_FILE_BYTES = 4_000_000
+
+_Document = TypeVar("_Document", Study, WireStudy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,19 @@ class StudyFile:
     """A study and the folder that its tables are looked up in."""
 
     study: Study
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.path.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireStudyFile:
+    """A study of ``kind = "wire"`` and the folder that its test bed is looked up in."""
+
+    study: WireStudy
     path: Path
 
     @property
@@ -60,7 +76,7 @@ def find_study(name_or_file: str) -> Path:
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
-def read_study(path: Path) -> StudyFile:
+def read_study(path: Path) -> StudyFile | WireStudyFile:
     """Read a study; every fault of the file is reported at once.
 
     Raises
@@ -77,21 +93,33 @@ def read_study(path: Path) -> StudyFile:
         raise FileProblem(str(path), [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileProblem(str(path), [Problem("", f"is not TOML: {error}")]) from None
-    try:
-        study = Study.model_validate(document)
-    except ValidationError as error:
-        raise FileProblem(str(path), _problems(error)) from None
-    problems = _contradictions(study, path.parent)
-    if problems:
-        raise FileProblem(str(path), problems)
+    if document.get("kind") == "wire":
+        wire = _validated(WireStudy, document, path)
+        _refuse(path, _wire_contradictions(wire, path.parent))
+        return WireStudyFile(study=wire, path=path)
+    study = _validated(Study, document, path)
+    _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
 
 
-def study_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a study file."""
+def _validated(kind: type[_Document], document: dict[str, Any], path: Path) -> _Document:
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        raise FileProblem(str(path), _problems(error, kind)) from None
+
+
+def _refuse(path: Path, problems: list[Problem]) -> None:
+    if problems:
+        raise FileProblem(str(path), problems)
+
+
+def study_schema(kind: Literal["tables", "wire"] = "tables") -> dict[str, Any]:
+    """Return the JSON Schema of a study file: of tables that were measured, or of a router on the wire."""
+    model: type[BaseModel] = WireStudy if kind == "wire" else Study
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Study.model_json_schema(by_alias=True),
+        **model.model_json_schema(by_alias=True),
     }
 
 
@@ -113,7 +141,39 @@ def _contradictions(study: Study, folder: Path) -> list[Problem]:
     return problems
 
 
-def _problems(error: ValidationError) -> list[Problem]:
+def _wire_contradictions(study: WireStudy, folder: Path) -> list[Problem]:
+    problems = []
+    if study.testbed.file != "namespaces" and not (folder / study.testbed.file).is_file():
+        what = f'there is no file {study.testbed.file!r} beside the study: name one, or "namespaces"'
+        problems.append(Problem("testbed.file", what))
+    names: set[str] = set()
+    for number, series in enumerate(study.throughput):
+        place = f"throughput[{number}]"
+        if series.name in names:
+            problems.append(Problem(f"{place}.name", f"{series.name!r} is taken: names its figures"))
+        names.add(series.name)
+        strange = [value for value in series.calibrate if value not in series.values]
+        if strange:
+            what = f"{strange[0]:g} is not among the values: {', '.join(f'{value:g}' for value in series.values)}"
+            problems.append(Problem(f"{place}.calibrate", what))
+        if series.law == "linear" and len(set(series.calibrate)) < 2:
+            what = 'one value gives no slope: name two, or set law = "constant"'
+            problems.append(Problem(f"{place}.calibrate", what))
+    loaded = [(f"loss[{number}]", loss.series) for number, loss in enumerate(study.loss)]
+    loaded += [(f"latency[{number}]", latency.series) for number, latency in enumerate(study.latency)]
+    for place, name in loaded:
+        if name not in names:
+            what = f"{name!r} is no [[throughput]]; {did_you_mean(name, sorted(names))}"
+            problems.append(Problem(f"{place}.series", what))
+    for number, latency in enumerate(study.latency):
+        for ratio in latency.calibrate:
+            if ratio not in latency.loads:
+                what = f"{ratio:g} is not among the loads: {', '.join(f'{load:g}' for load in latency.loads)}"
+                problems.append(Problem(f"latency[{number}].calibrate", what))
+    return problems
+
+
+def _problems(error: ValidationError, document: type[BaseModel]) -> list[Problem]:
     problems = []
     faults = error.errors(include_url=False)
     for fault in faults:
@@ -124,7 +184,7 @@ def _problems(error: ValidationError) -> list[Problem]:
             continue  # pydantic counts only the entries that are right
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
         if kind == "extra_forbidden":
-            known = _keys_at(location[:-1])
+            known = _keys_at(document, location[:-1])
             problems.append(Problem(place, f"unknown key; {did_you_mean(str(location[-1]), known)}"))
         elif kind == "missing":
             problems.append(Problem(place, "is missing"))
@@ -135,9 +195,8 @@ def _problems(error: ValidationError) -> list[Problem]:
     return problems
 
 
-def _keys_at(location: tuple[int | str, ...]) -> list[str]:
-    """Return the keys known in the table at a place of the file."""
-    model: type[BaseModel] = Study
+def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Return the keys known in the table at a place of a file of that model."""
     for part in location:
         if isinstance(part, str):
             field = next(f for name, f in model.model_fields.items() if part in (name, f.alias))

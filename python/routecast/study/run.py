@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean
 
-from routecast import __version__
-from routecast.errors import FileProblem, Problem
 from routecast.evaluate.ledger import Ledger
 from routecast.study.document import Study
+from routecast.study.folder import check_folder, versions, write_results
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
 from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
@@ -73,7 +69,7 @@ def run_study(
     """
     started = time.monotonic()
     study = file.study
-    _check_folder(out, study.name)
+    check_folder(out, study.name)
     calibrating = read_measured(file.folder / study.measurements.calibrate)
     validating = read_measured(file.folder / study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
@@ -120,7 +116,7 @@ def run_study(
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
         made=Made(
-            versions=_versions(),
+            versions=versions(),
             seed=study.evaluate.seed,
             command=command or f"routecast study {study.name}",
             trials=len(tasks),
@@ -130,21 +126,6 @@ def run_study(
     )
     _write(result, progress)
     return result
-
-
-def _check_folder(out: Path, name: str) -> None:
-    """Refuse a folder whose summary is not of this study: its files would be replaced."""
-    summary = out / "summary.json"
-    if not summary.exists():
-        return
-    try:
-        document = json.loads(summary.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
-        document = None
-    owner = document.get("study") if isinstance(document, dict) else None
-    if owner != name:
-        message = f"belongs to {f'the study {owner!r}' if owner else 'something else'}: give another folder with --out"
-        raise FileProblem(str(summary), [Problem("", message)])
 
 
 def _measured_workload(study: Study, point: Measured) -> Workload:
@@ -277,35 +258,9 @@ def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterio
     return tuple(Criterion(name=name, bound=bound, reached=reached[name]) for name, bound in bounds.items())
 
 
-def _versions() -> dict[str, str]:
-    versions = {"routecast": __version__, "Python": platform.python_version()}
-    for name in ("numpy", "scipy", "polars"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return versions
-
-
 def _write(result: StudyResult, progress: Report | None) -> None:
-    from routecast.report.drawing import draw
-    from routecast.report.page import render_page
     from routecast.study.chapters import study_page
 
     if progress:
         progress(result.made.trials, result.made.trials, "report")
-    page = study_page(result)
-    folder = result.out / "figures"
-    folder.mkdir(exist_ok=True)
-    for figure in page.figures():
-        _write_whole(folder / f"{figure.name}.svg", draw(figure))
-    _write_whole(result.out / "report.html", render_page(page))
-    _write_whole(
-        result.out / "summary.json", json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n"
-    )
-
-
-def _write_whole(path: Path, text: str) -> None:
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    write_results(result.out, study_page(result), result.to_json())

@@ -1,0 +1,1 @@
+"""Studies that measure a real router on the wire, calibrate its model and predict what they measure next."""

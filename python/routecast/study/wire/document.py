@@ -1,0 +1,129 @@
+"""What a ``*.study.toml`` of ``kind = "wire"`` says: what to measure on a test bed, and which of it calibrates.
+
+Three kinds of tables: ``[[throughput]]`` (forwarding rate in overload against one factor), ``[[loss]]`` (loss against
+offered load) and ``[[latency]]`` (latency against load). The points named by ``calibrate`` calibrate the router; all
+others are predicted first and measured for comparison.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from routecast.router.file_fields import Duration, FileModel
+from routecast.study.document import FrameSize, Name, Ratio
+
+__all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
+
+Option = str | int | float | bool
+Factor = Annotated[float, Field(ge=0.0, le=1e9, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
+Offered = Annotated[float, Field(gt=0.0, le=20.0, allow_inf_nan=False)]
+Repeats = Annotated[int, Field(ge=1, le=1000, strict=True)]
+Flows = Annotated[int, Field(ge=1, le=4096, strict=True)]
+
+
+class Bed(FileModel):
+    """``[testbed]``: where it is measured, and how."""
+
+    file: str = Field(default="namespaces", description='"namespaces", or a *.testbed.toml beside the study.')
+    duration: Duration = Field(default=0.5, description="Length of a trial.")
+    repeats: Repeats = Field(
+        default=3, description="Trials of each point; their median is the measured value."
+    )
+    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(
+        default=1.5, description="Offered load that counts as overload, relative to the forwarding rate."
+    )
+
+
+class Throughput(FileModel):
+    """``[[throughput]]``: forwarding rate in overload against one factor.
+
+    ``factor`` is ``frame_bytes``, ``flows`` or an option of the device, such as ``slowdown`` or ``rules``.
+    """
+
+    name: Name = Field(description="Name of the series and stem of its figures.")
+    title: str = Field(description="What the figure shows.")
+    device: Name = Field(description="Device under test.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Options of the device.")
+    factor: Name = Field(description="What is varied: frame_bytes, flows or an option of the device.")
+    values: Annotated[tuple[Factor, ...], Field(min_length=2)] = Field(description="Its values.")
+    calibrate: Annotated[tuple[Factor, ...], Field(min_length=1)] = Field(
+        description="The values whose measurements calibrate."
+    )
+    law: Literal["linear", "constant"] = Field(
+        default="linear",
+        description="Time per frame against the factor: linear, or constant where the factor costs nothing.",
+    )
+    frame: FrameSize = Field(default=64, description="Frame size.", validate_default=False)
+    flows: Flows = Field(default=1, description="Flows.")
+
+
+class Loss(FileModel):
+    """``[[loss]]``: loss against offered load, none of it seen by the calibration."""
+
+    series: Name = Field(description="The [[throughput]] series whose calibrated router is loaded.")
+    value: Factor = Field(description="The value of the series' factor.")
+    offered: Annotated[tuple[Offered, ...], Field(min_length=2)] = Field(
+        default=(0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0), description="Offered load over predicted capacity."
+    )
+
+
+class Latency(FileModel):
+    """``[[latency]]``: latency against load; the wake-up and the interruptions are calibrated on the named loads."""
+
+    series: Name = Field(description="The [[throughput]] series whose calibrated router is loaded.")
+    value: Factor = Field(description="The value of the series' factor.")
+    loads: Annotated[tuple[Share, ...], Field(min_length=2)] = Field(
+        default=(0.1, 0.3, 0.5, 0.7, 0.9), description="Load over predicted capacity."
+    )
+    calibrate: tuple[Share, ...] = Field(
+        default=(), description="The loads whose latency calibrates; empty: all of them are held out."
+    )
+
+
+class WireEvaluation(FileModel):
+    """``[evaluate]``: how the simulator answers."""
+
+    duration: Duration = Field(default=0.5, description="Simulated time of a trial.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
+        default=1, description="Seed of all randomness."
+    )
+
+
+class WireCriteria(FileModel):
+    """``[criteria]``: bounds on the errors at the held-out points.
+
+    A throughput may also be off by twice the repeatability of the measurement itself, whichever is larger.
+    """
+
+    throughput_median: Ratio | None = Field(default=None, description="Median absolute relative error.")
+    loss_mean: Ratio | None = Field(
+        default=None, description="Mean absolute error of the loss ratio (0.02: 2 points)."
+    )
+    latency_median: Ratio | None = Field(
+        default=None, description="Median absolute relative error of the median latency."
+    )
+
+
+class WireStudy(FileModel):
+    """A whole ``*.study.toml`` of ``kind = "wire"``."""
+
+    kind: Literal["wire"]
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="What the study answers, as a question.")
+    testbed: Bed = Bed()
+    throughput: Annotated[tuple[Throughput, ...], Field(min_length=1)]
+    loss: tuple[Loss, ...] = ()
+    latency: tuple[Latency, ...] = ()
+    evaluate: WireEvaluation = WireEvaluation()
+    criteria: WireCriteria = WireCriteria()
+
+    def series(self, name: str) -> Throughput:
+        """Return the throughput series of that name (KeyError if there is none)."""
+        for series in self.throughput:
+            if series.name == name:
+                return series
+        raise KeyError(name)

@@ -1,0 +1,247 @@
+"""Running a wire study: measure, calibrate, predict, measure what was predicted, report."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from routecast.evaluate.ledger import Ledger, Row
+from routecast.evaluate.protocol import Described, Evaluator
+from routecast.evaluate.trial import Trial
+from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.result import Criterion, Made
+from routecast.study.wire.bench import Bench
+from routecast.study.wire.calibrated import Calibrated, calibrate_latency, calibrate_throughput
+from routecast.study.wire.chapters import wire_page
+from routecast.study.wire.document import WireStudy
+from routecast.study.wire.measuring import COLUMNS, Place, Progress, measure, measure_overload
+from routecast.study.wire.points import Point, latency_points, loss_points, throughput_points
+from routecast.study.wire.result import (
+    LatencyCurve,
+    LatencyRow,
+    LossCurve,
+    LossRow,
+    Measured,
+    Series,
+    SeriesRow,
+    WireResult,
+)
+
+__all__ = ["run_wire_study"]
+
+
+def run_wire_study(
+    study: WireStudy, out: Path, bench: Bench, *, progress: Progress | None = None, command: str = ""
+) -> WireResult:
+    """Run a wire study and write its results, summary, figures and report to the folder ``out``.
+
+    Rates and losses are measured in overload first; the points that calibrate give the router's law, the law gives the
+    loads of the loss and the latency trials, and what calibrates of those gives wake-up and interruptions. Nothing
+    that is held out is looked at before it is predicted.
+
+    Parameters
+    ----------
+    study : WireStudy
+    out : Path
+        Made if missing. If a run of the same study was killed there, it goes on.
+    bench : Bench
+        Where devices are set up and measured.
+    progress : callable or None
+        Told how many trials are done.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The test bed cannot be made, or the points do not carry a calibration.
+    """
+    started = time.monotonic()
+    check_folder(out, study.name)
+    stages = [list(stage(study)) for stage in (throughput_points, loss_points, latency_points)]
+    total = sum(len(stage) for stage in stages)
+
+    def told(done: int) -> Callable[[int, str], None]:
+        return lambda more, text: progress(done + more, total, text) if progress else None
+
+    with Ledger(out, COLUMNS) as ledger:
+        resumed = sum(point.key(study.testbed) in ledger.rows for stage in stages for point in stage)
+        noting = _Noting(bench)
+        place = Place(bench=noting, bed=study.testbed, ledger=ledger)
+        rates = measure_overload(stages[0], place, told(0))
+        laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
+
+        def load_pps(point: Point, _: Evaluator) -> float:
+            return point.offered_ratio * laws[point.series].capacity_pps(point.value)
+
+        losses = measure(stages[1], load_pps, place, told(len(stages[0])))
+        late = measure(stages[2], load_pps, place, told(len(stages[0]) + len(stages[1])))
+    devices = {series.device for series in study.throughput}
+    if progress:
+        progress(total, total, "calibrate and predict")
+    wakeups = {device: calibrate_latency(study, device, laws, late) for device in devices}
+    laws = {name: replace(law, wakeup=wakeups[law.series.device]) for name, law in laws.items()}
+    result = WireResult(
+        study=study,
+        out=out,
+        series=tuple(_series(study, laws[series.name], rates) for series in study.throughput),
+        loss=tuple(_loss(study, laws[loss.series], loss.value, loss.offered, losses) for loss in study.loss),
+        latency=tuple(
+            _latency(study, laws[each.series], each.value, each.loads, each.calibrate, late)
+            for each in study.latency
+        ),
+        facts=noting.facts,
+        invalid_trials=sum(bool(row["invalid"]) for row in (*rates, *losses, *late)),
+        criteria=(),
+        made=Made(
+            versions=versions(),
+            seed=study.evaluate.seed,
+            command=command or f"routecast study {study.name}",
+            trials=total,
+            resumed_trials=resumed,
+            elapsed_s=time.monotonic() - started,
+        ),
+    )
+    result = replace(result, criteria=_criteria(result))
+    write_results(out, wire_page(result), result.to_json())
+    return result
+
+
+class _Noting:
+    """A bench that remembers the facts of what it set up, by device."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.facts: dict[str, Any] = {}
+
+    def device(self, name: str, options: Mapping[str, str | int | float | bool]) -> Any:
+        return _Context(self, name, self._bench.device(name, options))
+
+
+class _Context:
+    def __init__(self, noting: _Noting, name: str, inner: Any) -> None:
+        self._noting, self._name, self._inner = noting, name, inner
+
+    def __enter__(self) -> Evaluator:
+        evaluator: Evaluator = self._inner.__enter__()
+        if isinstance(evaluator, Described):
+            self._noting.facts.setdefault(self._name, dict(evaluator.facts()))
+        return evaluator
+
+    def __exit__(self, *leaving: object) -> object:
+        return self._inner.__exit__(*leaving)
+
+
+def _at(rows: Sequence[Row], series: str, value: float, ratio: float | None = None) -> list[Row]:
+    return [
+        row
+        for row in rows
+        if (row["series"], row["value"]) == (series, value)
+        and (ratio is None or row["offered_ratio"] == ratio)
+        and not row["invalid"]
+    ]
+
+
+def _measured(rows: Sequence[Row], name: str) -> Measured:
+    found = [row[name] for row in rows]
+    return Measured(values=tuple(float(value) for value in found if isinstance(value, int | float)))
+
+
+def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
+    found = []
+    for value in law.series.values:
+        mine = _at(rows, law.series.name, value)
+        offered_pps = _measured(mine, "offered_pps").median
+        if math.isnan(offered_pps):
+            offered_pps = study.testbed.overload * law.capacity_pps(value)
+        low_pps, high_pps = law.law.interval_pps(value)
+        found.append(
+            SeriesRow(
+                value=value,
+                calibrates=value in law.series.calibrate,
+                offered_pps=offered_pps,
+                measured_pps=_measured(mine, "forwarded_pps"),
+                solved_pps=law.solve(value, offered_pps).forwarded_pps,
+                simulated_pps=_simulated(study, law, value, offered_pps).forwarded_pps,
+                low_pps=low_pps,
+                high_pps=high_pps,
+            )
+        )
+    return Series(series=law.series, law=law.law, rows=tuple(found))
+
+
+def _loss(
+    study: WireStudy, law: Calibrated, value: float, offered: Sequence[float], rows: Sequence[Row]
+) -> LossCurve:
+    found = []
+    for ratio in offered:
+        mine = _at(rows, law.series.name, value, ratio)
+        offered_pps = ratio * law.capacity_pps(value)
+        found.append(
+            LossRow(
+                offered_ratio=ratio,
+                offered_pps=offered_pps,
+                measured=_measured(mine, "loss_ratio"),
+                solved=law.solve(value, offered_pps).loss_ratio,
+                simulated=_simulated(study, law, value, offered_pps).loss_ratio,
+            )
+        )
+    return LossCurve(series=law.series, value=value, capacity_pps=law.capacity_pps(value), rows=tuple(found))
+
+
+def _latency(
+    study: WireStudy,
+    law: Calibrated,
+    value: float,
+    loads: Sequence[float],
+    calibrate: Sequence[float],
+    rows: Sequence[Row],
+) -> LatencyCurve:
+    found = []
+    for ratio in loads:
+        mine = _at(rows, law.series.name, value, ratio)
+        load_pps = ratio * law.capacity_pps(value)
+        simulated = _simulated(study, law, value, load_pps).latency
+        solved = law.solve(value, load_pps).latency
+        found.append(
+            LatencyRow(
+                load_ratio=ratio,
+                load_pps=load_pps,
+                calibrates=ratio in calibrate,
+                p50_s=_measured(mine, "latency_p50_s"),
+                p99_s=_measured(mine, "latency_p99_s"),
+                simulated_p50_s=simulated.p50_s if simulated else math.nan,
+                simulated_p99_s=simulated.p99_s if simulated else math.nan,
+                solved_p50_s=solved.p50_s if solved else math.nan,
+            )
+        )
+    return LatencyCurve(
+        series=law.series,
+        value=value,
+        capacity_pps=law.capacity_pps(value),
+        wakeup=law.wakeup,
+        rows=tuple(found),
+    )
+
+
+def _simulated(study: WireStudy, law: Calibrated, value: float, load_pps: float) -> Trial:
+    return law.simulate(value, load_pps, duration_s=study.evaluate.duration, seed=study.evaluate.seed)
+
+
+def _criteria(result: WireResult) -> tuple[Criterion, ...]:
+    bounds = result.study.criteria
+    rate_bound = bounds.throughput_median
+    if rate_bound is not None and math.isfinite(result.repeatability_ratio):
+        rate_bound = max(rate_bound, 2.0 * result.repeatability_ratio)
+    reached = (
+        ("median error of forwarding rates", rate_bound, result.throughput_error_ratio),
+        ("mean error of the loss ratio", bounds.loss_mean, result.loss_error),
+        ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
+    )
+    return tuple(
+        Criterion(name=name, bound=bound, reached=value)
+        for name, bound, value in reached
+        if bound is not None
+    )

@@ -1,0 +1,177 @@
+"""The closed loop on a simulated bench of known truth: what is measured calibrates, what is predicted comes true."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import polars
+import pytest
+from simulated_bench import BASE_S, PER_ITERATION_S, WAKEUP, SimulatedBench
+
+from routecast.errors import FileProblem, FitProblem
+from routecast.study.reading import find_study, read_study
+from routecast.study.wire.document import WireStudy
+from routecast.study.wire.result import WireResult
+from routecast.study.wire.run import run_wire_study
+
+STUDY = """
+kind = "wire"
+name = "small"
+title = "A small study"
+
+[testbed]
+duration = "200 ms"
+repeats = 2
+
+[[throughput]]
+name = "slow"
+title = "Slowed down"
+device = "linux"
+factor = "slowdown"
+values = [0, 500, 1000, 2000, 5000]
+calibrate = [0, 2000]
+
+[[loss]]
+series = "slow"
+value = 1000
+offered = [0.5, 0.8, 1.2, 1.5, 2.0]
+
+[[latency]]
+series = "slow"
+value = 2000
+loads = [0.1, 0.3, 0.5, 0.7, 0.9]
+calibrate = [0.1, 0.7]
+
+[[latency]]
+series = "slow"
+value = 500
+loads = [0.3, 0.6, 0.9]
+"""
+
+
+def study() -> WireStudy:
+    return WireStudy.model_validate(tomllib.loads(STUDY))
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> WireResult:
+    return run_wire_study(study(), tmp_path_factory.mktemp("small"), SimulatedBench())
+
+
+def test_the_law_is_found_again_from_two_points(result: WireResult) -> None:
+    law = result.series[0].law
+    stretch = 1.0 + 200.0 * 100e-6  # what interruptions add to every microsecond of work
+    assert law.base_s == pytest.approx(BASE_S * stretch, rel=0.03)
+    assert law.per_work_s == pytest.approx(PER_ITERATION_S * stretch, rel=0.03)
+
+
+def test_held_out_rates_and_losses_come_out_as_predicted(result: WireResult) -> None:
+    assert len(result.held_out) == 3
+    assert result.throughput_error_ratio < 0.02
+    assert result.loss_error < 0.01
+
+
+def test_the_wakeup_is_found_again_and_predicts_latency_at_other_loads_and_speeds(result: WireResult) -> None:
+    found = result.latency[0].wakeup
+    assert found is not None
+    assert found.wakeup.quantile_s(0.5) == pytest.approx(WAKEUP.mean_s, rel=0.15)
+    assert result.latency_error_ratio < 0.2
+    assert result.p99_factor < 2.5
+    assert {row.calibrates for row in result.latency[1].rows} == {False}
+
+
+def test_the_folder_is_complete_and_says_so_last(result: WireResult) -> None:
+    summary = json.loads((result.out / "summary.json").read_text())
+    assert summary["study"] == "small"
+    rows = polars.read_parquet(result.out / "results.parquet")
+    assert len(rows) == summary["made"]["trials"] == 2 * (5 + 5 + 5 + 3)
+    page = (result.out / "report.html").read_text()
+    assert "throughput-slow" in page
+    assert "95 % interval" in page
+    assert {path.name for path in (result.out / "figures").iterdir()} == {
+        "throughput-slow.svg",
+        "loss-slow-1000.svg",
+        "latency-slow-2000.svg",
+        "latency-slow-500.svg",
+    }
+
+
+class Breaking(SimulatedBench):
+    """Breaks when the fourth device is set up."""
+
+    def device(self, name, options):  # type: ignore[no-untyped-def]  # as the class above
+        if self.set_up == 3:
+            raise KeyboardInterrupt
+        return super().device(name, options)
+
+
+def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        run_wire_study(study(), tmp_path, Breaking())
+    kept = len(polars.read_parquet(tmp_path / "results.parquet"))
+    assert kept == 3
+    assert not (tmp_path / "summary.json").exists()
+    result = run_wire_study(study(), tmp_path, SimulatedBench())
+    assert result.made.resumed_trials == kept
+
+
+def test_a_calibrating_point_without_a_valid_trial_is_named(tmp_path: Path) -> None:
+    class Invalid(SimulatedBench):
+        def device(self, name, options):  # type: ignore[no-untyped-def]  # as the class above
+            from contextlib import contextmanager
+            from dataclasses import replace
+
+            @contextmanager
+            def invalid():  # type: ignore[no-untyped-def]  # a fixture of this test
+                with super(Invalid, self).device(name, options) as evaluator:
+                    whole = evaluator.trial
+
+                    class Late:
+                        def trial(self, load, duration_s):  # type: ignore[no-untyped-def]  # as above
+                            trial = whole(load, duration_s)
+                            return trial if duration_s < 0.15 else replace(trial, invalid=("clock stepped",))
+
+                    yield Late()
+
+            return invalid()
+
+    with pytest.raises(FitProblem, match=r"slow.*no trial was valid at slowdown = 0, 2000"):
+        run_wire_study(study(), tmp_path, Invalid())
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "place"),
+    [
+        (
+            "calibrate = [0, 2000]",
+            "calibrate = [0, 2001]",
+            r"throughput\[0\]\.calibrate: 2001 is not among the values",
+        ),
+        ("calibrate = [0, 2000]", "calibrate = [0]", r"throughput\[0\]\.calibrate: one value gives no slope"),
+        (
+            'series = "slow"\nvalue = 1000',
+            'series = "slw"\nvalue = 1000',
+            r"loss\[0\]\.series.*did you mean.*slow",
+        ),
+        (
+            "calibrate = [0.1, 0.7]",
+            "calibrate = [0.2]",
+            r"latency\[0\]\.calibrate: 0\.2 is not among the loads",
+        ),
+        ("repeats = 2", "repeat = 2", r"testbed\.repeat: unknown key.*repeats"),
+        ("repeats = 2", "repeats = 0", r"testbed\.repeats"),
+        ("[testbed]", '[testbed]\nfile = "nowhere.testbed.toml"', r"testbed\.file: there is no file"),
+    ],
+)
+def test_a_wrong_study_is_refused_with_its_place(tmp_path: Path, text: str, new: str, place: str) -> None:
+    path = tmp_path / "wrong.study.toml"
+    assert text in STUDY
+    path.write_text(STUDY.replace(text, new, 1))
+    with pytest.raises(FileProblem, match=place):
+        read_study(path)
+
+
+def test_the_shipped_study_can_be_read() -> None:
+    assert isinstance(read_study(find_study("local_router")).study, WireStudy)
