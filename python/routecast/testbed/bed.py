@@ -154,6 +154,28 @@ class Bed:
     def settle(self) -> None:
         """Bind the kernel threads of the device's data path; to be called after whatever makes them anew."""
 
+    def device_threads(self) -> tuple[int, ...]:
+        """Return the kernel threads that do the device's work, where the bed knows them."""
+        return ()
+
+    def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
+        """Return what the tester is opened with."""
+        return {
+            "ports": [
+                {
+                    "name": port.name,
+                    "interface": port.interface,
+                    "netns": str(netns.FOLDER / port.netns) if port.netns else None,
+                    "send": back_end,
+                    "receive": "auto",
+                }
+                for port in self.ports
+            ],
+            "send_cpu": self.placement.tester,
+            "receive_cpu": self.placement.receiver,
+            "priority": self.priority,
+        }
+
     def facts(self) -> Mapping[str, object]:
         """Return what the bed is, as plain data."""
         return {

@@ -51,10 +51,13 @@ class Namespaces(Bed):
             self._bind(self._sink, "s0", self.placement.receiver)
 
     def _bind(self, netns: str, interface: str, cpu: int) -> None:
-        if not napi.threads(netns, interface):
-            if not napi.make_threaded(netns, interface):
-                return  # without a NAPI instance there is no work to bind
+        if not napi.threads(netns, interface) and not napi.make_threaded(netns, interface):
+            return  # without a NAPI instance there is no work to bind
         napi.bind(netns, interface, cpu=cpu, priority=self.priority)
+
+    def device_threads(self) -> tuple[int, ...]:
+        """Return the thread that polls the device's receiving port, where the kernel forwards."""
+        return napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
 
     def facts(self) -> Mapping[str, object]:
         """Return what the bed is, as plain data."""

@@ -241,7 +241,7 @@ def _flows(
     many: bool,
     notes: list[str],
 ) -> list[dict[str, Any]]:
-    """Return the addresses of a stream's flows, which are sent in turn: a flow of twice the weight stands there twice."""
+    """Return the addresses of a stream's flows, sent in turn: a flow of twice the weight stands there twice."""
     is_routed = addressing.layer == 3
     source = sender.ipv6 if addressing.version == 6 else sender.ipv4
     random = Random(f"addresses/{addressing.seed}/{sender.name}/{receiver.name}")

@@ -1,0 +1,276 @@
+"""Is a trial a result? Every check that the tester makes of itself and of the machine, and what a reader must know.
+
+A reason makes a trial invalid: it says something of the tester, not of the device. A note leaves it valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from routecast.quantity import format_duration
+from routecast.testbed.bed import TesterPort
+from routecast.testbed.counted import Counted, Slice
+from routecast.testbed.watch import Reading
+
+__all__ = ["Limits", "Seen", "notes_of", "reasons_against"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds beyond which a trial is no result.
+
+    Parameters
+    ----------
+    rate_ratio : float
+        How far the rate may be from the wanted one; one frame is always allowed.
+    late_ratio : float
+        Share of the frames that may leave later than due.
+    steal_ratio : float
+        Share of the time that the hypervisor may take from a core that is used.
+    clock_step_s : float
+        Jump of the wall clock that is worth a note.
+    stall_s : float
+        Shortest pause in reception that is called a stall, if it is also far longer than the gap between frames.
+    """
+
+    rate_ratio: float = 0.001
+    late_ratio: float = 0.01
+    steal_ratio: float = 0.05
+    clock_step_s: float = 1e-3
+    stall_s: float = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A trial as it was seen: what was asked, counted and read around it."""
+
+    slices: Sequence[Slice]
+    counted: Counted
+    before: Reading
+    after: Reading
+    ports: Sequence[TesterPort]
+    receiving: Sequence[int]
+    cores: Mapping[str, int]
+    device_netns: str | None = None
+    device_ports: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
+
+    def link_change(self, port: TesterPort, name: str) -> int:
+        """Return by how much a counter of a port's interface grew."""
+        key = (port.netns, port.interface)
+        if key not in self.before.links or key not in self.after.links:
+            return 0
+        return int(getattr(self.after.links[key], name) - getattr(self.before.links[key], name))
+
+    def device_change(self, interface: str, name: str) -> int | None:
+        """Return by how much a counter of the device's interface grew; None where it is not seen."""
+        key = (self.device_netns, interface)
+        if self.device_netns is None or key not in self.before.links or key not in self.after.links:
+            return None
+        return int(getattr(self.after.links[key], name) - getattr(self.before.links[key], name))
+
+
+def reasons_against(seen: Seen) -> tuple[str, ...]:
+    """Return why a trial is no result; empty for a valid one."""
+    return tuple(
+        reason
+        for check in (_rates, _lateness, _stopped, _links, _own_drops, _conservation, _kernel_counts, _steal)
+        for reason in check(seen)
+    )
+
+
+def notes_of(seen: Seen) -> tuple[str, ...]:
+    """Return what the reader of a trial must know."""
+    return tuple(
+        note
+        for check in (_nothing, _loops, _changes, _stall, _clock, _other_load, _foreign)
+        for note in check(seen)
+    )
+
+
+def _rates(seen: Seen) -> Iterator[str]:
+    for part in seen.slices:
+        for number, stream in enumerate(part.outcome["streams"]):
+            intended, sent = int(stream["intended_frames"]), int(stream["sent_frames"])
+            if intended - sent > max(1.0, seen.limits.rate_ratio * intended):
+                yield (
+                    f"stream {number}: the tester sent {sent:,} of {intended:,} frames "
+                    f"({_percent(1.0 - sent / intended)} too few)"
+                )
+                continue
+            wanted, got = float(stream["intended_pps"]), float(stream["achieved_pps"])
+            frame_s = part.duration_s * abs(got - wanted)  # in frames over the slice
+            if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frame_s > 1.0:
+                yield f"stream {number}: sent {got:,.0f} frames/s instead of {wanted:,.0f}"
+
+
+def _lateness(seen: Seen) -> Iterator[str]:
+    for part in seen.slices:
+        for number, stream in enumerate(part.outcome["streams"]):
+            late, sent = int(stream["late_frames"]), int(stream["sent_frames"])
+            if sent and late > max(1.0, seen.limits.late_ratio * sent):
+                worst = format_duration(float(stream["latest_s"]))
+                yield f"stream {number}: {late:,} of {sent:,} frames left late, the worst by {worst}"
+
+
+def _stopped(seen: Seen) -> Iterator[str]:
+    if any(part.outcome.get("stopped") for part in seen.slices):
+        yield "the trial was stopped before its end"
+
+
+def _links(seen: Seen) -> Iterator[str]:
+    for port in seen.ports:
+        key = (port.netns, port.interface)
+        before, after = seen.before.links.get(key), seen.after.links.get(key)
+        name = f"port {port.name} ({port.interface})"
+        if before is None or after is None:
+            yield f"{name}: the interface went away"
+        elif not (after.is_up and after.has_carrier):
+            yield f"{name}: the link is down"
+        elif after.carrier_changes != before.carrier_changes:
+            yield f"{name}: the link went down and up {(after.carrier_changes - before.carrier_changes + 1) // 2} times"
+
+
+def _own_drops(seen: Seen) -> Iterator[str]:
+    for number in seen.receiving:
+        port = seen.ports[number]
+        for what, name in (
+            ("dropped", "rx_dropped_frames"),
+            ("missed", "rx_missed_frames"),
+            ("found errors in", "rx_errors"),
+        ):
+            count = seen.link_change(port, name)
+            if count > 0:
+                yield f"port {port.name} ({port.interface}): the tester itself {what} {count:,} frames"
+
+
+def _conservation(seen: Seen) -> Iterator[str]:
+    for number, stream in enumerate(stream for part in seen.slices for stream in part.outcome["streams"]):
+        sent, received, lost = (
+            int(stream[name]) for name in ("sent_frames", "received_frames", "lost_frames")
+        )
+        if sent != received + lost:
+            yield f"stream {number}: {sent:,} sent are not {received:,} received + {lost:,} lost (S12)"
+
+
+def _kernel_counts(seen: Seen) -> Iterator[str]:
+    """Compare what the tester says it received with what the kernel handed to its interfaces."""
+    for number in seen.receiving:
+        port = seen.ports[number]
+        key = (port.netns, port.interface)
+        if key not in seen.before.links or key not in seen.after.links:
+            continue
+        kernel = seen.link_change(port, "rx_frames")
+        tester = sum(
+            int(stream["received_frames"]) + int(stream["duplicated_frames"])
+            for part in seen.slices
+            for to_port, stream in zip(part.outcome["to_ports"], part.outcome["streams"], strict=True)
+            if to_port == number
+        )
+        if kernel < tester:
+            yield f"port {port.name}: received {tester:,} frames, the kernel counted {kernel:,} at {port.interface}"
+
+
+def _steal(seen: Seen) -> Iterator[str]:
+    for role, number in seen.cores.items():
+        share = _share(seen, number, "steal_s")
+        if share > seen.limits.steal_ratio:
+            yield f"core {number} ({role}): the hypervisor took {_percent(share)} of the time"
+
+
+def _nothing(seen: Seen) -> Iterator[str]:
+    """Say where frames stopped when none came back."""
+    counts = seen.counted
+    if counts.sent_frames == 0 or counts.received_frames > 0:
+        return
+    places = []
+    for interface in seen.device_ports:
+        rx, tx = seen.device_change(interface, "rx_frames"), seen.device_change(interface, "tx_frames")
+        if rx is not None:
+            places.append(f"{interface} received {rx:,} and sent {tx:,}")
+    where = f"; of the device, {', '.join(places)}" if places else ""
+    corrupted = f"; {counts.corrupted_frames:,} came back corrupted" if counts.corrupted_frames else ""
+    yield (
+        f"0 of {counts.sent_frames:,} frames came back{corrupted}: check that the device forwards, its routes and "
+        f"neighbours, the MAC addresses in the test bed's file, and the cables{where}"
+    )
+
+
+def _loops(seen: Seen) -> Iterator[str]:
+    """Frames that come back to a port where none is due."""
+    for number, port in enumerate(seen.ports):
+        if number in seen.receiving:
+            continue
+        back = seen.link_change(port, "rx_frames")
+        if back > max(10.0, 0.001 * seen.counted.sent_frames):
+            yield (
+                f"{back:,} frames came back to port {port.name}, which only sends: the device loops, floods or answers"
+            )
+
+
+def _changes(seen: Seen) -> Iterator[str]:
+    counts = seen.counted
+    if counts.duplicated_frames:
+        yield f"the device duplicated {counts.duplicated_frames:,} frames"
+    if counts.corrupted_frames and counts.received_frames:
+        yield f"{counts.corrupted_frames:,} frames came back with another content than sent; they count as lost"
+    if counts.reordered_frames:
+        yield f"{counts.reordered_frames:,} frames were overtaken within their flow (RFC 4737)"
+
+
+def _stall(seen: Seen) -> Iterator[str]:
+    counts = seen.counted
+    if not counts.lost_frames or not counts.received_frames or not math.isfinite(counts.longest_gap_s):
+        return
+    duration_s = math.fsum(part.duration_s for part in seen.slices)
+    gap_s = duration_s / counts.received_frames
+    if counts.longest_gap_s > max(seen.limits.stall_s, 50.0 * gap_s):
+        yield (
+            f"disturbance: nothing was received for {format_duration(counts.longest_gap_s)} from "
+            f"{format_duration(counts.longest_gap_at_s)} on, so some of the loss may be a stall of the machine"
+        )
+
+
+def _clock(seen: Seen) -> Iterator[str]:
+    step_s = seen.after.realtime_offset_s - seen.before.realtime_offset_s
+    if abs(step_s) > seen.limits.clock_step_s + 1e-3 * (seen.after.at_s - seen.before.at_s):
+        yield f"the wall clock was set by {step_s:+.3f} s during the trial; the tester's own clock was not"
+
+
+def _other_load(seen: Seen) -> Iterator[str]:
+    for role, number in seen.cores.items():
+        busy, steal = _share(seen, number, "busy_s"), _share(seen, number, "steal_s")
+        if 0.01 < steal <= seen.limits.steal_ratio:
+            yield f"core {number} ({role}): the hypervisor took {_percent(steal)} of the time"
+        if role == "dut" and seen.after.threads_s:
+            own_s = sum(seen.after.threads_s.values()) - sum(
+                seen.before.threads_s.get(pid, 0.0) for pid in seen.after.threads_s
+            )
+            other = busy - own_s / max(seen.after.at_s - seen.before.at_s, 1e-9)
+            if other > 0.1:
+                yield f"core {number} ({role}): other work took {_percent(min(other, 1.0))} of the time"
+
+
+def _foreign(seen: Seen) -> Iterator[str]:
+    if seen.counted.foreign_frames > max(10.0, 0.001 * seen.counted.sent_frames):
+        yield f"{seen.counted.foreign_frames:,} frames of others arrived at the tester; they are not counted"
+
+
+def _share(seen: Seen, core: int, name: str) -> float:
+    before, after = seen.before.cores.get(core), seen.after.cores.get(core)
+    if before is None or after is None or after.total_s <= before.total_s:
+        return 0.0
+    share: float = (getattr(after, name) - getattr(before, name)) / (after.total_s - before.total_s)
+    return max(share, 0.0)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
+
+
+def stream_ports(streams: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the receiving port of each stream."""
+    return [int(stream["to_port"]) for stream in streams]

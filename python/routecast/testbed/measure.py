@@ -1,0 +1,448 @@
+"""Measure: the evaluator on the wire."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad
+from routecast.testbed.bed import Bed
+from routecast.testbed.checks import Limits, Seen, stream_ports
+from routecast.testbed.counted import Slice, counted
+from routecast.testbed.measured import trial_of
+from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
+from routecast.testbed.watch import Reading, Watch
+
+__all__ = ["Measure", "Phases", "Tester", "open_tester"]
+
+_LEARNING_PPS = 1_000.0
+_TRIAL_IDS = 128
+_BETWEEN_ATTEMPTS_S = 0.2
+
+
+class Tester(Protocol):
+    """What Measure needs of the compiled tester (``routecast._core.Tester``)."""
+
+    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+        """Run a trial; JSON in and out."""
+        ...
+
+    def facts(self) -> str:
+        """Return what the tester is made of, as JSON."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the ports."""
+        ...
+
+
+def open_tester(configuration: Mapping[str, Any]) -> Tester:
+    """Open the compiled tester.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        A right, an interface or a kernel feature is missing.
+    """
+    from routecast import _core
+
+    try:
+        tester: Tester = _core.Tester(json.dumps(configuration))
+    except _core.TesterError as problem:
+        raise EnvironmentProblem(f"the tester cannot be opened: {_said(problem)}") from problem
+    return tester
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
+
+    Parameters
+    ----------
+    learning_frames : int
+        Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
+    wait_before_s : float
+        Pause after them.
+    warmup_s : float
+        How long frames are sent before they are counted.
+    residual_wait_s : float
+        Pause for frames that are still in the device.
+    restabilise_s : float
+        Pause after the trial, before the next one.
+    """
+
+    learning_frames: int = 4
+    wait_before_s: float = 0.0
+    warmup_s: float = 0.0
+    residual_wait_s: float = 0.05
+    restabilise_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"got {value}: a pause is a number of seconds >= 0")
+            for name in ("wait_before_s", "warmup_s", "residual_wait_s", "restabilise_s")
+            if not (math.isfinite(value := getattr(self, name)) and value >= 0.0)
+        ]
+        if not 0 <= self.learning_frames <= 1000:
+            problems.append(Problem("learning_frames", f"got {self.learning_frames}: 0 to 1000 frames"))
+        if problems:
+            raise ModelProblem("phases of a trial", problems)
+
+    @classmethod
+    def rfc2544(cls) -> Phases:
+        """Pauses as RFC 2544 sec. 23 has them: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
+        return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
+
+
+class Measure:
+    """Answers for a load by sending it to a real router: an ``Evaluator``, ``Described`` and ``Resettable``.
+
+    Use it as a context, inside that of its bed.
+
+    Parameters
+    ----------
+    bed : Bed
+        A test bed that is up.
+    seed : int
+        Of ports, destinations and Poisson gaps.
+    version : {4, 6}
+        Of IP.
+    networks : int
+        Destination networks (RFC 2544 sec. 12: 1, then 256).
+    phases : Phases
+    limits : Limits
+    retries : int
+        How often an invalid trial is run again.
+    slice_s : float, optional
+        Longest piece in which a trial is sent; counts of the pieces are added up. None: in one piece.
+    back_end : str
+        How frames are sent: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
+    on_progress : callable, optional
+        Told the finished share of a trial, 0..1.
+    tester : callable
+        Opens the tester for a configuration.
+    """
+
+    def __init__(
+        self,
+        bed: Bed,
+        *,
+        seed: int = 1,
+        version: Literal[4, 6] = 4,
+        networks: int = 1,
+        phases: Phases | None = None,
+        limits: Limits | None = None,
+        retries: int = 2,
+        slice_s: float | None = None,
+        back_end: str = "auto",
+        on_progress: Callable[[float], object] | None = None,
+        tester: Callable[[Mapping[str, Any]], Tester] = open_tester,
+    ) -> None:
+        if retries < 0 or (slice_s is not None and not slice_s > 0.0):
+            what = f"retries {retries}, slice_s {slice_s}: retries are >= 0, a slice is longer than 0 s"
+            raise ModelProblem("measure", [Problem("", what)])
+        self.bed = bed
+        self.phases = phases or Phases()
+        self.limits = limits or Limits()
+        self.retries = retries
+        self.slice_s = slice_s
+        self.on_progress = on_progress
+        self._addressing = Addressing(layer=bed.device.layer, version=version, networks=networks, seed=seed)
+        self._back_end = back_end
+        self._open = tester
+        self._tester: Tester | None = None
+        self._watch: Watch | None = None
+        self._trials = 0
+        self._is_view = False
+
+    @property
+    def reset_kinds(self) -> tuple[str, ...]:
+        """Kinds of reset of the device (RFC 6201)."""
+        return tuple(self.bed.device.reset_kinds)
+
+    def over_networks(self, networks: int) -> Measure:
+        """Return a view of this evaluator whose frames go to so many networks (RFC 2544 sec. 12)."""
+        return self._view(replace(self._addressing, networks=networks))
+
+    def with_ip(self, version: Literal[4, 6]) -> Measure:
+        """Return a view of this evaluator that sends IPv4 or IPv6."""
+        return self._view(replace(self._addressing, version=version))
+
+    def with_phases(self, phases: Phases) -> Measure:
+        """Return a view of this evaluator with other pauses around each trial."""
+        view = self._view(self._addressing)
+        view.phases = phases
+        return view
+
+    def open(self) -> Self:
+        """Open the tester; the context does it too."""
+        if self._tester is None:
+            ports = self.bed.ports
+            self._tester = self._open(self.bed.tester_configuration(self._back_end))
+            try:
+                self.bed.settle()
+                site = self.bed.site
+                self._watch = Watch(
+                    [*(port.netns for port in ports), site.netns], list(self._cores().values())
+                )
+            except BaseException:
+                self.close()
+                raise
+        return self
+
+    def close(self) -> None:
+        """Let go of the ports."""
+        if self._is_view:
+            return
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        if self._tester is not None:
+            self._tester.close()
+            self._tester = None
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Send ``load`` for ``duration_s`` seconds; run an invalid trial again.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The bed cannot send this load.
+        routecast.errors.EnvironmentProblem
+            The tester or the device failed.
+        """
+        streams = self._streams(load, duration_s)
+        attempt = 0
+        while True:
+            attempt += 1
+            trial = self._attempt(load, duration_s, streams)
+            if trial.is_valid or attempt > self.retries:
+                return replace(trial, attempts=attempt)
+            time.sleep(_BETWEEN_ATTEMPTS_S * attempt)
+
+    def reset_trial(self, load: OfferedLoad, duration_s: float, *, kind: str, at_s: float) -> Trial:
+        """Send ``load`` for ``duration_s`` seconds and reset the device ``at_s`` seconds after the start (RFC 6201).
+
+        Raises
+        ------
+        routecast.errors.FileProblem
+            The device has no such reset, or the instant is not within the trial.
+        """
+        if kind not in self.reset_kinds:
+            allowed = ", ".join(self.reset_kinds) or "none for this device"
+            raise FileProblem("reset", [Problem("kind", f"got {kind!r}: allowed are {allowed}")])
+        if not 0.0 < at_s < duration_s:
+            what = f"got {at_s}: it lies within the trial of {duration_s} s"
+            raise FileProblem("reset", [Problem("at_s", what)])
+        streams = self._streams(load, duration_s)
+        failed: list[BaseException] = []
+        done = threading.Event()
+
+        def reset() -> None:
+            if done.wait(self.phases.warmup_s + at_s):
+                return
+            try:
+                self.bed.device.restart(kind)
+                self.bed.settle()
+            except BaseException as problem:  # raised again below, in the thread that asked
+                failed.append(problem)
+
+        thread = threading.Thread(target=reset, name="reset")
+        try:
+            trial = self._attempt(load, duration_s, streams, beside=thread, is_reset=True)
+        finally:
+            done.set()
+            if thread.ident is not None:
+                thread.join()
+        if failed:
+            raise failed[0]
+        return replace(
+            trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes)
+        )
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what answers: the device, the bed, the tester, and how trials are run (RFC 2544 sec. 7)."""
+        tester = json.loads(self._tester.facts()) if self._tester is not None else {}
+        return {
+            "evaluator": "measure",
+            "device": dict(self.bed.device.facts()),
+            "bed": dict(self.bed.facts()),
+            "tester": tester,
+            "trial": {
+                "learning_frames": self.phases.learning_frames,
+                "wait_before_s": self.phases.wait_before_s,
+                "warmup_s": self.phases.warmup_s,
+                "residual_wait_s": self.phases.residual_wait_s,
+                "restabilise_s": self.phases.restabilise_s,
+                "retries": self.retries,
+                "slice_s": self.slice_s,
+                "ip_version": self._addressing.version,
+                "networks": self._addressing.networks,
+                "seed": self._addressing.seed,
+            },
+        }
+
+    def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
+        """Return in words what will be sent where."""
+        found = []
+        for stream, rate in zip(
+            streams_of(load, self.bed.ports, self._addressing).streams, _rates(load, self), strict=True
+        ):
+            port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
+            found.append(
+                f"sending from {port.interface} ({flow['source_mac']}, {flow['source_address']}) to "
+                f"{flow['destination_mac']}, {flow['destination_address']}"
+                f"{' and others' if len(stream['flows']) > 1 else ''}: {load.frames.name}, {rate:,.0f} frames/s"
+            )
+        return tuple(found)
+
+    def _view(self, addressing: Addressing) -> Measure:
+        self.open()
+        view = Measure(
+            self.bed,
+            phases=self.phases,
+            limits=self.limits,
+            retries=self.retries,
+            slice_s=self.slice_s,
+            back_end=self._back_end,
+            on_progress=self.on_progress,
+            tester=self._open,
+        )
+        view._addressing = addressing
+        view._tester, view._watch, view._is_view = self._tester, self._watch, True
+        return view
+
+    def _cores(self) -> dict[str, int]:
+        return {"tester": self.bed.placement.tester, "dut": self.bed.placement.dut}
+
+    def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
+        if not (math.isfinite(duration_s) and duration_s > 0.0):
+            raise ModelProblem("trial", [Problem("duration_s", f"got {duration_s}: a number of seconds > 0")])
+        return streams_of(load, self.bed.ports, self._addressing)
+
+    def _attempt(
+        self,
+        load: OfferedLoad,
+        duration_s: float,
+        streams: Streams,
+        *,
+        beside: threading.Thread | None = None,
+        is_reset: bool = False,
+    ) -> Trial:
+        self.open()
+        self._learn(streams)
+        time.sleep(self.phases.wait_before_s)
+        before = self._read()
+        pieces = [duration_s]
+        if self.slice_s is not None and duration_s > self.slice_s and not load.steps and not is_reset:
+            pieces = [duration_s / math.ceil(duration_s / self.slice_s)] * math.ceil(
+                duration_s / self.slice_s
+            )
+        slices: list[Slice] = []
+        for number, piece_s in enumerate(pieces):
+            from_s = math.fsum(pieces[:number])
+            outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
+            slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=piece_s))
+        seen = Seen(
+            slices=slices,
+            counted=counted(slices),
+            before=before,
+            after=self._read(),
+            ports=self.bed.ports,
+            receiving=sorted(set(stream_ports(streams.streams))),
+            cores=self._cores(),
+            device_netns=self.bed.site.netns,
+            device_ports=[port.interface for port in self.bed.site.ports],
+            limits=self.limits,
+        )
+        notes = [*self.bed.placement.notes]
+        if len(pieces) > 1:
+            notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
+        trial = trial_of(load, duration_s, streams, seen, notes=notes)
+        time.sleep(self.phases.restabilise_s)
+        return trial
+
+    def _learn(self, streams: Streams) -> None:
+        if self.phases.learning_frames:
+            frames = self.phases.learning_frames
+            learning = learning_streams(streams, self.bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
+            self._ask({"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning})
+
+    def _send(
+        self,
+        streams: Streams,
+        duration_s: float,
+        *,
+        from_s: float,
+        of_s: float,
+        beside: threading.Thread | None,
+    ) -> Mapping[str, Any]:
+        def progress(share: float) -> None:
+            if self.on_progress is not None:
+                self.on_progress((from_s + share * duration_s) / of_s)
+
+        request = {
+            "duration_s": duration_s,
+            "warmup_s": self.phases.warmup_s,
+            "wait_s": self.phases.residual_wait_s,
+            "streams": list(streams.streams),
+        }
+        if beside is not None:
+            beside.start()
+        outcome = self._ask(request, progress)
+        return {
+            **outcome,
+            "ports": [int(stream["port"]) for stream in streams.streams],
+            "to_ports": stream_ports(streams.streams),
+        }
+
+    def _ask(
+        self, request: Mapping[str, Any], progress: Callable[[float], object] | None = None
+    ) -> Mapping[str, Any]:
+        assert self._tester is not None
+        self._trials += 1
+        wires = [port.wire_bps for port in self.bed.ports if port.is_virtual]
+        whole = {
+            **request,
+            "wire_bps": min(wires) if wires else None,
+            "seed": self._addressing.seed,
+            "trial_id": self._trials % _TRIAL_IDS,
+        }
+        try:
+            found: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
+        except RoutecastError:
+            raise
+        except Exception as problem:
+            if type(problem).__name__ != "TesterError":
+                raise
+            raise EnvironmentProblem(f"the tester failed: {_said(problem)}") from problem
+        return found
+
+    def _read(self) -> Reading:
+        assert self._watch is not None
+        return self._watch.read(self.bed.device_threads(), dict(self.bed.device.counters()))
+
+
+def _rates(load: OfferedLoad, measure: Measure) -> Sequence[float]:
+    return streams_of(load, measure.bed.ports, measure._addressing).wanted_pps
+
+
+def _said(problem: Exception) -> str:
+    """Return the message of the extension's error, whose arguments are a kind and a message."""
+    return str(problem.args[1] if len(problem.args) > 1 else problem)

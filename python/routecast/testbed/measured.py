@@ -1,0 +1,181 @@
+"""From what the tester counted and the machine showed to a Trial."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from routecast.evaluate.trial import Bottleneck, Resource, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
+from routecast.testbed.checks import Seen, notes_of, reasons_against
+from routecast.testbed.streams import Streams
+
+__all__ = ["trial_of"]
+
+_DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
+"""Names of a device's counters that count lost frames, each by its place."""
+
+_FULL_RATIO = 0.9
+_AT_LINE_RATE_RATIO = 0.995
+
+
+def trial_of(
+    load: OfferedLoad,
+    duration_s: float,
+    streams: Streams,
+    seen: Seen,
+    *,
+    notes: Sequence[str] = (),
+) -> Trial:
+    """Make the Trial of a measurement.
+
+    Parameters
+    ----------
+    load : OfferedLoad
+    duration_s : float
+        For how long frames were sent.
+    streams : Streams
+    seen : Seen
+    notes : sequence of str
+        To stand before those of the checks.
+    """
+    counts = seen.counted
+    wanted_pps = _mean_rate(load, duration_s, streams)
+    forwarded_pps = counts.received_frames / duration_s
+    offered_pps = counts.sent_frames / duration_s
+    l2_bps = 8.0 * counts.received_bytes / duration_s
+    resources = _resources(seen, duration_s, forwarded_pps)
+    return Trial(
+        evaluator="measure",
+        duration_s=duration_s,
+        measured_s=duration_s,
+        intended_pps=wanted_pps,
+        offered_pps=offered_pps,
+        forwarded_pps=forwarded_pps,
+        loss_ratio=counts.lost_frames / counts.sent_frames if counts.sent_frames else math.nan,
+        l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
+        l2_bps=l2_bps,
+        bottleneck=_bottleneck(seen, resources, load),
+        resources=resources,
+        offered_frames=counts.sent_frames,
+        forwarded_frames=counts.received_frames,
+        dropped_frames=counts.lost_frames,
+        in_flight_frames=0,
+        drops_pps=_drops(seen, duration_s),
+        latency=counts.latency,
+        delay_variation=counts.delay_variation,
+        duplicated_frames=counts.duplicated_frames,
+        reordered_frames=counts.reordered_frames,
+        corrupted_frames=counts.corrupted_frames,
+        first_loss_s=counts.first_loss_s,
+        last_loss_s=counts.last_loss_s,
+        invalid=reasons_against(seen),
+        notes=tuple(dict.fromkeys((*notes, *streams.notes, *notes_of(seen)))),
+    )
+
+
+def _mean_rate(load: OfferedLoad, duration_s: float, streams: Streams) -> float:
+    """Return the intended load, averaged over its steps."""
+    if not load.steps:
+        return math.fsum(streams.intended_pps)
+    edges = [
+        (0.0, load.rate_pps),
+        *((step.at_s, step.rate_pps) for step in load.steps if step.at_s < duration_s),
+    ]
+    ends = [*(at_s for at_s, _ in edges[1:]), duration_s]
+    return math.fsum((end - at_s) * rate for (at_s, rate), end in zip(edges, ends, strict=True)) / duration_s
+
+
+def _drops(seen: Seen, duration_s: float) -> Mapping[str, float]:
+    """Return losses by place: what the device's own counters know of, and the rest."""
+    lost = seen.counted.lost_frames
+    found: dict[str, float] = {}
+    known = 0
+    for name in seen.after.device:
+        if name == "drop" or not _DROP.search(name):
+            continue  # "drop" is the sum
+        count = seen.after.device.get(name, 0) - seen.before.device.get(name, 0)
+        if count > 0:
+            found[name] = count / duration_s
+            known += count
+    if lost > known:
+        found["place unknown"] = (lost - known) / duration_s
+    return found
+
+
+def _resources(seen: Seen, duration_s: float, forwarded_pps: float) -> tuple[Resource, ...]:
+    resources = []
+    core = seen.cores.get("dut")
+    if core is not None and seen.after.threads_s:
+        spent_s = sum(
+            after_s - seen.before.threads_s[pid]
+            for pid, after_s in seen.after.threads_s.items()
+            if pid in seen.before.threads_s
+        )
+        busy = min(max(spent_s / duration_s, 0.0), 1.0)
+        resources.append(
+            Resource(
+                name=f"core {core}",
+                kind="pool",
+                utilisation_ratio=busy,
+                capacity_pps=forwarded_pps if busy > _FULL_RATIO else math.nan,
+            )
+        )
+    for number, port in enumerate(seen.ports):
+        for direction, frames, mean_bytes in _carried(seen, number):
+            rate = frames / duration_s
+            line = line_rate_pps(port.wire_bps, mean_bytes)
+            resources.append(
+                Resource(
+                    name=f"port {port.name} {direction}",
+                    kind="link",
+                    utilisation_ratio=min(rate / line, 1.0),
+                    capacity_pps=line,
+                )
+            )
+    return tuple(resources)
+
+
+def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
+    """Return frames and their mean size into the device and out of it at a port, as the tester counted them."""
+    found = []
+    streams = [
+        (part.outcome["ports"][number], part.outcome["to_ports"][number], stream)
+        for part in seen.slices
+        for number, stream in enumerate(part.outcome["streams"])
+    ]
+    into = [stream for sender, _, stream in streams if sender == port]
+    out = [stream for _, receiver, stream in streams if receiver == port]
+    for direction, some, count in (("in", into, "sent_frames"), ("out", out, "received_frames")):
+        frames = sum(int(stream[count]) for stream in some)
+        received = sum(int(stream["received_frames"]) for stream in some)
+        if frames and received:
+            found.append(
+                (direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received)
+            )
+    return found
+
+
+def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
+    counts = seen.counted
+    busiest = max(
+        (one for one in resources if one.kind == "pool"), key=lambda one: one.utilisation_ratio, default=None
+    )
+    full = max(
+        (one for one in resources if one.kind == "link"), key=lambda one: one.utilisation_ratio, default=None
+    )
+    if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
+        return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
+    if counts.lost_frames == 0:
+        if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
+            reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time, without loss yet"
+            return Bottleneck(name=busiest.name, kind="pool", reason=reason)
+        return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
+    if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
+        reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"
+        return Bottleneck(name=busiest.name, kind="pool", reason=reason)
+    reason = "loses frames; what limits it cannot be seen from outside"
+    if busiest is not None:
+        reason = f"loses frames although {busiest.name} is busy for {busiest.utilisation_ratio:.0%} of the time only"
+    return Bottleneck(name="device under test", kind="load", reason=reason)

@@ -1,0 +1,78 @@
+"""From the name of a test bed to an evaluator that is ready to measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from routecast.testbed.bed import Bed
+from routecast.testbed.devices import make_device
+from routecast.testbed.document import NamespacesFile
+from routecast.testbed.interfaces import Interfaces
+from routecast.testbed.measure import Measure
+from routecast.testbed.namespaces import Namespaces
+from routecast.testbed.reading import read_testbed
+
+__all__ = ["make_bed", "open_testbed"]
+
+
+def make_bed(
+    testbed: str | Path,
+    *,
+    device: str | None = None,
+    options: Mapping[str, object] | None = None,
+    own_network: bool = False,
+    said: Callable[[str], None] = lambda _: None,
+) -> Bed:
+    """Return the test bed of a file, or the built-in ``"namespaces"``; it is up while its context lasts.
+
+    Parameters
+    ----------
+    testbed : str or Path
+    device : str, optional
+        The device under test, instead of the file's.
+    options : mapping of str to object, optional
+        Its options.
+    own_network : bool
+        Send on interfaces that carry other traffic or addresses as well.
+    said : callable, optional
+        Told what the user should know, line by line.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file or an option is wrong.
+    """
+    file = read_testbed(testbed, device=device, options=options)
+    under_test = make_device(file.dut.device, file.dut.options)
+    if isinstance(file, NamespacesFile):
+        return Namespaces(file, under_test, said=said)
+    return Interfaces(file, under_test, own_network=own_network, said=said)
+
+
+@contextmanager
+def open_testbed(
+    testbed: str | Path,
+    *,
+    device: str | None = None,
+    options: Mapping[str, object] | None = None,
+    own_network: bool = False,
+    said: Callable[[str], None] = lambda _: None,
+    **measure: Any,
+) -> Iterator[Measure]:
+    """Make a test bed, start its device, and yield an evaluator; everything is undone at the end.
+
+    Parameters are those of :func:`make_bed` and of :class:`Measure`.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The file is wrong, or the machine lacks something.
+    """
+    with (
+        make_bed(testbed, device=device, options=options, own_network=own_network, said=said) as bed,
+        Measure(bed, **measure) as evaluator,
+    ):
+        yield evaluator
