@@ -1,1 +1,23 @@
 """The procedures of RFC 2544 and its updates, over any evaluator."""
+
+from routecast.benchmark.outage import Outage
+from routecast.benchmark.profile import Profile, read_profile, shipped_profiles
+from routecast.benchmark.result import BenchmarkResult, Stream
+from routecast.benchmark.rig import ModelRig, PlainRig, Rig
+from routecast.benchmark.run import PROCEDURES, Plan, plan_of, run_benchmark
+
+__all__ = [
+    "PROCEDURES",
+    "BenchmarkResult",
+    "ModelRig",
+    "Outage",
+    "PlainRig",
+    "Plan",
+    "Profile",
+    "Rig",
+    "Stream",
+    "plan_of",
+    "read_profile",
+    "run_benchmark",
+    "shipped_profiles",
+]

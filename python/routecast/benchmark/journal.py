@@ -1,0 +1,159 @@
+"""The trials of a benchmark on disk: each is there half a second after it ended, so that a killed run goes on.
+
+``trials.parquet`` has a line per trial: what people look for in columns, and the whole trial as JSON in the last.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from routecast.benchmark.result import TrialRecord
+from routecast.errors import EnvironmentProblem
+from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+
+__all__ = ["SUMMARY", "TABLE", "Journal", "open_journal", "read_trial"]
+
+TABLE = "trials"
+SUMMARY = "benchmark.json"
+
+COLUMNS: Columns = {
+    "task": "text",
+    "number": "whole",
+    "procedure": "text",
+    "stream": "text",
+    "frame_bytes": "whole",
+    "purpose": "text",
+    "attempt": "whole",
+    "evaluator": "text",
+    "duration_s": "number",
+    "rate_pps": "number",
+    "intended_pps": "number",
+    "offered_pps": "number",
+    "forwarded_pps": "number",
+    "loss_ratio": "number",
+    "offered_frames": "whole",
+    "forwarded_frames": "whole",
+    "dropped_frames": "whole",
+    "in_flight_frames": "whole",
+    "duplicated_frames": "whole",
+    "reordered_frames": "whole",
+    "corrupted_frames": "whole",
+    "first_loss_s": "number",
+    "last_loss_s": "number",
+    "latency_min_s": "number",
+    "latency_mean_s": "number",
+    "latency_p50_s": "number",
+    "latency_p99_s": "number",
+    "latency_p999_s": "number",
+    "latency_max_s": "number",
+    "invalid": "text",
+    "trial": "text",
+}
+
+
+class Journal:
+    """Finished trials by the key of everything that decides them.
+
+    Parameters
+    ----------
+    ledger : Ledger or None
+        Where they are kept; None keeps them in memory only.
+    """
+
+    def __init__(self, ledger: Ledger | None = None) -> None:
+        self._ledger = ledger
+        self._known: Mapping[str, Row] = dict(ledger.rows) if ledger is not None else {}
+
+    def find(self, key: str) -> Trial | None:
+        """Return the trial of a run before, if it is there."""
+        row = self._known.get(key)
+        return None if row is None else read_trial(str(row["trial"]))
+
+    def add(self, key: str, record: TrialRecord) -> None:
+        """Enter a trial that has just ended."""
+        if self._ledger is not None:
+            self._ledger.add(_row(key, record))
+
+
+@contextmanager
+def open_journal(folder: Path | None) -> Iterator[Journal]:
+    """Open the journal of a folder; without a folder trials are kept in memory.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The folder cannot be written (a full disk); what is finished stays there.
+    routecast.errors.FileProblem
+        The trials that are there cannot be read.
+    """
+    if folder is None:
+        yield Journal()
+        return
+    import polars
+
+    try:
+        with Ledger(folder, COLUMNS, table=TABLE, summary=SUMMARY) as ledger:
+            yield Journal(ledger)
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise EnvironmentProblem(
+            f"{folder}: cannot be written: {error}; make room, then start the same command again: "
+            "finished trials are kept"
+        ) from error
+
+
+def _row(key: str, record: TrialRecord) -> Row:
+    trial = record.trial
+    row: Row = {
+        "task": key,
+        "number": record.number,
+        "procedure": record.procedure,
+        "stream": record.stream,
+        "frame_bytes": record.frame_bytes,
+        "purpose": record.purpose,
+        "attempt": record.attempt,
+        "rate_pps": record.rate_pps,
+        "invalid": "; ".join(trial.invalid),
+        "trial": json.dumps(trial.to_json(), ensure_ascii=False),
+    }
+    same = (name for name in COLUMNS if name not in row and not name.startswith("latency_"))
+    row |= {name: getattr(trial, name) for name in same}
+    for name in ("min_s", "mean_s", "p50_s", "p99_s", "p999_s", "max_s"):
+        row[f"latency_{name}"] = getattr(trial.latency, name) if trial.latency else None
+    return row
+
+
+def read_trial(text: str) -> Trial:
+    """Return the trial that :meth:`Trial.to_json` has written, with NaN where null stands for an unknown number."""
+    document: dict[str, Any] = json.loads(text)
+    document["resources"] = tuple(_made(Resource, row) for row in document["resources"])
+    document["bottleneck"] = _made(Bottleneck, document["bottleneck"])
+    for name in ("latency", "waiting", "delay_variation"):
+        if document.get(name) is not None:
+            document[name] = _made(Delay, document[name])
+    document["interval"] = {name: tuple(ends) for name, ends in document["interval"].items()}
+    document["notes"] = tuple(document["notes"])
+    document["invalid"] = tuple(document["invalid"])
+    trial: Trial = _made(Trial, document)
+    return trial
+
+
+def _made(kind: type[Any], document: Mapping[str, Any]) -> Any:
+    """Make a dataclass of what JSON says; null is NaN where a field is a number, whatever its default."""
+    names = {field.name: field for field in fields(kind)}
+    values = {}
+    for name, value in document.items():
+        if name not in names:
+            continue
+        field = names[name]
+        is_number = str(field.type) == "float"
+        values[name] = math.nan if value is None and is_number else value
+        if value is None and not is_number and field.default is not MISSING and field.default is not None:
+            values[name] = field.default
+    return kind(**values)

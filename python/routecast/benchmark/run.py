@@ -1,0 +1,406 @@
+"""Running a benchmark: every stream, every frame size, every procedure, in the order in which they need each other."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from routecast import __version__
+from routecast.benchmark import back_to_back, frame_loss, latency, recovery, reset, throughput
+from routecast.benchmark.compliance import compliance_of, search_statements
+from routecast.benchmark.journal import SUMMARY, Journal, open_journal
+from routecast.benchmark.modifiers import modifiers_left_out
+from routecast.benchmark.profile import Profile
+from routecast.benchmark.result import (
+    BackToBackRow,
+    BenchmarkResult,
+    FrameLossRow,
+    LatencyRow,
+    NotRun,
+    RecoveryRow,
+    ResetRow,
+    Setup,
+    Stream,
+    ThroughputRow,
+    TrialRecord,
+)
+from routecast.benchmark.rig import Rig, TrialPhases
+from routecast.benchmark.schedule import Clock
+from routecast.benchmark.stage import Stage
+from routecast.benchmark.streams import FEWEST_IPV6_BYTES, stream_of
+from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.protocol import Evaluator, Resettable
+from routecast.router.did_you_mean import did_you_mean
+
+__all__ = ["PROCEDURES", "Plan", "plan_of", "run_benchmark"]
+
+PROCEDURES = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
+"""The procedures of RFC 2544 sec. 26, in its order."""
+
+_REST_ON_THROUGHPUT = ("latency", "back_to_back", "recovery", "reset")
+
+FRAME_FORMAT = (
+    "UDP echo requests over {protocols} in Ethernet II frames (RFC 2544 appendix C.2), port 7 for one pair of "
+    "addresses, pseudo-random ports for several flows (RFC 4814); an 18-byte signature opens the payload: sequence "
+    "number, time of sending, flow, trial"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be run: checked, complete, in order.
+
+    Parameters
+    ----------
+    profile : Profile
+    procedures : tuple of str
+        In the RFC's order; those that others rest on are in it.
+    frame_bytes : tuple of int
+    streams : tuple of Stream
+    flows : int
+        Flows each way; 1 is a pair of addresses.
+    """
+
+    profile: Profile
+    procedures: tuple[str, ...]
+    frame_bytes: tuple[int, ...]
+    streams: tuple[Stream, ...]
+    flows: int = 1
+    notes: tuple[str, ...] = ()
+
+    def stages(self) -> tuple[tuple[Stream, int, str], ...]:
+        """Every stage, in order: reset is run with the smallest frame only (sec. 26.6)."""
+        return tuple(
+            (stream, size, procedure)
+            for stream in self.streams
+            for size in self.sizes(stream)
+            for procedure in self.procedures
+            if procedure != "reset" or size == min(self.sizes(stream))
+        )
+
+    def sizes(self, stream: Stream) -> tuple[int, ...]:
+        """Frame sizes of a stream: with IPv6, 84 bytes stand for what is smaller (RFC 8219 sec. 5.1.1)."""
+        least = FEWEST_IPV6_BYTES if stream.protocol == "IPv6" else 0
+        return tuple(dict.fromkeys(max(size, least) for size in self.frame_bytes))
+
+
+def plan_of(
+    profile: Profile,
+    *,
+    procedures: Sequence[str] = (),
+    frame_bytes: Sequence[int] = (),
+    streams: Sequence[Stream] = (),
+    search: str = "",
+    flows: int = 1,
+) -> Plan:
+    """Return what a profile asks for, changed by what the user asks for.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A procedure is unknown, or the number of flows is.
+    """
+    asked = list(procedures or profile.procedures or PROCEDURES)
+    wrong = [
+        Problem("procedures", f"no procedure {name!r}: {did_you_mean(name, PROCEDURES)}")
+        for name in asked
+        if name.replace("-", "_") not in PROCEDURES
+    ]
+    if flows < 1:
+        wrong.append(Problem("flows", f"got {flows}: at least one flow each way"))
+    if search and search not in {"mlrsearch", "binary"}:
+        wrong.append(
+            Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}")
+        )
+    if wrong:
+        raise ModelProblem("benchmark", wrong)
+    names = {name.replace("-", "_") for name in asked}
+    notes = []
+    if names & set(_REST_ON_THROUGHPUT) and "throughput" not in names:
+        notes.append("throughput was run as well: the procedures asked for rest on it")
+        names.add("throughput")
+    if search:
+        profile = profile.model_copy(
+            update={"throughput": profile.throughput.model_copy(update={"search": search})}
+        )
+    return Plan(
+        profile=profile,
+        procedures=tuple(name for name in PROCEDURES if name in names),
+        frame_bytes=tuple(dict.fromkeys(frame_bytes or profile.frames)),
+        streams=tuple(dict.fromkeys(streams or map(stream_of, profile.stream))),
+        flows=flows,
+        notes=tuple(notes),
+    )
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What the stages have found so far."""
+
+    throughput: list[ThroughputRow] = field(default_factory=list)
+    latency: list[LatencyRow] = field(default_factory=list)
+    frame_loss: list[FrameLossRow] = field(default_factory=list)
+    back_to_back: list[BackToBackRow] = field(default_factory=list)
+    recovery: list[RecoveryRow] = field(default_factory=list)
+    reset: list[ResetRow] = field(default_factory=list)
+    not_run: list[NotRun] = field(default_factory=list)
+    short_of_medium: list[str] = field(default_factory=list)
+
+
+def run_benchmark(
+    plan: Plan,
+    rig: Rig,
+    *,
+    out: Path | None = None,
+    report: Callable[[int, int, str], None] | None = None,
+    command: str = "",
+) -> BenchmarkResult:
+    """Run a benchmark; with a folder, one that was interrupted goes on where it stopped.
+
+    Parameters
+    ----------
+    plan : Plan
+    rig : Rig
+    out : Path or None
+        Folder of ``trials.parquet`` and ``benchmark.json``; None keeps everything in memory.
+    report : callable or None
+        Told (done, total, what) after every trial, in expected seconds.
+    command : str
+        How the run was started, for the report.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The folder cannot be written; or the rig cannot do what is asked.
+    """
+    started, now = time.monotonic(), datetime.now(UTC)
+    usable, refused = _usable_streams(plan, rig)
+    plan = replace(plan, streams=usable)
+    clock = Clock(plan.stages(), plan.profile, report)
+    rows = _Rows(not_run=refused)
+    records: list[TrialRecord] = []
+    known = 0
+
+    def on_trial(seconds: float, is_known: bool, purpose: str) -> None:
+        nonlocal known
+        known += is_known
+        clock.trial(seconds, is_known)
+
+    with open_journal(out) as journal:
+        phases = TrialPhases(
+            before_s=plan.profile.trial.before,
+            residual_s=plan.profile.trial.residual,
+            settle_s=plan.profile.trial.settle,
+        )
+        device: dict[str, object] = {}
+        tester: dict[str, object] = {}
+        for stream in plan.streams:
+            with rig.prepared(stream, phases) as evaluator:
+                for size in plan.sizes(stream):
+                    make = _StageMaker(plan, rig, evaluator, stream, size, journal, records, on_trial)
+                    _run_size(plan, make, rows, clock, rig.medium)
+                device, tester = device or dict(rig.device()), tester or dict(rig.tester())
+    rows.not_run += modifiers_left_out(plan.streams)
+    if "reset" in plan.procedures:
+        rows.not_run += reset.left_out([row.kind for row in rows.reset])
+    result = _result(plan, rig, rows, records, device, tester)
+    result = replace(
+        result,
+        resumed_trials=known,
+        started_utc=now.isoformat(timespec="seconds"),
+        elapsed_s=time.monotonic() - started,
+        command=command,
+    )
+    if out is not None:
+        _write(result, out)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _StageMaker:
+    """Makes the stages of one stream and frame size, which share what the tester reaches."""
+
+    plan: Plan
+    rig: Rig
+    evaluator: Evaluator
+    stream: Stream
+    size: int
+    journal: Journal
+    records: list[TrialRecord]
+    on_trial: Callable[[float, bool, str], None]
+
+    def __call__(self, procedure: str, most_pps: float) -> Stage:
+        return Stage(
+            procedure=procedure,
+            stream=self.stream,
+            frame_bytes=self.size,
+            evaluator=self.evaluator,
+            profile=self.plan.profile,
+            link_bps=self.rig.link_bps,
+            flows=self.plan.flows,
+            identity=self.rig.identity,
+            journal=self.journal,
+            records=self.records,
+            on_trial=self.on_trial,
+            most_pps=most_pps,
+        )
+
+
+def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: str) -> None:
+    """Run the procedures for one stream and frame size."""
+    most_pps = math.inf
+    base: ThroughputRow | None = None
+    for procedure in plan.procedures:
+        if procedure == "reset" and make.size != min(plan.sizes(make.stream)):
+            continue
+        clock.begin(make.stream, make.size, procedure)
+        stage = make(procedure, most_pps)
+        if procedure in {"throughput", "frame_loss"} and math.isinf(most_pps):
+            short = throughput.find_ceiling(stage)
+            most_pps = stage.most_pps
+            rows.short_of_medium += [short] if short else []
+        if procedure == "throughput":
+            found = throughput.run(stage)
+            rows.throughput += found
+            base = next(row for row in found if row.goal == plan.profile.throughput.base.name)
+        elif procedure == "frame_loss":
+            rows.frame_loss += frame_loss.run(stage)
+        else:
+            assert base is not None
+            _run_at_throughput(procedure, stage, base, rows)
+        clock.end()
+
+
+def _run_at_throughput(procedure: str, stage: Stage, base: ThroughputRow, rows: _Rows) -> None:
+    """Run a procedure that rests on the throughput."""
+    what = f"{procedure.replace('_', ' ')}, {stage.frame_bytes} B, {stage.stream.name}"
+    section = {"latency": "26.2", "back_to_back": "26.4", "recovery": "26.5", "reset": "26.6"}[procedure]
+
+    def leave_out(reason: str) -> None:
+        rows.not_run.append(NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=reason))
+
+    if not math.isfinite(base.throughput_pps):
+        leave_out(f"it rests on the throughput, which was not found: {base.reason}")
+        return
+    if procedure == "latency":
+        rows.latency += latency.run(stage, base.throughput_pps)
+        return
+    if not stage.is_counting:
+        leave_out(
+            "it counts frames during a change, and there are no transients in closed form; use simulate"
+        )
+        return
+    if procedure == "back_to_back":
+        rows.back_to_back.append(back_to_back.run(stage, base.throughput_pps))
+    elif procedure == "recovery":
+        rows.recovery.append(recovery.run(stage, base.throughput_pps))
+    else:
+        kinds = reset.kinds_of(stage)
+        if not kinds:
+            whole = isinstance(stage.evaluator, Resettable) and stage.evaluator.reset_kinds
+            leave_out("the profile asks for none of its resets" if whole else "nothing here can be reset")
+        for kind in kinds:
+            rows.reset.append(reset.run(stage, base.throughput_pps, kind, stage.stream))
+
+
+def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotRun]]:
+    usable, refused = [], []
+    for stream in plan.streams:
+        reason = rig.refuses(stream)
+        if reason:
+            section = (
+                "RFC 2544 sec. 11"
+                if stream.modifier
+                else "RFC 5180"
+                if stream.protocol == "IPv6"
+                else "RFC 2544"
+            )
+            refused.append(NotRun(section=section, what=f"stream {stream.name}", reason=reason))
+        else:
+            usable.append(stream)
+    if not usable:
+        raise ModelProblem("benchmark", [Problem(one.what, one.reason) for one in refused])
+    return tuple(usable), refused
+
+
+def _result(
+    plan: Plan,
+    rig: Rig,
+    rows: _Rows,
+    records: list[TrialRecord],
+    device: dict[str, object],
+    tester: dict[str, object],
+) -> BenchmarkResult:
+    profile = plan.profile
+    protocols = " and ".join(dict.fromkeys(stream.protocol for stream in plan.streams))
+    setup = Setup(
+        evaluator=rig.kind,
+        device=device,
+        tester=tester,
+        device_title=rig.title,
+        link_bps=rig.link_bps,
+        medium=rig.medium,
+        frame_bytes=plan.frame_bytes,
+        streams=plan.streams,
+        frame_format=FRAME_FORMAT.format(protocols=protocols),
+        load_unit="frames per second over all sending ports together; per port where a column says so",
+    )
+    ran = set(plan.procedures)
+    search = "MLRsearch (RFC 9971)" if profile.throughput.search == "mlrsearch" else "binary search"
+    statements = search_statements(profile, plan.streams) if "throughput" in ran else ()
+    b2b = back_to_back.result_of(rows.back_to_back, profile.back_to_back)
+    return BenchmarkResult(
+        profile_name=profile.name,
+        profile=profile.model_dump(mode="json"),
+        setup=setup,
+        compliance=compliance_of(
+            profile,
+            procedures=plan.procedures,
+            frame_bytes=plan.frame_bytes,
+            streams=plan.streams,
+            evaluator=rig.kind,
+            short_of_medium=rows.short_of_medium,
+        ),
+        throughput=throughput.result_of(rows.throughput, plan.streams, rig.medium, search)
+        if rows.throughput
+        else None,
+        latency=latency.result_of(rows.latency, rig.medium) if rows.latency else None,
+        frame_loss=frame_loss.result_of(rows.frame_loss, profile.frame_loss.step)
+        if rows.frame_loss
+        else None,
+        back_to_back=b2b if rows.back_to_back else None,
+        recovery=recovery.result_of(rows.recovery) if rows.recovery else None,
+        reset=reset.result_of(rows.reset) if rows.reset else None,
+        not_run=tuple(rows.not_run),
+        search_statements=statements,
+        trials=tuple(records),
+        invalid_trials=sum(not record.trial.is_valid for record in records),
+        versions=_versions(),
+        notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium)),
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"routecast": __version__, "python": platform.python_version(), "kernel": platform.release()}
+    for package in ("MLRsearch", "numpy", "polars"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
+
+
+def _write(result: BenchmarkResult, out: Path) -> None:
+    """Write the summary last and at once: where it stands, the run is complete."""
+    unfinished = out / f"{SUMMARY}.unfinished"
+    text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
+    unfinished.write_text(text + "\n", encoding="utf-8")
+    os.replace(unfinished, out / SUMMARY)

@@ -1,0 +1,232 @@
+"""Stages: one procedure for one stream and frame size, and the trials that it asks for.
+
+A stage runs every trial, keeps it in the journal, finds it there again when a killed run goes on, runs an invalid one
+again, and counts what was lost.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from routecast import __version__
+from routecast.benchmark.journal import Journal
+from routecast.benchmark.profile import Profile
+from routecast.benchmark.result import Stream, TrialRecord
+from routecast.benchmark.streams import load_of, quiet_after, sending_ports, theoretical_pps
+from routecast.errors import RoutecastError
+from routecast.evaluate.protocol import Evaluator, Resettable
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad, RateStep
+
+__all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
+
+UNSENT_TOLERANCE = 1e-3
+"""Share of the intended frames that may be unsent before it counts: the achieved rate is held to it."""
+
+_HALF_A_GAP = 0.5
+
+
+class InvalidTrial(RoutecastError):
+    """A trial stayed invalid after all attempts: it is no result, and neither is what rests on it."""
+
+    def __init__(self, reasons: tuple[str, ...], trial: Trial, attempts: int) -> None:
+        super().__init__(reasons, trial, attempts)
+        self.reasons = reasons
+        self.trial = trial
+        self.attempts = attempts
+
+    def __str__(self) -> str:
+        times = f"{self.attempts} time{'s' if self.attempts > 1 else ''}"
+        return f"a trial at {self.trial.intended_pps:,.0f} frames/s was invalid {times}: {'; '.join(self.reasons)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Frames of one trial, all ports together; a closed form's are its rates over the trial."""
+
+    offered: int
+    lost: int
+    unsent: int = 0
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost and unsent frames over the frames that were intended (as MLRsearch counts)."""
+        whole = self.offered + self.unsent
+        return (self.lost + self.unsent) / whole if whole else 0.0
+
+
+def counts_of(trial: Trial, duration_s: float) -> Counts:
+    """Count a trial's frames; those in flight at its end are not lost (S12)."""
+    intended = trial.intended_pps * duration_s
+    if trial.offered_frames is None:
+        offered = trial.offered_pps * duration_s
+        # A closed form's loss below capacity is a rounding error, or far less than a frame.
+        lost = trial.loss_ratio * offered if trial.loss_ratio > 1e-9 else 0.0
+        counted = (round(offered), round(lost))
+    else:
+        counted = (trial.offered_frames, trial.dropped_frames or 0)
+    missing = intended - counted[0]
+    unsent = round(missing) if missing > UNSENT_TOLERANCE * intended + 2.0 else 0
+    return Counts(offered=counted[0], lost=counted[1], unsent=unsent)
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """One procedure for one stream and frame size.
+
+    Parameters
+    ----------
+    procedure : str
+    stream : Stream
+    frame_bytes : int
+    evaluator : Evaluator
+        Ready for the stream.
+    profile : Profile
+    link_bps : tuple of float
+    flows : int
+    identity : str
+        Text that changes with all that decides a trial, the load and its place in the run apart.
+    journal : Journal
+    records : list of TrialRecord
+        Where every trial is entered, shared by all stages of a run.
+    on_trial : callable
+        Told the seconds of each finished trial, whether it comes from the journal, and what it was for.
+    most_pps : float
+        The greatest rate that the tester itself reaches, all ports together; the theoretical maximum at first.
+    """
+
+    procedure: str
+    stream: Stream
+    frame_bytes: int
+    evaluator: Evaluator
+    profile: Profile
+    link_bps: tuple[float, ...]
+    identity: str
+    journal: Journal
+    records: list[TrialRecord]
+    flows: int = 1
+    on_trial: Callable[[float, bool, str], None] = field(default=lambda seconds, known, purpose: None)
+    most_pps: float = math.inf
+    count: int = 0
+
+    @property
+    def ports(self) -> int:
+        """Ports that send."""
+        return sending_ports(self.stream)
+
+    @property
+    def theoretical_pps(self) -> float:
+        """Theoretical maximum of the medium, all ports (sec. 20)."""
+        return theoretical_pps(self.stream, self.frame_bytes, self.link_bps)
+
+    @property
+    def maximum_pps(self) -> float:
+        """Greatest rate that can be offered: the medium's, or the tester's own where that is less."""
+        return min(self.theoretical_pps, self.most_pps)
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether the last trial was counted frame by frame, as opposed to a closed form."""
+        return bool(self.records) and self.records[-1].trial.offered_frames is not None
+
+    def load(self, rate_pps: float, *steps: RateStep) -> OfferedLoad:
+        """Return the stream's load at a rate."""
+        return load_of(self.stream, self.frame_bytes, rate_pps, flows=self.flows, steps=steps)
+
+    def trial(self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep) -> Trial:
+        """Run one trial until it is valid.
+
+        Raises
+        ------
+        InvalidTrial
+            It stayed invalid.
+        """
+        load = self.load(rate_pps, *steps)
+        return self._valid(load, duration_s, purpose, lambda: self.evaluator.trial(load, duration_s), "")
+
+    def reset_trial(
+        self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float
+    ) -> Trial:
+        """Run one trial during which the router is reset.
+
+        Raises
+        ------
+        InvalidTrial
+            It stayed invalid.
+        """
+        evaluator = self.evaluator
+        assert isinstance(evaluator, Resettable)
+        load = self.load(rate_pps)
+
+        def run() -> Trial:
+            return evaluator.reset_trial(load, duration_s, kind=kind, at_s=at_s)
+
+        return self._valid(load, duration_s, purpose, run, f"{kind}@{at_s!r}")
+
+    def burst(self, frames: int, purpose: str, *, residual_s: float) -> Counts:
+        """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
+
+        The burst is a trial at the maximum rate for as long as it takes. The tester waits for residual frames by
+        itself; a simulated trial goes on without traffic instead.
+        """
+        # Half a gap less than the burst, so that rounding adds no frame.
+        length_s = (frames - _HALF_A_GAP * self.ports) / self.maximum_pps
+        is_simulated = self.records and self.records[-1].trial.evaluator == "simulate"
+        if is_simulated:
+            steps = (quiet_after(length_s),)
+            trial = self.trial(self.maximum_pps, length_s + residual_s, purpose, *steps)
+        else:
+            trial = self.trial(self.maximum_pps, length_s, purpose)
+        return Counts(offered=trial.offered_frames or 0, lost=trial.dropped_frames or 0)
+
+    def _valid(
+        self, load: OfferedLoad, duration_s: float, purpose: str, run: Callable[[], Trial], reset: str
+    ) -> Trial:
+        attempts = self.profile.trial.attempts
+        for attempt in range(1, attempts + 1):
+            trial = self._once(load, duration_s, purpose, attempt, run, reset)
+            if trial.is_valid:
+                return trial
+        raise InvalidTrial(trial.invalid, trial, attempts)
+
+    def _once(
+        self,
+        load: OfferedLoad,
+        duration_s: float,
+        purpose: str,
+        attempt: int,
+        run: Callable[[], Trial],
+        reset: str,
+    ) -> Trial:
+        self.count += 1
+        key = self._key(load, duration_s, reset)
+        trial = self.journal.find(key)
+        is_known = trial is not None
+        if trial is None:
+            reseed = getattr(self.evaluator, "reseed", None)
+            if reseed is not None:
+                reseed(int(key[:12], 16))
+            trial = run()
+        record = TrialRecord(
+            number=len(self.records) + 1,
+            procedure=self.procedure,
+            stream=self.stream.name,
+            frame_bytes=self.frame_bytes,
+            purpose=purpose,
+            attempt=attempt,
+            rate_pps=load.rate_pps,
+            trial=trial,
+        )
+        self.records.append(record)
+        if not is_known:
+            self.journal.add(key, record)
+        self.on_trial(duration_s, is_known, purpose)
+        return trial
+
+    def _key(self, load: OfferedLoad, duration_s: float, reset: str) -> str:
+        decisive = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
+        asked = (load.rate_pps, load.steps, len(load.flows.flows), duration_s, reset)
+        return hashlib.sha256(repr((*decisive, *asked)).encode()).hexdigest()[:24]

@@ -1,0 +1,94 @@
+"""Test streams as loads: which flows of which protocol a stream has, and how fast a port can send them."""
+
+from __future__ import annotations
+
+from routecast.benchmark.profile import StreamProfile
+from routecast.benchmark.result import Stream
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
+
+__all__ = [
+    "FEWEST_IPV6_BYTES",
+    "load_of",
+    "sending_ports",
+    "stream_of",
+    "theoretical_pps",
+]
+
+FEWEST_IPV6_BYTES = 84
+"""RFC 8219 sec. 5.1.1 has 84 bytes where 64 bytes of IPv4 stand: the IPv6 header is 20 bytes longer."""
+
+_QUIET_PPS = 1e-6
+
+
+def stream_of(profile: StreamProfile) -> Stream:
+    """Return the stream that a profile asks for, with the name that tables give it."""
+    parts: list[str] = [profile.protocol]
+    if profile.bidirectional:
+        parts.append("both ways")
+    if profile.networks > 1:
+        parts.append(f"{profile.networks} networks")
+    modifier = ""
+    if profile.filters:
+        modifier = f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"
+        parts.append(modifier)
+    return Stream(
+        name=", ".join(parts),
+        protocol=profile.protocol,
+        bidirectional=profile.bidirectional,
+        networks=profile.networks,
+        modifier=modifier,
+    )
+
+
+def sending_ports(stream: Stream) -> int:
+    """Ports that send: the factor between the load of one port and of all (RFC 9971 asks to state it)."""
+    return 2 if stream.bidirectional else 1
+
+
+def theoretical_pps(stream: Stream, frame_bytes: int, link_bps: tuple[float, ...]) -> float:
+    """Theoretical maximum rate of the medium, all sending ports together (RFC 2544 sec. 20).
+
+    The slowest link of the two decides, as sec. 20 asks for media of different speed.
+    """
+    return sending_ports(stream) * line_rate_pps(min(link_bps[:2]), frame_bytes)
+
+
+def load_of(
+    stream: Stream, frame_bytes: int, rate_pps: float, *, flows: int = 1, steps: tuple[RateStep, ...] = ()
+) -> OfferedLoad:
+    """Return the load of a stream at a rate over all its ports, at even gaps (RFC 2544 sec. 21: steady state).
+
+    Parameters
+    ----------
+    flows : int
+        Flows each way, by random addresses and UDP ports (RFC 4814); 1 is one pair of addresses. A stream over
+        several networks has at least a flow for each.
+    """
+    return OfferedLoad(
+        rate_pps=rate_pps,
+        frames=FrameMix.fixed(frame_bytes),
+        flows=_flows(stream, max(flows, stream.networks)),
+        arrivals=Arrivals.cbr(),
+        steps=steps,
+    )
+
+
+def quiet_after(at_s: float) -> RateStep:
+    """Return the step after which nothing more is sent, as far as a trial is long."""
+    return RateStep(at_s=at_s, rate_pps=_QUIET_PPS)
+
+
+def _flows(stream: Stream, count: int) -> FlowSet:
+    flows: tuple[Flow, ...]
+    if count == 1:
+        flows = (Flow(rss_hash=0, ingress=0, egress=1),)
+        if stream.bidirectional:
+            flows += (Flow(rss_hash=1, ingress=1, egress=0),)
+    else:
+        # Drawn for both directions in turn, so the flows of a direction are every second one.
+        drawn = FlowSet.random(2 * count).flows
+        flows = drawn if stream.bidirectional else drawn[0::2]
+    return FlowSet(name=stream.name, flows=flows)

@@ -1,0 +1,153 @@
+"""RFC 2544 sec. 26.1: throughput, the fastest rate at which nothing is lost (RFC 1242 sec. 3.17)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from routecast.benchmark.profile import GoalProfile
+from routecast.benchmark.result import Spread, Stream, ThroughputResult, ThroughputRow
+from routecast.benchmark.search import Bounds, binary_search, mlr_search, verified
+from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+
+__all__ = ["advertised", "find_ceiling", "result_of", "run"]
+
+_CEILING_TRIAL_S = 0.5
+_CEILING_MARGIN = 0.97
+_CEILING_ATTEMPTS = 4
+
+
+def run(stage: Stage) -> tuple[ThroughputRow, ...]:
+    """Search for every goal of the profile; a row for each.
+
+    The maximum rate of the search is that of the medium (sec. 20), or what the tester itself reaches where that is
+    less.
+    """
+    settings = stage.profile.throughput
+    results: dict[str, list[Bounds]] = {goal.name: [] for goal in settings.goal}
+    before = len(stage.records)
+    for _ in range(settings.repeats):
+        for goal, bounds in zip(settings.goal, _search(stage), strict=True):
+            results[goal.name].append(bounds)
+    trials = len(stage.records) - before
+    return tuple(_row(stage, goal, results[goal.name], trials) for goal in settings.goal)
+
+
+def find_ceiling(stage: Stage) -> str:
+    """Find the greatest rate that the tester reaches: the medium's, unless trials at it are invalid.
+
+    Sets ``stage.most_pps`` and says so where it is less than the medium's maximum; the empty text otherwise. A tester
+    that cannot fill the medium is a deviation from sec. 20, not a finding about the router.
+    """
+    first_s = min(goal.initial_trial for goal in stage.profile.throughput.goal)
+    duration_s = min(first_s, _CEILING_TRIAL_S)
+    for _ in range(_CEILING_ATTEMPTS):
+        try:
+            stage.trial(stage.maximum_pps, duration_s, "greatest rate of the tester")
+        except InvalidTrial as problem:
+            reached_pps = problem.trial.offered_pps
+            if not 0.0 < reached_pps < stage.maximum_pps * (1.0 - 1e-3):
+                break  # invalid for another reason: the search will say so
+            stage.most_pps = reached_pps * _CEILING_MARGIN
+        else:
+            break
+    if stage.most_pps >= stage.theoretical_pps:
+        return ""
+    return (
+        f"{stage.stream.name}, {stage.frame_bytes} B: the tester reaches {stage.most_pps:,.0f} of "
+        f"{stage.theoretical_pps:,.0f} frames/s, and offers no more"
+    )
+
+
+def result_of(
+    rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str, search: str
+) -> ThroughputResult:
+    """Return the rows as one result, with the statements that may be advertised."""
+    return ThroughputResult(
+        rows=tuple(rows), advertised=tuple(advertised(rows, streams, medium)), search=search
+    )
+
+
+def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
+    """Return sec. 26.1's statement per stream without loss: rate in frames/s, size, theoretical limit, protocol."""
+    texts = []
+    for stream in streams:
+        mine = [row for row in rows if row.stream == stream.name and row.loss_ratio == 0.0]
+        known = [row for row in mine if math.isfinite(row.throughput_pps)]
+        if not known:
+            continue
+        best = max(known, key=lambda row: row.throughput_pps)
+        texts.append(
+            f"{best.throughput_pps:,.0f} frames/s of {best.frame_bytes} bytes; the medium carries at most "
+            f"{best.theoretical_pps:,.0f} frames/s of this size; {stream.name} (UDP) over {medium}"
+        )
+    return texts
+
+
+def _search(stage: Stage) -> tuple[Bounds, ...]:
+    settings, ports = stage.profile.throughput, stage.ports
+
+    def offer(per_port_pps: float, duration_s: float, purpose: str) -> Counts:
+        return counts_of(stage.trial(ports * per_port_pps, duration_s, purpose), duration_s)
+
+    probe = verified(
+        offer, repeats=settings.verify_losses, below_ratio=settings.verify_below, slice_s=settings.slice
+    )
+    most_pps = stage.maximum_pps / ports
+    least_pps = settings.least * stage.theoretical_pps / ports
+    if settings.search == "mlrsearch":
+        return mlr_search(probe, settings.goal, least_pps=least_pps, most_pps=most_pps)
+    found: dict[str, Bounds] = {}
+    hint_pps = _forwarded_at_most(stage) / ports
+    # The goal that tolerates most first: the stricter one's result is near below it.
+    for goal in sorted(settings.goal, key=lambda goal: -goal.loss_ratio):
+        bounds = binary_search(probe, goal, least_pps=least_pps, most_pps=most_pps, hint_pps=hint_pps)
+        found[goal.name] = bounds
+        if math.isfinite(bounds.lower_pps):
+            hint_pps = bounds.lower_pps * (1.0 - 2.0 * goal.width)
+    return tuple(found[goal.name] for goal in settings.goal)
+
+
+def _forwarded_at_most(stage: Stage) -> float:
+    """Return what the router forwards of the maximum rate: a good first guess."""
+    for record in reversed(stage.records):
+        mine = (record.stream, record.frame_bytes) == (stage.stream.name, stage.frame_bytes)
+        if mine and record.purpose.startswith("greatest rate") and record.trial.is_valid:
+            return record.trial.forwarded_pps * (1.0 - stage.profile.throughput.base.width)
+    return math.nan
+
+
+def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> ThroughputRow:
+    ports, size = stage.ports, stage.frame_bytes
+    known = [bounds for bounds in found if math.isfinite(bounds.lower_pps) and not bounds.reason]
+    spread = Spread.of(tuple(ports * bounds.lower_pps for bounds in known))
+    last = known[-1] if known else found[-1]
+    row = ThroughputRow(
+        stream=stage.stream.name,
+        frame_bytes=size,
+        goal=goal.name,
+        loss_ratio=goal.loss_ratio,
+        throughput_pps=spread.mean,
+        per_port_pps=spread.mean / ports,
+        conditional_pps=Spread.of(tuple(ports * bounds.conditional_pps for bounds in known)).mean,
+        theoretical_pps=stage.theoretical_pps,
+        lower_pps=ports * last.lower_pps,
+        upper_pps=ports * last.upper_pps,
+        resolution_ratio=goal.width,
+        l1_bps=8.0 * (size + WIRE_OVERHEAD_BYTES) * spread.mean,
+        l2_bps=8.0 * size * spread.mean,
+        outcome=last.outcome,
+        reason=last.reason,
+        search="MLRsearch" if stage.profile.throughput.search == "mlrsearch" else "binary search",
+        repeats_pps=spread,
+        final_trial_s=goal.final_trial,
+        trials=trials,
+    )
+    if last.outcome == "below":
+        least = stage.profile.throughput.least * stage.theoretical_pps
+        return replace(
+            row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s"
+        )
+    return row
