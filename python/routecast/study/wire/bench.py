@@ -32,6 +32,6 @@ class TestbedBench:
 
     def device(self, name: str, options: Mapping[str, Option]) -> AbstractContextManager[Evaluator]:
         """Set the test bed up with a device under test."""
-        from routecast.testbed import open_testbed
+        from routecast.testbed.opening import open_testbed
 
-        raise NotImplementedError(open_testbed)
+        return open_testbed(self._file, device=name, options=options)
