@@ -8,6 +8,8 @@ use base64::prelude::BASE64_STANDARD as STANDARD;
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
+use crate::port::Tally;
+
 const STEP_BITS: u32 = 6;
 const STEPS: u64 = 1 << STEP_BITS;
 /// Longest span that has a bucket of its own, as a power of two of ns: 18 minutes.
@@ -64,4 +66,47 @@ pub struct Distribution {
     pub max_s: f64,
     /// HDR histogram, nanoseconds, base64 of the compressed V2 form.
     pub hdr_base64: String,
+}
+
+impl Distribution {
+    /// Summarises exact moments and a histogram; `None` if nothing was counted.
+    ///
+    /// # Panics
+    ///
+    /// Never: the histogram grows as needed and the encoding is written to memory.
+    #[must_use]
+    pub fn of(tally: &Tally) -> Option<Self> {
+        if tally.count == 0 {
+            return None;
+        }
+        let total: u64 = tally.histogram.iter().map(|&(_, count)| count).sum();
+        let percentile = |share: f64| {
+            let rank = ((share * total as f64).ceil() as u64).max(1);
+            let mut seen = 0;
+            let slot = tally.histogram.iter().find(|&&(_, count)| {
+                seen += count;
+                seen >= rank
+            });
+            // The middle of an outer bucket may lie outside of what was seen.
+            let middle = slot.map_or(0.0, |&(slot, _)| middle_ns(slot));
+            middle.clamp(tally.min_ns as f64, tally.max_ns as f64) / 1e9
+        };
+        let mut hdr = Hdr::<u64>::new(3).expect("3 digits are allowed");
+        for &(slot, count) in &tally.histogram {
+            hdr.record_n(middle_ns(slot).round() as u64, count).expect("an auto-resizing histogram grows");
+        }
+        let mut encoded = Vec::new();
+        V2DeflateSerializer::new().serialize(&hdr, &mut encoded).expect("writing to memory works");
+        Some(Self {
+            count: tally.count,
+            min_s: tally.min_ns as f64 / 1e9,
+            mean_s: tally.sum_ns as f64 / tally.count as f64 / 1e9,
+            p50_s: percentile(0.5),
+            p90_s: percentile(0.9),
+            p99_s: percentile(0.99),
+            p999_s: percentile(0.999),
+            max_s: tally.max_ns as f64 / 1e9,
+            hdr_base64: STANDARD.encode(&encoded),
+        })
+    }
 }

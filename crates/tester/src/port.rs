@@ -1,5 +1,6 @@
 //! What every back end offers: sending a set of streams on time, receiving and counting them.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde_json::Value;
@@ -27,12 +28,53 @@ pub struct Sending<'a> {
 }
 
 /// What runs beside a sender and talks to it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Control {
     /// Set to end the sending within 100 ms.
     pub stop: AtomicBool,
     /// Frames sent so far, of all streams and with the warm-up.
     pub sent: AtomicU64,
+    watcher: Mutex<Option<Watcher>>,
+}
+
+type Watcher = Box<dyn Fn(&Control) + Send>;
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Control").field("stop", &self.stop).field("sent", &self.sent).finish_non_exhaustive()
+    }
+}
+
+impl Control {
+    /// Leaves something with the waiting thread, which does it every few milliseconds: a sender that is inside one long
+    /// system call cannot look at `stop` itself.
+    ///
+    /// # Panics
+    ///
+    /// Panics where an earlier watcher has.
+    pub fn watch(&self, watcher: impl Fn(&Control) + Send + 'static) {
+        *self.watcher.lock().expect("no watcher panics") = Some(Box::new(watcher));
+    }
+
+    /// Takes it back; it does not run any more when this returns.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the watcher has.
+    pub fn unwatch(&self) {
+        *self.watcher.lock().expect("no watcher panics") = None;
+    }
+
+    /// Does what was left to do. Called by the waiting thread.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the watcher does.
+    pub fn look(&self) {
+        if let Some(watcher) = &*self.watcher.lock().expect("no watcher panics") {
+            watcher(self);
+        }
+    }
 }
 
 /// What a sender did for one stream.
@@ -149,6 +191,8 @@ pub struct ReceiveReport {
     pub stale: u64,
     /// Frames of the tester that were expected at another port.
     pub misrouted: u64,
+    /// Frames that the receiver itself had no room for: the tester's own loss, which makes a trial invalid.
+    pub overrun: u64,
 }
 
 /// Receives and counts.

@@ -1,0 +1,335 @@
+/* The sink: judges, counts and drops every test frame; hands everything else to the network stack.
+ *
+ * What belongs to one stream is one value per core, so that a frame costs four array lookups (which the kernel
+ * inlines), one reading of the clock and no hash. Sequence numbers are kept in a bitmap, shared by all cores.
+ */
+#include "common.h"
+
+/* Mirrored in src/sink/layout.rs. */
+#define STEP_BITS 6
+#define STEPS (1 << STEP_BITS)
+#define TOP_BITS 40
+#define SLOTS ((TOP_BITS - STEP_BITS + 1) * STEPS)
+
+struct expected {
+	__u32 frames;     /* 0: this stream is not expected here */
+	__u32 first_word; /* of its bitmap */
+	__u32 first_flow;
+	__u32 flows;
+};
+
+struct expectation {
+	__u32 trial;
+	__u32 check_every; /* the whole payload is checked in every n-th frame */
+	struct expected streams[MOST_STREAMS];
+};
+
+struct spans {
+	__u64 count, sum, min, max;
+	__u32 slots[SLOTS];
+};
+
+struct tally {
+	__u64 frames, bytes, duplicated, reordered, corrupted;
+	__u64 first, last, longest_gap, longest_gap_at;
+	__u64 previous_latency;
+	__u64 previous_sequence; /* plus one; 0: none yet */
+	struct spans latency, ipdv;
+};
+
+struct others {
+	__u64 foreign, stale, misrouted;
+};
+
+struct flow {
+	__u32 next; /* one more than the highest sequence number seen */
+	__u32 received;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct expectation);
+} expectation SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, MOST_STREAMS);
+	__type(key, __u32);
+	__type(value, struct tally);
+} tallies SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct others);
+} others SEC(".maps");
+
+/* Sizes of both are set when the object is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} bitmap SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+/* Whether several cores may receive at the same time. */
+const volatile __u8 several = 1;
+
+inline_ __u32 log2_of(__u64 value)
+{
+	__u32 bits = 0;
+
+	if (value >> 32)
+		bits += 32, value >>= 32;
+	if (value >> 16)
+		bits += 16, value >>= 16;
+	if (value >> 8)
+		bits += 8, value >>= 8;
+	if (value >> 4)
+		bits += 4, value >>= 4;
+	if (value >> 2)
+		bits += 2, value >>= 2;
+	return bits + (value >> 1);
+}
+
+inline_ void record(struct spans *spans, __u64 span)
+{
+	__u64 slot = span;
+
+	if (span >= 2 * STEPS) {
+		__u32 shift = log2_of(span) - STEP_BITS;
+
+		slot = shift * STEPS + (span >> shift);
+		if (slot >= SLOTS)
+			slot = SLOTS - 1;
+	}
+	spans->slots[slot]++;
+	if (!spans->count || span < spans->min)
+		spans->min = span;
+	if (span > spans->max)
+		spans->max = span;
+	spans->count++;
+	spans->sum += span;
+}
+
+/* Sum of the octets behind the signature, at most 16383, by powers of two: the verifier knows the size of each piece. */
+#define PIECE(octets)                                                                                      \
+	if (length & (octets)) {                                                                           \
+		__u8 *piece = start + (length & (0x3fff & ~(2 * (octets)-1)));                             \
+		if ((void *)piece + (octets) > end)                                                        \
+			return -1;                                                                         \
+		sum = bpf_csum_diff(NULL, 0, (__be32 *)piece, (octets), sum);                              \
+	}
+
+inline_ __s64 sum_of(__u8 *start, __u32 length, void *end, __u32 sum)
+{
+	__u64 total;
+
+	PIECE(8192)
+	PIECE(4096)
+	PIECE(2048)
+	PIECE(1024)
+	PIECE(512)
+	PIECE(256)
+	PIECE(128)
+	PIECE(64)
+	PIECE(32)
+	PIECE(16)
+	PIECE(8)
+	PIECE(4)
+	total = (__u32)sum;
+	if (length & 2) {
+		__u8 *piece = start + (length & 0x3ffc);
+
+		if ((void *)piece + 2 > end)
+			return -1;
+		total += at16(piece, 0);
+	}
+	if (length & 1) {
+		__u8 *piece = start + (length & 0x3ffe);
+
+		if ((void *)piece + 1 > end)
+			return -1;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+		total += *piece;
+#else
+		total += (__u32)*piece << 8;
+#endif
+	}
+	return total;
+}
+
+/* Whether lengths and checksums are right; `whole`: with the octets behind the signature. */
+inline_ int intact(void *data, void *end, __u32 headers, int whole)
+{
+	__u32 datagram = end - data - ETH_HLEN, udp_length;
+	__u64 sum;
+	void *udp;
+	__s64 rest;
+
+	if (headers == IPV4_HEADERS) {
+		void *ip = data + ETH_HLEN;
+
+		if (data + IPV4_HEADERS + SIGNATURE_BYTES > end || bpf_ntohs(at16(ip, 2)) != datagram)
+			return 0;
+		sum = (__u64)at32(ip, 0) + at32(ip, 4) + at32(ip, 8) + at32(ip, 12) + at32(ip, 16);
+		if (fold(sum) != 0xffff)
+			return 0;
+		udp = data + ETH_HLEN + 20;
+		udp_length = datagram - 20;
+		sum = (__u64)at32(ip, 12) + at32(ip, 16);
+	} else {
+		void *ip = data + ETH_HLEN;
+
+		if (data + IPV6_HEADERS + SIGNATURE_BYTES > end || bpf_ntohs(at16(ip, 4)) + 40 != datagram)
+			return 0;
+		udp = data + ETH_HLEN + 40;
+		udp_length = datagram - 40;
+		sum = (__u64)at32(ip, 8) + at32(ip, 12) + at32(ip, 16) + at32(ip, 20) + at32(ip, 24) + at32(ip, 28) +
+		      at32(ip, 32) + at32(ip, 36);
+	}
+	if (bpf_ntohs(at16(udp, 4)) != udp_length || !at16(udp, 6))
+		return 0;
+	if (!whole)
+		return 1;
+	if (udp + 8 + SIGNATURE_BYTES > end)
+		return 0;
+	sum += bpf_htons(IPPROTO_UDP) + bpf_htons(udp_length);
+	sum += (__u64)at32(udp, 0) + at32(udp, 4) + at32(udp, 8) + at32(udp, 12) + at32(udp, 16) + at32(udp, 20) +
+	       at16(udp, 24);
+	if (udp_length > 8 + SIGNATURE_BYTES) {
+		rest = sum_of(udp + 8 + SIGNATURE_BYTES, udp_length - 8 - SIGNATURE_BYTES, end, 0);
+		if (rest < 0)
+			return 0;
+		sum += rest;
+	}
+	return fold(sum) == 0xffff;
+}
+
+inline_ int other(__u32 offset)
+{
+	__u32 zero = 0;
+	struct others *others_here = bpf_map_lookup_elem(&others, &zero);
+
+	if (others_here) {
+		if (offset == 0)
+			others_here->foreign++;
+		else if (offset == 1)
+			others_here->stale++;
+		else
+			others_here->misrouted++;
+	}
+	return offset == 0 ? XDP_PASS : XDP_DROP;
+}
+
+SEC("xdp") int receive(struct xdp_md *context)
+{
+	__u64 now = bpf_ktime_get_ns(), latency, word_before, bit;
+	void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
+	__u32 headers = headers_of(data, end), zero = 0, sequence, word_key, flow_key, stream_key, flow_index;
+	struct expectation *expects;
+	struct expected *stream;
+	struct tally *tally;
+	struct flow *flow;
+	__u64 *word;
+	void *signature;
+
+	if (headers == IPV4_HEADERS)
+		signature = data + IPV4_HEADERS;
+	else if (headers == IPV6_HEADERS)
+		signature = data + IPV6_HEADERS;
+	else
+		return other(0);
+	if (signature + SIGNATURE_BYTES > end || at16(signature, MAGIC_AT) != MAGIC)
+		return other(0);
+
+	expects = bpf_map_lookup_elem(&expectation, &zero);
+	if (!expects)
+		return XDP_ABORTED;
+	if (at8(signature, TRIAL_AT) != expects->trial)
+		return other(1);
+	stream_key = at8(signature, STREAM_AT);
+	if (stream_key >= MOST_STREAMS)
+		return other(2);
+	stream = &expects->streams[stream_key];
+	if (!stream->frames)
+		return other(2);
+	tally = bpf_map_lookup_elem(&tallies, &stream_key);
+	if (!tally)
+		return XDP_ABORTED;
+
+	sequence = bpf_ntohl(at32(signature, SEQUENCE_AT));
+	flow_index = bpf_ntohs(at16(signature, FLOW_AT));
+	if (sequence >= stream->frames || flow_index >= stream->flows ||
+	    !intact(data, end, headers, expects->check_every <= 1 || sequence % expects->check_every == 0)) {
+		tally->corrupted++;
+		return XDP_DROP;
+	}
+
+	word_key = stream->first_word + (sequence >> 6);
+	word = bpf_map_lookup_elem(&bitmap, &word_key);
+	if (!word)
+		return XDP_ABORTED;
+	bit = 1ULL << (sequence & 63);
+	if (several) {
+		word_before = __sync_fetch_and_or(word, bit);
+	} else {
+		word_before = *word;
+		*word = word_before | bit;
+	}
+	if (word_before & bit) {
+		tally->duplicated++;
+		return XDP_DROP;
+	}
+
+	/* Reordered (RFC 4737 sec. 3): a sequence number below the next one expected, within the flow. */
+	flow_key = stream->first_flow + flow_index;
+	flow = bpf_map_lookup_elem(&flows, &flow_key);
+	if (!flow)
+		return XDP_ABORTED;
+	if (sequence < flow->next)
+		tally->reordered++;
+	else
+		flow->next = sequence + 1;
+	if (several)
+		__sync_fetch_and_add(&flow->received, 1);
+	else
+		flow->received++;
+
+	if (!tally->frames) {
+		tally->first = now;
+	} else if (now - tally->last > tally->longest_gap) {
+		tally->longest_gap = now - tally->last;
+		tally->longest_gap_at = tally->last;
+	}
+	tally->last = now;
+	tally->frames++;
+	tally->bytes += end - data + FCS_BYTES;
+
+	latency = now - bpf_be64_to_cpu(at64(signature, TIME_AT));
+	/* Clocks of two machines may disagree. */
+	if ((__s64)latency < 0)
+		latency = 0;
+	record(&tally->latency, latency);
+	if (sequence && tally->previous_sequence == sequence)
+		record(&tally->ipdv, latency > tally->previous_latency ? latency - tally->previous_latency
+								       : tally->previous_latency - latency);
+	/* One more than this one, so that zeroed memory means "none" but for frame 0, which has no predecessor. */
+	tally->previous_sequence = (__u64)sequence + 1;
+	tally->previous_latency = latency;
+	return XDP_DROP;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,161 @@
+//! The eBPF programs: embedded objects, loading, attaching.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::{Map, MapData};
+use aya::programs::{Xdp, XdpMode};
+use aya::{Ebpf, EbpfLoader};
+
+use crate::error::{Result, TesterError};
+
+include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+
+/// How an XDP program runs on its interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// In the driver, before a socket buffer is made.
+    Driver,
+    /// In the network stack, because the driver cannot.
+    Generic,
+}
+
+/// An object in the kernel: one program and its maps.
+#[derive(Debug)]
+pub struct Loaded {
+    name: &'static str,
+    ebpf: Ebpf,
+}
+
+fn bpf_error(what: String, error: &dyn std::error::Error) -> TesterError {
+    // The verifier's log is in the sources; its last lines say what it disliked.
+    let mut message = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        message = format!("{message}: {inner}");
+        source = inner.source();
+    }
+    let lines: Vec<_> = message.lines().collect();
+    TesterError::Bpf { what, message: lines[lines.len().saturating_sub(12)..].join("\n") }
+}
+
+impl Loaded {
+    /// Loads the object `name` after `prepare` has set the sizes of its maps and its constants.
+    ///
+    /// # Errors
+    ///
+    /// This build has no programs, or the kernel refuses.
+    pub fn new<'a>(name: &'static str, prepare: impl FnOnce(&mut EbpfLoader<'a>)) -> Result<Self> {
+        let object = OBJECTS.iter().find(|(known, _)| *known == name).ok_or(TesterError::NoPrograms)?.1;
+        let what = || format!("loading the eBPF program `{name}`");
+        let mut loader = EbpfLoader::new();
+        prepare(&mut loader);
+        let mut ebpf = loader.load(object).map_err(|error| bpf_error(what(), &error))?;
+        let program = ebpf.program_mut(name).ok_or(TesterError::NoPrograms)?;
+        let program: &mut Xdp = program.try_into().map_err(|error| bpf_error(what(), &error))?;
+        program.load().map_err(|error| bpf_error(what(), &error))?;
+        Ok(Self { name, ebpf })
+    }
+
+    fn program(&mut self) -> Result<&mut Xdp> {
+        let what = format!("using the eBPF program `{}`", self.name);
+        let program = self.ebpf.program_mut(self.name).ok_or(TesterError::NoPrograms)?;
+        program.try_into().map_err(|error| bpf_error(what, &error))
+    }
+
+    /// Attaches the program to an interface of the calling thread's namespace, until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The interface has a program already, or the kernel refuses.
+    pub fn attach(&mut self, index: u32, interface: &str) -> Result<Mode> {
+        let what = format!("attaching the eBPF program `{}` to `{interface}`", self.name);
+        let program = self.program()?;
+        match program.attach_to_if_index(index, XdpMode::Driver) {
+            Ok(_) => return Ok(Mode::Driver),
+            Err(error) if busy(&error) => {
+                let message = format!(
+                    "it has an XDP program already (`ip link show {interface}` names it); \
+                     detach it with `ip link set {interface} xdp off`, or end the process that attached it"
+                );
+                return Err(TesterError::Bpf { what, message });
+            }
+            Err(_) => {}
+        }
+        let generic = program.attach_to_if_index(index, XdpMode::Skb);
+        generic.map(|_| Mode::Generic).map_err(|error| bpf_error(what, &error))
+    }
+
+    /// Takes the program off its interface.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refuses.
+    pub fn detach(&mut self) -> Result<()> {
+        let what = format!("detaching the eBPF program `{}`", self.name);
+        self.program()?.unload().map_err(|error| bpf_error(what, &error))
+    }
+
+    /// Runs the program on frames of the kernel's making, see [`crate::sys::test_run`].
+    ///
+    /// # Errors
+    ///
+    /// The program is not loaded.
+    pub fn with_fd<T>(&mut self, work: impl FnOnce(BorrowedFd<'_>) -> T) -> Result<T> {
+        let what = format!("using the eBPF program `{}`", self.name);
+        let fd = self.program()?.fd().map_err(|error| bpf_error(what, &error))?;
+        Ok(work(fd.as_fd()))
+    }
+
+    /// A map for aya's typed access.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the object has no such map.
+    pub fn map_mut(&mut self, name: &str) -> &mut Map {
+        self.ebpf.map_mut(name).expect("the object and this crate are built together")
+    }
+
+    /// A map that stays of use while the program runs.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the object has no such map or it was taken before.
+    pub fn take_map(&mut self, name: &str) -> Map {
+        self.ebpf.take_map(name).expect("the object and this crate are built together")
+    }
+
+    /// File descriptor of an array map.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the object has no such array.
+    #[must_use]
+    pub fn array_fd(&self, name: &str) -> BorrowedFd<'_> {
+        match self.ebpf.map(name) {
+            Some(Map::Array(data) | Map::PerCpuArray(data)) => fd(data),
+            _ => panic!("the object and this crate are built together"),
+        }
+    }
+}
+
+fn fd(data: &MapData) -> BorrowedFd<'_> {
+    data.fd().as_fd()
+}
+
+fn busy(error: &aya::programs::ProgramError) -> bool {
+    let mut source: Option<&dyn std::error::Error> = Some(error);
+    while let Some(inner) = source {
+        let code = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
+        if matches!(code, Some(libc::EBUSY | libc::EEXIST)) {
+            return true;
+        }
+        source = inner.source();
+    }
+    false
+}
+
+/// Turns an error of a map into ours.
+pub(crate) fn map_error(what: &str, error: &dyn std::error::Error) -> TesterError {
+    bpf_error(what.to_owned(), error)
+}

@@ -1,0 +1,104 @@
+//! From what senders and receivers counted to what a trial says of a stream.
+
+use crate::histogram::Distribution;
+use crate::outcome::{FlowOutcome, StreamOutcome};
+use crate::plan::{Plan, TICKS_PER_NS};
+use crate::port::{Received, Sent};
+
+/// Runs of sequence numbers below `sent` whose bits are not set.
+struct LostRuns {
+    runs: Vec<(u64, u64)>,
+    truncated: bool,
+    first: Option<u64>,
+    last: Option<u64>,
+    lost: u64,
+}
+
+fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
+    let mut found = LostRuns { runs: Vec::new(), truncated: false, first: None, last: None, lost: 0 };
+    let mut run: Option<(u64, u64)> = None;
+    let close = |run: &mut Option<(u64, u64)>, found: &mut LostRuns| {
+        if let Some((first, count)) = run.take() {
+            found.first.get_or_insert(first);
+            found.last = Some(first + count - 1);
+            found.lost += count;
+            if found.runs.len() < most {
+                found.runs.push((first, count));
+            } else {
+                found.truncated = true;
+            }
+        }
+    };
+    for base in (0..sent).step_by(64) {
+        let bits = sent.saturating_sub(base).min(64);
+        let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        let mut missing = !bitmap.get((base / 64) as usize).copied().unwrap_or(0) & mask;
+        if missing == 0 {
+            close(&mut run, &mut found);
+            continue;
+        }
+        let mut at = 0;
+        while at < bits {
+            let here = missing & 1 == 1;
+            let length = u64::from(if here { missing.trailing_ones() } else { missing.trailing_zeros() }).min(bits - at);
+            if here {
+                let (_, count) = run.get_or_insert((base + at, 0));
+                *count += length;
+            } else {
+                close(&mut run, &mut found);
+            }
+            missing = missing.checked_shr(length as u32).unwrap_or(0);
+            at += length;
+        }
+    }
+    close(&mut run, &mut found);
+    found
+}
+
+/// What happened to the frames of one stream; `start_ns` is when its plan began.
+pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, most_runs: usize) -> StreamOutcome {
+    let begin_ns = start_ns + plan.start() / TICKS_PER_NS;
+    let since = |time_ns: u64| (time_ns as f64 - begin_ns as f64) / 1e9;
+    let lost = lost_runs(&received.bitmap, sent.frames, most_runs);
+    let due_s =
+        |sequence: u64| (plan.due(plan.warmup_frames() + sequence) - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
+    let duration_s = (plan.end() - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
+    let sent_of_flows = plan.frames_of_flows(sent.frames);
+    // n frames span n - 1 gaps; one more makes it a rate.
+    let span_s = (sent.last_ns - sent.first_ns) as f64 / 1e9;
+    let achieved_pps = match sent.frames {
+        0 => 0.0,
+        1 => 1.0 / duration_s,
+        frames => (frames - 1) as f64 / span_s,
+    };
+    StreamOutcome {
+        intended_frames: plan.intended_frames(),
+        sent_frames: sent.frames,
+        unsent_frames: plan.intended_frames().saturating_sub(sent.frames),
+        received_frames: received.frames,
+        lost_frames: lost.lost,
+        duplicated_frames: received.duplicated,
+        reordered_frames: received.reordered,
+        corrupted_frames: received.corrupted,
+        lost_runs: lost.runs,
+        lost_runs_truncated: lost.truncated,
+        first_loss_s: lost.first.map(due_s),
+        last_loss_s: lost.last.map(due_s),
+        longest_gap_s: received.longest_gap_ns as f64 / 1e9,
+        longest_gap_at_s: if received.longest_gap_ns > 0 { since(received.longest_gap_at_ns) } else { 0.0 },
+        first_sent_s: if sent.frames > 0 { since(sent.first_ns) } else { 0.0 },
+        last_sent_s: if sent.frames > 0 { since(sent.last_ns) } else { 0.0 },
+        intended_pps: plan.intended_frames() as f64 / duration_s,
+        achieved_pps,
+        late_frames: sent.late_frames,
+        latest_s: sent.latest_ns as f64 / 1e9,
+        received_bytes: received.bytes,
+        latency: Distribution::of(&received.latency),
+        ipdv: Distribution::of(&received.ipdv),
+        flows: sent_of_flows
+            .iter()
+            .zip(received.flows.iter().chain(std::iter::repeat(&0)))
+            .map(|(&sent, &received)| FlowOutcome { sent, received })
+            .collect(),
+    }
+}

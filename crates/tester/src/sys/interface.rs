@@ -1,0 +1,107 @@
+//! What the kernel says about an interface of the calling thread's namespace.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::error::{Result, TesterError};
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+/// An interface.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index in its namespace.
+    pub index: u32,
+    /// The driver, empty if it does not say.
+    pub driver: String,
+    /// Longest datagram, bytes.
+    pub mtu: u32,
+    /// Whether it is up and has its carrier.
+    pub running: bool,
+    /// Queues that receive, 0 if the driver does not say.
+    pub receive_queues: u32,
+}
+
+#[repr(C)]
+struct DriverInfo {
+    cmd: u32,
+    driver: [u8; 32],
+    rest: [u8; 160],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    cmd: u32,
+    max: [u32; 4],
+    rx: u32,
+    tx: u32,
+    other: u32,
+    combined: u32,
+}
+
+struct Asking {
+    socket: OwnedFd,
+    name: CString,
+}
+
+impl Asking {
+    fn ask(&self, request: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Option<libc::ifreq> {
+        // SAFETY: zero is a valid ifreq.
+        let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in asked.ifr_name.iter_mut().zip(self.name.as_bytes().iter().take(libc::IFNAMSIZ - 1)) {
+            *to = *from as libc::c_char;
+        }
+        fill(&mut asked);
+        // SAFETY: the structure is one that these requests read and write.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), request as _, &raw mut asked) };
+        (result == 0).then_some(asked)
+    }
+
+    fn ethtool<T>(&self, mut value: T) -> Option<T> {
+        self.ask(SIOCETHTOOL, |asked| asked.ifr_ifru.ifru_data = (&raw mut value).cast())?;
+        Some(value)
+    }
+}
+
+impl Interface {
+    /// Asks for an interface of the calling thread's namespace; `netns` is only for the message.
+    ///
+    /// # Errors
+    ///
+    /// There is none of that name.
+    pub fn find(name: &str, netns: Option<&str>) -> Result<Self> {
+        let absent =
+            || TesterError::NoInterface { interface: name.to_owned(), netns: netns.map(std::borrow::ToOwned::to_owned) };
+        let text = CString::new(name).map_err(|_| absent())?;
+        // SAFETY: the text ends with 0 and outlives the call.
+        let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
+        if index == 0 {
+            return Err(absent());
+        }
+        // SAFETY: no pointers are passed.
+        let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+        if socket < 0 {
+            return Err(TesterError::last_os("opening a socket"));
+        }
+        // SAFETY: just opened and owned by nobody else.
+        let asking = Asking { socket: unsafe { OwnedFd::from_raw_fd(socket) }, name: text };
+        let flags = asking.ask(libc::SIOCGIFFLAGS as _, |_| {});
+        let wanted = libc::IFF_UP | libc::IFF_RUNNING;
+        // SAFETY: the kernel wrote this member.
+        let running = flags.is_some_and(|asked| i32::from(unsafe { asked.ifr_ifru.ifru_flags }) & wanted == wanted);
+        // SAFETY: the kernel wrote this member.
+        let mtu = asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |asked| unsafe { asked.ifr_ifru.ifru_mtu } as u32);
+        let info = asking.ethtool(DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] });
+        let driver = info.map_or_else(String::new, |info| {
+            String::from_utf8_lossy(info.driver.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned()
+        });
+        let channels = asking.ethtool(Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() });
+        let receive_queues = channels.map_or(0, |channels| channels.rx + channels.combined);
+        Ok(Self { name: name.to_owned(), index, driver, mtu, running, receive_queues })
+    }
+}

@@ -1,0 +1,98 @@
+//! Core, priority and interruption of the thread that sends.
+
+use std::sync::Once;
+
+/// What a thread was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduling {
+    /// `SCHED_FIFO` with this priority.
+    Fifo(u8),
+    /// The ordinary scheduler with this nice value.
+    Nice(i8),
+}
+
+/// A thread that can be woken out of a system call.
+#[derive(Debug, Clone, Copy)]
+pub struct Thread {
+    process: libc::pid_t,
+    thread: libc::pid_t,
+}
+
+fn wake_signal() -> libc::c_int {
+    libc::SIGRTMAX() - 2
+}
+
+extern "C" fn nothing(_signal: libc::c_int) {}
+
+impl Thread {
+    /// The calling thread, which from now on is interrupted only by [`Thread::wake`].
+    #[must_use]
+    pub fn shielded() -> Self {
+        static HANDLER: Once = Once::new();
+        HANDLER.call_once(|| {
+            // SAFETY: the handler does nothing, so it may run anywhere; without SA_RESTART a call ends with EINTR.
+            unsafe {
+                let mut action: libc::sigaction = std::mem::zeroed();
+                action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+                libc::sigaction(wake_signal(), &raw const action, std::ptr::null_mut());
+            }
+        });
+        // SAFETY: the set is initialised before it is used; only this thread's mask changes.
+        unsafe {
+            let mut all: libc::sigset_t = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::sigdelset(&raw mut all, wake_signal());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+        }
+        // SAFETY: both calls only return numbers.
+        unsafe { Self { process: libc::getpid(), thread: libc::gettid() } }
+    }
+
+    /// Ends the system call that the thread is in.
+    pub fn wake(self) {
+        // SAFETY: a thread id that is gone or another process's is refused by the kernel, for the process is named too.
+        unsafe { libc::syscall(libc::SYS_tgkill, self.process, self.thread, wake_signal()) };
+    }
+}
+
+/// Binds the calling thread to a core; `false` if that is not allowed.
+#[must_use]
+pub fn pin(cpu: usize) -> bool {
+    // SAFETY: the set is plain memory, and CPU_SET checks its bounds.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) == 0
+    }
+}
+
+/// Gives the calling thread a real-time priority, or if that is not allowed the best nice value that is.
+#[must_use]
+pub fn prioritise(priority: u8) -> Scheduling {
+    if priority > 0 {
+        let parameter = libc::sched_param { sched_priority: i32::from(priority) };
+        // SAFETY: the structure outlives the call.
+        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } == 0 {
+            return Scheduling::Fifo(priority);
+        }
+    }
+    for nice in [-20, -10] {
+        // SAFETY: no pointers; 0 names the calling thread.
+        if priority > 0 && unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) } == 0 {
+            return Scheduling::Nice(nice as i8);
+        }
+    }
+    Scheduling::Nice(0)
+}
+
+/// How often the scheduler took the core from the calling thread.
+#[must_use]
+pub fn preemptions() -> u64 {
+    // SAFETY: plain memory, written by the call.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+        usage.ru_nivcsw as u64
+    }
+}
