@@ -2,12 +2,21 @@
 
 from collections.abc import Callable, Sequence
 
-__all__ = ["SimulationError", "__version__", "hdr_quantiles_s", "simulate"]
+__all__ = ["SimulationError", "__version__", "hdr_merged", "hdr_quantiles_s", "simulate"]
 
 __version__: str
 
 class SimulationError(Exception):
     """A scenario that cannot be simulated. Arguments: kind, message, duration_s, needed_s."""
+
+def hdr_merged(hdr_base64: Sequence[str]) -> str:
+    """Return the histogram of all values of several HDR histograms; of none, an empty text.
+
+    Raises
+    ------
+    ValueError
+        A text is no histogram.
+    """
 
 def hdr_quantiles_s(hdr_base64: str, probabilities: Sequence[float]) -> list[float]:
     """Return times in seconds read out of an HDR histogram, one per probability (0..1).

@@ -100,11 +100,20 @@ fn hdr_quantiles_s(hdr_base64: &str, probabilities: Vec<f64>) -> PyResult<Vec<f6
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram with a value in it"))
 }
 
+/// Adds HDR histograms (base64 of the compressed V2 form); no text gives an empty one.
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#[pyfunction]
+fn hdr_merged(hdr_base64: Vec<String>) -> PyResult<String> {
+    routecast_sim::histogram::merged(hdr_base64.iter().map(String::as_str))
+        .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram"))
+}
+
 /// The compiled core of routecast.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(hdr_merged, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)
 }

@@ -140,6 +140,31 @@ pub fn summarise<'a>(parts: impl Iterator<Item = &'a Sparse>, mean_s: f64) -> Di
     }
 }
 
+/// Adds histograms in the compressed V2 form, base64; `None` if one is not of that form. No text gives an empty text.
+///
+/// # Panics
+///
+/// Never: the histogram grows as needed and the encoding is written to memory.
+#[must_use]
+pub fn merged<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let mut sum: Option<Hdr<u64>> = None;
+    for text in texts {
+        let encoded = STANDARD.decode(text.trim()).ok()?;
+        let part: Hdr<u64> = Deserializer::new().deserialize(&mut encoded.as_slice()).ok()?;
+        match &mut sum {
+            None => {
+                sum = Some(part);
+                sum.as_mut().expect("it was just set").auto(true);
+            }
+            Some(whole) => whole.add(&part).ok()?,
+        }
+    }
+    let Some(sum) = sum else { return Some(String::new()) };
+    let mut encoded = Vec::new();
+    V2DeflateSerializer::new().serialize(&sum, &mut encoded).expect("writing to memory works");
+    Some(STANDARD.encode(&encoded))
+}
+
 /// Reads times in seconds out of an HDR histogram in nanoseconds, one per probability (0..=1).
 ///
 /// `hdr_base64` is the compressed V2 form that [`Distribution`] carries; `None` if it is not one, or is empty.
@@ -177,6 +202,9 @@ mod tests {
         let read = quantiles_s(&summary.hdr_base64, &[0.5, 0.99]).expect("it was just written");
         assert!((read[0] / 50e-6 - 1.0).abs() < 2e-3 && (read[1] / 99e-6 - 1.0).abs() < 2e-3, "{read:?}");
         assert_eq!(quantiles_s("not base64", &[0.5]), None);
+        let twice = merged([summary.hdr_base64.as_str(), summary.hdr_base64.as_str()]).expect("both are histograms");
+        assert_eq!(quantiles_s(&twice, &[0.5, 0.99]).expect("it has values"), read);
+        assert_eq!(merged(["not base64"]), None);
         assert!(histogram.take().is_empty());
     }
 }
