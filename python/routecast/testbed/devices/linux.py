@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar
 
+from routecast.errors import EnvironmentProblem
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.ingress import IngressPrograms
 from routecast.testbed.devices.lifecycle import StartedDevice
@@ -13,9 +15,9 @@ from routecast.testbed.devices.options import check_options, option
 from routecast.testbed.site import DeviceSite
 
 __all__ = [
-    "IPV6_TEXT",
+    "_IPV6_TEXT",
     "LARGEST_SLOWDOWN",
-    "MOST_ROUTES",
+    "_MOST_ROUTES",
     "SLOWDOWN_TEXT",
     "KernelRouter",
     "Linux",
@@ -23,9 +25,9 @@ __all__ = [
 ]
 
 LARGEST_SLOWDOWN = 100_000
-MOST_ROUTES = 65_536
+_MOST_ROUTES = 65_536
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
-IPV6_TEXT = "forward IPv6 too"
+_IPV6_TEXT = "forward IPv6 too"
 ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
 
 _O = TypeVar("_O", bound="RouterOptions")
@@ -45,7 +47,7 @@ class RouterOptions:
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
-    ipv6: bool = option(True, IPV6_TEXT)
+    ipv6: bool = option(True, _IPV6_TEXT)
 
     def __post_init__(self) -> None:
         check_options(type(self).__name__, self)
@@ -61,7 +63,7 @@ class LinuxOptions(RouterOptions):
         Further routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
     """
 
-    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=MOST_ROUTES)
+    routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
 
 
 class KernelRouter(StartedDevice[_O]):
@@ -92,7 +94,8 @@ class KernelRouter(StartedDevice[_O]):
     def _end(self, site: DeviceSite) -> None:
         self._ingress.close()
         interfaces.clear_ports(site)
-        self._switch_forwarding(site, on=False)
+        with suppress(EnvironmentProblem):  # the namespace is gone, and its settings with it
+            self._switch_forwarding(site, on=False)
 
     def _configure(self, site: DeviceSite) -> None:
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
