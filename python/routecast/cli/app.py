@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from routecast.cli import board, exchange, schema, simulate, solve, study, validate
+from routecast.cli import board, doctor, exchange, schema, simulate, solve, study, validate
 
 __all__ = ["app"]
 
@@ -45,6 +45,7 @@ app.command("validate", rich_help_panel=STUDIES)(validate.validate)
 app.command("board", rich_help_panel=STUDIES)(board.board)
 app.command("solve", rich_help_panel=TRIALS)(solve.solve)
 app.command("simulate", rich_help_panel=TRIALS)(simulate.simulate)
+app.command("doctor", rich_help_panel=FILES)(doctor.doctor)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

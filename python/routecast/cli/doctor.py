@@ -1,0 +1,131 @@
+"""``routecast doctor``: what of this machine is fine for measuring, what distorts, what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json
+
+if TYPE_CHECKING:
+    from routecast.testbed.doctor import Finding, Machine
+
+__all__ = ["doctor"]
+
+_MARKS = {
+    "fine": ("✓", "green"),
+    "distorts": ("▲", "yellow"),
+    "missing": ("✗", "red"),
+    "unseen": ("?", "dim"),
+}
+
+
+def doctor(
+    *,
+    testbed: Annotated[
+        str | None,
+        typer.Option("--testbed", metavar="FILE", help="Look at the interfaces and cores of this test bed."),
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Leave with 1 if something distorts.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Say of what is fine, too, what it does to measurements.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON document.")] = False,
+) -> None:
+    """Say what on this machine distorts measurements, and the command that mends it. Nothing is changed."""
+    from dataclasses import asdict
+
+    from routecast.testbed.doctor import State, examine
+
+    findings = list(examine(_machine(testbed)))
+    if as_json:
+        print_json(
+            {
+                "findings": [{"group": group, **asdict(finding)} for group, finding in findings],
+                "counts": {state.value: _count(findings, state) for state in State},
+            }
+        )
+    else:
+        _print(findings, everything=everything)
+    if strict and _count(findings, State.DISTORTS):
+        raise typer.Exit(1)
+
+
+def _machine(testbed: str | None) -> Machine:
+    from routecast.testbed.doctor import Machine
+
+    if testbed is None:
+        return Machine()
+    from routecast.testbed.document import InterfacesFile
+    from routecast.testbed.reading import read_testbed
+
+    bed = read_testbed(testbed)
+    interfaces = tuple(port.interface for port in bed.port) if isinstance(bed, InterfacesFile) else ()
+    chosen = (bed.cores.tester, bed.cores.receiver, bed.cores.dut)
+    if isinstance(bed, InterfacesFile):
+        cores = tuple(core for core in chosen if core is not None)
+    else:
+        from routecast.testbed.placement import place
+
+        placed = place(*chosen)
+        cores = tuple(
+            dict.fromkeys(core for core in (placed.tester, placed.receiver, placed.dut) if core is not None)
+        )
+    return Machine(interfaces=interfaces, cores=cores)
+
+
+def _count(findings: list[tuple[str, Finding]], state: str) -> int:
+    return sum(finding.state == state for _, finding in findings)
+
+
+def _print(findings: list[tuple[str, Finding]], *, everything: bool) -> None:
+    from itertools import groupby
+
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = data()
+    for group, entries in groupby(findings, key=lambda entry: entry[0]):
+        of = group.removeprefix("Interface ") if group.startswith("Interface ") else ""
+        table = Table(
+            title=group,
+            title_justify="left",
+            title_style="bold",
+            box=box.SIMPLE_HEAD,
+            show_header=False,
+            show_edge=False,
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column(width=1)
+        table.add_column(width=14, overflow="fold")
+        table.add_column(overflow="fold")
+        for _, finding in entries:
+            mark, style = _MARKS[finding.state.value]
+            text = Text(finding.found)
+            if finding.effect and (finding.state != "fine" or everything):
+                text.append(f"\n{finding.effect}", style="dim")
+            if finding.advice:
+                text.append(f"\n→ {finding.advice}", style="cyan")
+            if finding.remedy:
+                text.append(f"\n$ {finding.remedy}", style="cyan")
+            name = finding.check.removesuffix(f" {of}") if of else finding.check
+            table.add_row(
+                Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text
+            )
+        console.print(table)
+        console.print()
+    fine, distorts, missing, unseen = (_count(findings, state) for state in _MARKS)
+    console.print(
+        Text.assemble(
+            (f"✓ {fine} fine", "green"),
+            "   ",
+            (f"▲ {distorts} distort", "yellow"),
+            "   ",
+            (f"✗ {missing} missing", "red"),
+            "   ",
+            (f"? {unseen} not to be seen", "dim"),
+        )
+    )

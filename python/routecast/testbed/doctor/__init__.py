@@ -1,0 +1,57 @@
+"""What on this machine is fine for measuring, what distorts, what is missing, and the command that mends it.
+
+Every check is one function from a :class:`Machine` to a :class:`Finding`, and looks at nothing but the machine's files
+and programs, so that recorded machines can be examined and checks be tested. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from routecast.testbed.doctor import interfaces, isolation, neighbours, processor, programs, rights
+from routecast.testbed.doctor.finding import Finding, State
+from routecast.testbed.doctor.machine import Machine
+
+__all__ = ["CHECKS", "INTERFACE_CHECKS", "Finding", "Machine", "State", "examine"]
+
+Check = Callable[[Machine], Finding]
+
+CHECKS: Final[dict[str, tuple[Check, ...]]] = {
+    "Processor": (
+        *(processor.core_count, processor.governor, processor.turbo, processor.sleep_states, processor.smt),
+        *(processor.mitigations, processor.numa, processor.clock_source),
+    ),
+    "Isolation": (
+        *(isolation.isolated_cores, isolation.quiet_timer, isolation.interrupts),
+        *(isolation.realtime_throttling, isolation.cgroup_limits),
+    ),
+    "Neighbours": (
+        *(neighbours.virtualisation, neighbours.stolen_time, neighbours.busy_cores, neighbours.pressure),
+    ),
+    "Rights": (
+        *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.bpf_jit, rights.bpf_file_system),
+        *(rights.energy_counters, rights.huge_pages),
+    ),
+    "Programs": (programs.tools, programs.devices, programs.other_testers),
+}
+"""Checks of the machine, by group."""
+
+INTERFACE_CHECKS: Final[tuple[Callable[[Machine, str], Finding], ...]] = (
+    *(interfaces.link, interfaces.traffic, interfaces.driver, interfaces.queues, interfaces.rings),
+    *(interfaces.offloads, interfaces.coalescing, interfaces.flow_control),
+)
+"""Checks of each interface."""
+
+
+def examine(machine: Machine) -> Iterator[tuple[str, Finding]]:
+    """Yield every finding with the name of its group, in the order in which they are read."""
+    for group, checks in CHECKS.items():
+        for check in checks:
+            yield group, check(machine)
+    for name in machine.interfaces:
+        found = interfaces.link(machine, name)
+        yield f"Interface {name}", found
+        if machine.exists(f"sys/class/net/{name}"):
+            for check_interface in INTERFACE_CHECKS[1:]:
+                yield f"Interface {name}", check_interface(machine, name)

@@ -1,0 +1,186 @@
+"""Checks of what this process may do: capabilities, namespaces, BPF, energy counters."""
+
+from __future__ import annotations
+
+import re
+
+from routecast.testbed.doctor.finding import Finding, State
+from routecast.testbed.doctor.machine import Machine
+
+__all__ = [
+    "bpf_file_system",
+    "bpf_jit",
+    "bpf_rights",
+    "capabilities",
+    "energy_counters",
+    "huge_pages",
+    "namespaces",
+]
+
+_CAPABILITIES = {
+    "CAP_NET_RAW": (13, "no frame can be sent or received"),
+    "CAP_NET_ADMIN": (12, "no interface can be set up, no XDP program attached"),
+    "CAP_BPF": (39, "no BPF program can be loaded: the tester is four times slower without"),
+    "CAP_SYS_ADMIN": (21, "no network namespace can be made"),
+    "CAP_SYS_NICE": (23, "no real-time priority: rates are erratic beside other work"),
+}
+
+
+def _effective(machine: Machine) -> int | None:
+    line = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", machine.text("proc/self/status") or "", re.MULTILINE)
+    return int(line[1], 16) if line else None
+
+
+def capabilities(machine: Machine) -> Finding:
+    """Look for the capabilities that tester and test bed need."""
+    effective = _effective(machine)
+    if effective is None:
+        return Finding(check="capabilities", state=State.UNSEEN, found="the kernel does not say")
+    lacking = {name: what for name, (bit, what) in _CAPABILITIES.items() if not effective >> bit & 1}
+    if not lacking:
+        return Finding(
+            check="capabilities", state=State.FINE, found=", ".join(name[4:] for name in _CAPABILITIES)
+        )
+    return Finding(
+        check="capabilities",
+        state=State.MISSING,
+        found=f"not {', '.join(lacking)}",
+        effect="; ".join(lacking.values()),
+        remedy="sudo routecast …",
+    )
+
+
+def namespaces(machine: Machine) -> Finding:
+    """Look for network namespaces, which a test bed without a lab is made of."""
+    most = machine.number("proc/sys/user/max_net_namespaces")
+    if not machine.exists("proc/self/ns/net"):
+        effect = "there is no test bed without a lab; real interfaces still work"
+        return Finding(
+            check="namespaces",
+            state=State.MISSING,
+            found="the kernel has no network namespaces",
+            effect=effect,
+        )
+    if most == 0:
+        return Finding(
+            check="namespaces",
+            state=State.MISSING,
+            found="user.max_net_namespaces is 0",
+            effect="none can be made",
+            remedy="sysctl -w user.max_net_namespaces=64",
+        )
+    return Finding(check="namespaces", state=State.FINE, found="network namespaces can be made")
+
+
+def bpf_jit(machine: Machine) -> Finding:
+    """Look whether BPF programs are translated or interpreted."""
+    enabled, harden = (
+        machine.number("proc/sys/net/core/bpf_jit_enable"),
+        machine.number("proc/sys/net/core/bpf_jit_harden"),
+    )
+    if enabled is None:
+        found = "this process may not see net.core.bpf_jit_enable"
+        return Finding(check="BPF JIT", state=State.UNSEEN, found=found)
+    if enabled == 1 and harden in (None, 0, 1):
+        return Finding(check="BPF JIT", state=State.FINE, found="on")
+    if enabled == 1:
+        return Finding(
+            check="BPF JIT",
+            state=State.DISTORTS,
+            found="on, hardened for everybody (bpf_jit_harden = 2)",
+            effect="constants are blinded: BPF programs of tester and router run slower",
+            remedy="sysctl -w net.core.bpf_jit_harden=0",
+        )
+    return Finding(
+        check="BPF JIT",
+        state=State.DISTORTS,
+        found="off" if enabled == 0 else f"in debugging mode ({enabled})",
+        effect="BPF programs of tester and router run several times slower"
+        if enabled == 0
+        else "each program is logged",
+        remedy="sysctl -w net.core.bpf_jit_enable=1",
+    )
+
+
+def bpf_file_system(machine: Machine) -> Finding:
+    """Look for the BPF file system, where programs are kept."""
+    mounts = [line.split() for line in (machine.text("proc/mounts") or "").splitlines()]
+    at = [words[1] for words in mounts if len(words) > 2 and words[2] == "bpf"]
+    if at:
+        return Finding(check="bpffs", state=State.FINE, found=at[0])
+    return Finding(
+        check="bpffs",
+        state=State.MISSING,
+        found="not mounted",
+        effect="xdp-tools and libxdp devices cannot keep their programs",
+        remedy="mount -t bpf bpf /sys/fs/bpf",
+    )
+
+
+def bpf_rights(machine: Machine) -> Finding:
+    """Look who may load BPF programs."""
+    effective = _effective(machine) or 0
+    if effective >> 39 & 1 or effective >> 21 & 1:
+        return Finding(check="BPF rights", state=State.FINE, found="this process may load programs")
+    disabled = machine.number("proc/sys/kernel/unprivileged_bpf_disabled")
+    found = (
+        "only privileged processes may load programs"
+        if disabled
+        else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
+    )
+    return Finding(
+        check="BPF rights",
+        state=State.MISSING,
+        found=found,
+        effect="the fast sender, the exact receiver and XDP devices do not work",
+        remedy="sudo routecast …",
+    )
+
+
+def energy_counters(machine: Machine) -> Finding:
+    """Look for RAPL, which counts the processor's energy."""
+    zones = machine.names("sys/class/powercap", "intel-rapl:[0-9]*")
+    counters = [f"sys/class/powercap/{zone}/energy_uj" for zone in zones]
+    if not any(machine.exists(counter) for counter in counters):
+        found = "no RAPL counters here" + ("" if machine.exists("sys/class/powercap") else " (no powercap)")
+        return Finding(
+            check="RAPL", state=State.MISSING, found=found, effect="energy cannot be measured from inside"
+        )
+    if not any(machine.may_read(counter) for counter in counters):
+        return Finding(
+            check="RAPL",
+            state=State.MISSING,
+            found="the counters are there, this process may not read them",
+            effect="energy is not measured",
+            remedy="chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj",
+        )
+    return Finding(check="RAPL", state=State.FINE, found=f"{len(zones)} zones can be read")
+
+
+def huge_pages(machine: Machine) -> Finding:
+    """Look for large pages, which DPDK likes its memory in."""
+    meminfo = machine.text("proc/meminfo") or ""
+    counts = {
+        key: int(value)
+        for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)
+    }
+    mounted = any(
+        len(words) > 2 and words[2] == "hugetlbfs"
+        for words in (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
+    )
+    if not counts:
+        return Finding(check="huge pages", state=State.UNSEEN, found="the kernel lists none")
+    if counts.get("Free", 0) > 0 and mounted:
+        return Finding(
+            check="huge pages", state=State.FINE, found=f"{counts['Free']} of {counts['Total']} free, mounted"
+        )
+    found = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + (
+        "" if mounted else ", hugetlbfs not mounted"
+    )
+    return Finding(
+        check="huge pages",
+        state=State.MISSING,
+        found=found,
+        effect="DPDK devices run with --no-huge: more misses of the address cache, no drivers of real cards",
+        remedy="sysctl -w vm.nr_hugepages=512 && mount -t hugetlbfs none /dev/hugepages",
+    )
