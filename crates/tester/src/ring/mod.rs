@@ -1,1 +1,24 @@
-//! Back ends on rings shared with user space: `AF_PACKET` and `AF_XDP`.
+//! Back ends on sockets whose frames or rings are shared with the kernel: `AF_PACKET` and `AF_XDP`.
+//!
+//! ```text
+//! Plans ─► Merge ─► pace: sleep, spin, stamp ─► Outlet: sendmmsg past the queueing discipline, or a ring of AF_XDP
+//! interface ─► ring of AF_PACKET ─► Counting: the same counts as the receiving XDP program's
+//! ```
+//!
+//! Sockets are opened in the namespace of their interface ([`crate::sys::netns::inside`]) and used from any thread.
+
+mod counting;
+mod hardware;
+mod memory;
+mod pace;
+mod packet_receive;
+mod packet_send;
+mod socket;
+mod xdp_send;
+
+pub use packet_receive::{PacketReceiver, Receiving};
+pub use packet_send::PacketSender;
+pub use xdp_send::XdpSender;
+
+#[cfg(test)]
+mod tests;
