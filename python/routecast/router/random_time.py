@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Literal
 
 __all__ = ["Interruptions", "RandomTime", "Variation"]
@@ -76,39 +76,14 @@ class RandomTime:
         return self.squared_cv == 0.0
 
     def quantile_s(self, ratio: float) -> float:
-        """Return the time that a share ``ratio`` does not exceed, seconds; NaN for laws without a closed form."""
+        """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
         table = self.quantiles_s
         if table:
             place = ratio * (len(table) - 1)
             low = min(int(place), max(len(table) - 2, 0))
             high = min(low + 1, len(table) - 1)
             return table[low] + (place - low) * (table[high] - table[low])
-        if self.is_constant:
-            return self.mean_s
-        if self.variation == "exponential":
-            return -self.mean_s * math.log1p(-ratio) if ratio < 1.0 else math.inf
-        if self.variation == "uniform":
-            return self.mean_s * (1.0 + math.sqrt(3.0 * self.squared_cv) * (2.0 * ratio - 1.0))
-        return math.nan
-
-    def share_below(self, time_s: float) -> float:
-        """Return the probability that it is at most ``time_s``; NaN for laws without a closed form."""
-        table = self.quantiles_s
-        if table:
-            if time_s >= table[-1]:
-                return 1.0
-            if time_s < table[0]:
-                return 0.0
-            low = bisect_right(table, time_s) - 1
-            return (low + (time_s - table[low]) / (table[low + 1] - table[low])) / (len(table) - 1)
-        if self.is_constant:
-            return 1.0 if time_s >= self.mean_s else 0.0
-        if self.variation == "exponential":
-            return -math.expm1(-max(time_s, 0.0) / self.mean_s)
-        if self.variation == "uniform":
-            half = math.sqrt(3.0 * self.squared_cv)
-            return min(max(0.5 * (1.0 + (time_s / self.mean_s - 1.0) / half), 0.0), 1.0)
-        return math.nan
+        return self.mean_s * _factor_quantile(self.variation, self.squared_cv, ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,3 +114,35 @@ class Interruptions:
     def scatter_s(self) -> float:
         """Variance that they add per second of service, ``rate·E[D²]``, seconds."""
         return self.rate_hz * self.duration.second_moment_s2
+
+
+def _factor_quantile(variation: Variation, scv: float, ratio: float) -> float:
+    """Quantile of a factor of mean 1."""
+    if scv == 0.0:
+        return 1.0
+    if variation == "uniform":
+        return 1.0 + math.sqrt(3.0 * scv) * (2.0 * ratio - 1.0)
+    if not 0.0 < ratio < 1.0:
+        return 0.0 if ratio <= 0.0 else math.inf
+    if variation == "exponential":
+        return -math.log1p(-ratio)
+    if variation == "lognormal":
+        variance = math.log1p(scv)
+        return math.exp(math.sqrt(variance) * NormalDist().inv_cdf(ratio) - 0.5 * variance)
+    if variation == "gamma":
+        from scipy.special import gammaincinv  # a heavy import that few models need
+
+        return scv * float(gammaincinv(1.0 / scv, ratio))
+    # Two phases with balanced means, as the simulator draws them.
+    p = 0.5 * (1.0 + math.sqrt((scv - 1.0) / (scv + 1.0)))
+    low, high = 0.0, 1.0
+
+    def share_above(factor: float) -> float:
+        return p * math.exp(-2.0 * p * factor) + (1.0 - p) * math.exp(-2.0 * (1.0 - p) * factor)
+
+    while share_above(high) > 1.0 - ratio:
+        low, high = high, 2.0 * high
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if share_above(middle) > 1.0 - ratio else (low, middle)
+    return high

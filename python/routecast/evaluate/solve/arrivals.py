@@ -10,6 +10,7 @@ import numpy as np
 
 from routecast.evaluate.queueing.general import DD1, MG1, ServiceMix
 from routecast.evaluate.queueing.markov import MMc, Queue
+from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.spacing import NobodyMeets, Spacing, common_spacing, spacing_of_link
 from routecast.load.flows import rss_index
@@ -159,13 +160,15 @@ def depart(
     service: ServiceMix,
     servers: int,
     constant: bool,
+    least_s: float,
     station: int,
     sizes: tuple[float, ...],
 ) -> Arriving:
     """Return what leaves a station: Burke's theorem, equal gaps kept, else Whitt's eq. 39 for the variation.
 
-    ``constant`` says that services of one size all last alike; ``sizes`` are the shares of what is served;
-    ``station`` is the number of the task unit.
+    ``constant`` says that frames of one size are all delayed alike where nobody waits; ``least_s`` is the least time
+    between two departures of one server, 0 where none is known; ``sizes`` are the shares of what is served; ``station``
+    is the number of the task unit.
     """
     rate = arriving.rate_pps
     if queue is None:
@@ -175,8 +178,8 @@ def depart(
         return Arriving(kind="poisson", rate_pps=rate, scv=1.0, sizes=sizes)
     unhindered = queue.loss_ratio <= 0.0 and queue.waiting_mean_s <= 0.0 and service.is_one_size and constant
     spacings = tuple(one.later(service.mean_s) for one in arriving.spacings) if unhindered else ()
-    if constant and servers == 1 and not unhindered:
-        spacings = (Spacing(origin=-1 - station, least_s=min(service.times_s)),)
+    if least_s > 0.0 and not unhindered:
+        spacings = (Spacing(origin=-1 - station, least_s=least_s),)
     if isinstance(queue, DD1):
         return Arriving(kind="regular", rate_pps=rate, scv=0.0, spacings=spacings, sizes=sizes)
     if isinstance(queue, NobodyMeets) and unhindered:
@@ -185,6 +188,9 @@ def depart(
         return Arriving(
             kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes
         )
+    if isinstance(queue, (DD1SetUp, MG1SetUp, SetUpAdded)):
+        why = "follows a task unit that sleeps, which lets frames go in bursts"
+        return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
     used = min(utilisation, 1.0) ** 2
     scv = 1.0 + (1.0 - used) * (arriving.scv - 1.0) + used / servers**0.5 * (service.squared_cv - 1.0)
     return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)

@@ -22,6 +22,7 @@ from routecast.evaluate.solve.crowding import admitted_by_size
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.laws import OVERLOADED, Station, law_of
 from routecast.evaluate.solve.share import served_at_once
+from routecast.evaluate.solve.shared_machine import asleep, completed, set_up_of
 from routecast.evaluate.solve.stations import behind_link, shared_queue
 from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
 from routecast.evaluate.trial import Delay
@@ -89,7 +90,7 @@ class _Walk:
         if rate <= 0.0:
             return
         departing = arriving
-        if cost.busy_s > 0.0 or cost.interrupt_s > 0.0:
+        if cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self._mix(index, arriving.sizes)
             taken_in = self._taken_in(index, rate, arriving, mix)
             served = replace(mix, shares=taken_in) if taken_in else mix
@@ -111,6 +112,7 @@ class _Walk:
                 servers=servers,
                 station=index,
                 constant=mix.law == "deterministic" and self._exact(index),
+                least_s=self._least_s(index, mix) if servers == 1 else 0.0,
                 sizes=taken_in or arriving.sizes,
             )
         self.sizes[index] = departing.sizes
@@ -129,6 +131,11 @@ class _Walk:
             return 1.0
         return min(1.0, served / rate)
 
+    def _least_s(self, index: int, mix: ServiceMix) -> float:
+        """Least service time, uninterrupted, of a task unit whose times are known; 0 where they are not."""
+        constant = self.graph.tasks[index].service.variation == "deterministic" and self._exact(index)
+        return min(mix.times_s) / self.fluid.costs[index].stretch if constant else 0.0
+
     def _exact(self, index: int) -> bool:
         """Whether the service time is no mean over contention."""
         return bool(np.isclose(self.fluid.factor[index], 1.0))
@@ -137,7 +144,10 @@ class _Walk:
         fluid, task = self.fluid, self.graph.tasks[index]
         pool = fluid.model.pool(task.needs[0].pool) if task.needs else None
         shares = fluid.load.frames.share_by_bytes
-        mean_s = float(fluid.service_s[index])
+        cost = fluid.costs[index]
+        # The interrupt that opens a busy cycle is its set-up, not a part of its services.
+        alone = cost.exhaustive and cost.batch_s <= 0.0
+        mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
         times = [
             task.service.mean_s(
                 size, frequency_hz=pool.frequency_hz if pool else None, batch_frames=task.batch_frames
@@ -147,12 +157,13 @@ class _Walk:
         whole = math.fsum(share * time for share, time in zip(shares.values(), times, strict=True))
         scale = mean_s / whole if whole > 0.0 else 1.0
         law = task.service.variation
-        return ServiceMix(
+        mix = ServiceMix(
             shares=sizes or tuple(shares.values()),
             times_s=tuple(time * scale for time in times),
             scv=task.service.squared_cv,
             law=law if law in {"deterministic", "exponential", "gamma"} else "other",
         )
+        return completed(mix, cost)
 
     def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
         """Return the share of each size in what an overloaded queue takes in; empty where it is as what comes."""
@@ -178,10 +189,9 @@ class _Walk:
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
         if len(task.needs) > 1:
             return "needs units of several pools at once"
-        if task.activation.kind == "interrupt" and (cost.interrupt_s > 0.0 or cost.moderation_s > 0.0):
+        costs = cost.interrupt_s > 0.0 and not cost.exhaustive
+        if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
             return "is activated by interrupts"
-        if task.activation.wakeup is not None:
-            return "sleeps until an interrupt"
         if cost.batch_s > 0.0:
             return "pays a cost per batch"
         if self._units(index) == 0:
@@ -223,8 +233,14 @@ class _Walk:
             )
             return station.full_queue, ""
         queue, reason = law_of(station, arriving, self.notes.append)
+        sleep = set_up_of(self.fluid, index)
+        if queue is not None and sleep is not None:
+            queue, reason = asleep(station, queue, arriving, sleep)
+            exact = False
+        else:
+            exact = self._whole_port(rate, arriving, station)
         if queue is not None and arriving.kind == "poisson":
-            queue = behind_link(queue, arriving.link_wait_s, exact=self._whole_port(rate, arriving, station))
+            queue = behind_link(queue, arriving.link_wait_s, exact=exact)
         return queue, reason
 
     def _whole_port(self, rate: float, arriving: Arriving, station: Station) -> bool:

@@ -18,6 +18,7 @@ from routecast.evaluate.solve.share import (
     served_at_once,
 )
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity import format_ratio
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Fluid", "solve_fluid", "switching_s"]
@@ -240,14 +241,23 @@ def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[
     return extra, notes
 
 
+def _batches_matter(task: TaskUnit) -> bool:
+    """Whether the size of batches decides how long frames take."""
+    activation, service = task.activation, task.service
+    if service.per_batch_s or service.per_batch_cycles:
+        return True
+    costs = activation.interrupt_cost_s > 0.0 or activation.discipline == "gated"
+    return activation.kind == "interrupt" and costs
+
+
 def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
     notes = []
-    if any(
-        task.activation.kind == "interrupt" or task.service.per_batch_s or task.service.per_batch_cycles
-        for task in model.tasks
-    ):
+    if any(_batches_matter(task) for task in model.tasks):
         notes.append("below overload, batches are taken at their mean size, an approximation")
     for pool in model.pools:
+        if pool.interruptions is not None:
+            more = format_ratio(pool.interruptions.stretch - 1.0)
+            notes.append(f'pool "{pool.name}": interruptions lengthen its work by {more} on average')
         if not pool.contention.is_none:
             notes.append(
                 f'pool "{pool.name}": units slow each other by a mean factor, so rates and delays are approximate'

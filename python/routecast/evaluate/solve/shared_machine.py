@@ -1,0 +1,99 @@
+"""Task units on a shared machine: services that interruptions lengthen, servers that sleep between busy periods."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from routecast.evaluate.queueing.general import DD1, ServiceMix
+from routecast.evaluate.queueing.markov import MMcK, Queue
+from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
+from routecast.evaluate.solve.arrivals import Arriving
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.laws import Station
+from routecast.evaluate.solve.share import Cost
+from routecast.evaluate.solve.stations import FullQueue
+from routecast.router.random_time import RandomTime
+
+__all__ = ["SetUp", "asleep", "completed", "set_up_of"]
+
+_RARE = 1e-6
+_SPREAD = 6.0
+
+
+def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
+    """Return the completion times of services that are interrupted; ``mix`` has their means already.
+
+    ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
+    11(3), 1963); one variation for all sizes gives the mix its two moments.
+    """
+    if cost.scatter_s <= 0.0:
+        return mix
+    second = math.fsum(share * time**2 for share, time in zip(mix.shares, mix.times_s, strict=True))
+    if second <= 0.0:
+        return mix
+    return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUp:
+    """What passes between the frame that wakes a task unit and the work on it.
+
+    Parameters
+    ----------
+    sleep : RandomTime
+        The wake-up.
+    work_s : float
+        Work of the interrupt.
+    """
+
+    sleep: RandomTime
+    work_s: float
+
+    @property
+    def longest_s(self) -> float:
+        """Time that it hardly ever exceeds."""
+        return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
+
+
+def set_up_of(fluid: Fluid, index: int) -> SetUp | None:
+    """Return the set-up of a task unit that interrupts wake; None if it takes no time."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    work_s = cost.interrupt_s * float(fluid.factor[index])
+    if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
+        return None
+    return SetUp(sleep=task.activation.wakeup or RandomTime(), work_s=work_s)
+
+
+def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
+    """Return the queue of a server that sleeps, given that of one that does not; or None and why there is none."""
+    if isinstance(queue, FullQueue) or station.load >= 1.0:
+        return queue, "" if station.load > 1.0 else "is just full"
+    if station.servers > 1:
+        return None, "sleeps until an interrupt and then works on several frames at once"
+    # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
+    during = station.rate_pps * set_up.longest_s
+    spread = _SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
+    waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
+    if during + spread + waits > station.room:
+        room = station.room - station.servers
+        return (
+            None,
+            f"can lose frames from its queue of {room} while it wakes, of which no closed form is known",
+        )
+    if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
+        return MG1SetUp(
+            arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s
+        ), ""
+    if arriving.kind == "regular" and station.mix.is_one_size:
+        alone = DD1SetUp(
+            arrival_pps=station.rate_pps,
+            service_s=station.mix.mean_s,
+            set_up=set_up.sleep,
+            work_s=set_up.work_s,
+        )
+        return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
+    if arriving.kind == "poisson":
+        return None, "sleeps until an interrupt and loses frames by chance, of which no closed form is known"
+    return None, "sleeps until an interrupt, and its frames come neither at random nor at equal gaps"
