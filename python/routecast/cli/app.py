@@ -6,7 +6,19 @@ from typing import Annotated
 
 import typer
 
-from routecast.cli import board, doctor, exchange, schema, simulate, solve, study, validate
+from routecast.cli import (
+    benchmark,
+    board,
+    doctor,
+    exchange,
+    measure,
+    schema,
+    simulate,
+    solve,
+    study,
+    testbed,
+    validate,
+)
 
 __all__ = ["app"]
 
@@ -38,14 +50,18 @@ def routecast(
 
 STUDIES = "Measure, calibrate, predict"
 TRIALS = "One router, one load"
+MEASURE = "Measure"
 FILES = "Files"
 
 app.command("study", rich_help_panel=STUDIES)(study.study)
 app.command("validate", rich_help_panel=STUDIES)(validate.validate)
 app.command("board", rich_help_panel=STUDIES)(board.board)
+app.add_typer(benchmark.app, name="benchmark", rich_help_panel=STUDIES)
 app.command("solve", rich_help_panel=TRIALS)(solve.solve)
 app.command("simulate", rich_help_panel=TRIALS)(simulate.simulate)
-app.command("doctor", rich_help_panel=FILES)(doctor.doctor)
+app.command("measure", rich_help_panel=MEASURE)(measure.measure)
+app.add_typer(testbed.app, name="testbed", rich_help_panel=MEASURE)
+app.command("doctor", rich_help_panel=MEASURE)(doctor.doctor)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

@@ -18,6 +18,7 @@ class Kind(StrEnum):
     ROUTER = "router"
     STUDY = "study"
     WIRE_STUDY = "wire_study"
+    TESTBED = "testbed"
 
 
 def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.")]) -> None:
@@ -26,6 +27,10 @@ def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.
         from routecast.study.reading import study_schema
 
         print_json(study_schema("wire" if kind is Kind.WIRE_STUDY else "tables"))
+    elif kind is Kind.TESTBED:
+        from routecast.testbed.reading import testbed_schema
+
+        print_json(testbed_schema())
     else:
         from routecast.router.files import router_schema
 

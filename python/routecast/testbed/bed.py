@@ -7,6 +7,7 @@ start of any test bed does.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import signal
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns, state
@@ -112,6 +113,11 @@ class Bed:
         return self._site
 
     @property
+    def layer(self) -> Literal[2, 3]:
+        """Whether frames are addressed to the device (3) or to the tester's far port (2)."""
+        return self.device.layer
+
+    @property
     def folder(self) -> Path:
         """Scratch folder, removed with the bed."""
         return state.FOLDER / self.name
@@ -157,6 +163,11 @@ class Bed:
     def device_threads(self) -> tuple[int, ...]:
         """Return the kernel threads that do the device's work, where the bed knows them."""
         return ()
+
+    def has_programs(self) -> bool:
+        """Whether the device has XDP programs on its ports: they end with this process."""
+        text = self.site.run("ip", "-json", "link", "show", check=False)
+        return any("xdp" in link for link in json.loads(text or "[]")) if self.site.netns else False
 
     def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
         """Return what the tester is opened with."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from routecast.evaluate.trial import Delay
-from routecast.testbed.histogram import merged
 
 __all__ = ["Counted", "Slice", "counted"]
 
@@ -86,16 +85,14 @@ def _delay(parts: Sequence[Mapping[str, Any]]) -> Delay | None:
     if not parts:
         return None
     frames = sum(int(part["count"]) for part in parts)
-    hdr = merged([part.get("hdr_base64", "") for part in parts])
     if len(parts) == 1:
+        hdr = str(parts[0].get("hdr_base64", ""))
         quantiles = {name: float(parts[0][name]) for name in _QUANTILES}
-    elif hdr:
+    else:
         from routecast import _core
 
-        found = _core.hdr_quantiles_s(hdr, list(_QUANTILES.values()))
-        quantiles = dict(zip(_QUANTILES, found, strict=True))
-    else:
-        quantiles = {}
+        hdr = _core.hdr_merged([str(part["hdr_base64"]) for part in parts])
+        quantiles = dict(zip(_QUANTILES, _core.hdr_quantiles_s(hdr, list(_QUANTILES.values())), strict=True))
     method = f"HDR histogram of {frames:,} frames, from the stamp before the wire to the receiver"
     return Delay(
         mean_s=math.fsum(float(part["mean_s"]) * int(part["count"]) for part in parts) / frames,

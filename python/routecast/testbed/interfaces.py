@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.addresses import PortAddresses, port_addresses
@@ -50,6 +51,11 @@ class Interfaces(Bed):
         self._own_network = own_network
         self._facts: tuple[PortFacts, ...] = ()
 
+    @property
+    def layer(self) -> Literal[2, 3]:
+        """Whether the device routes (3) or bridges (2), as the file says."""
+        return self._file.layer
+
     def facts(self) -> Mapping[str, object]:
         """Return what the bed is, as plain data."""
         return {
@@ -69,7 +75,9 @@ class Interfaces(Bed):
         problems: list[Problem] = []
         ports = []
         for number, (port, fact) in enumerate(zip(self._file.port, self._facts, strict=True)):
-            change_link(noted, port.netns, port.interface, up=True)
+            change_link(noted, port.netns, port.interface, "up", on=True)
+            if port.mac is not None and port.mac != fact.mac:
+                change_link(noted, port.netns, port.interface, "promiscuous", on=True)
             ports.append(_tester_port(number, port, fact, problems))
         if problems:
             raise FileProblem(f"test bed {self.name!r}", problems)

@@ -155,7 +155,7 @@ class Measure:
         self.retries = retries
         self.slice_s = slice_s
         self.on_progress = on_progress
-        self._addressing = Addressing(layer=bed.device.layer, version=version, networks=networks, seed=seed)
+        self._addressing = Addressing(layer=bed.layer, version=version, networks=networks, seed=seed)
         self._back_end = back_end
         self._open = tester
         self._tester: Tester | None = None
@@ -180,6 +180,12 @@ class Measure:
         """Return a view of this evaluator with other pauses around each trial."""
         view = self._view(self._addressing)
         view.phases = phases
+        return view
+
+    def attempted_once(self) -> Measure:
+        """Return a view of this evaluator that runs no trial again."""
+        view = self._view(self._addressing)
+        view.retries = 0
         return view
 
     def open(self) -> Self:

@@ -23,12 +23,16 @@ from routecast.testbed.settings import set_offload
 from routecast.testbed.site import Device, DevicePort, DeviceSite, run_command
 from routecast.testbed.state import BedState
 
-__all__ = ["Namespaces"]
+__all__ = ["End", "Namespaces"]
 
 _TESTER_MAC = ("02:00:00:00:01:02", "02:00:00:00:02:02")
 _DEVICE_MAC = ("02:00:00:00:01:01", "02:00:00:00:02:01")
 _TESTER_INTERFACE = ("g0", "s0")
 _DEVICE_INTERFACE = ("d0", "d1")
+
+
+End = tuple[str, str, str]
+"""One end of a wire: namespace, interface, MAC address."""
 
 
 class Namespaces(Bed):
@@ -116,28 +120,36 @@ class Namespaces(Bed):
             on_spawn=noted.add_process,
         )
 
+    def _pairs(self) -> tuple[tuple[End, End], ...]:
+        """Return the wires: namespace, interface and MAC of both ends, the tester's first."""
+        return tuple(
+            (
+                ((self._gen, self._sink)[side], _TESTER_INTERFACE[side], _TESTER_MAC[side]),
+                (self._dut, _DEVICE_INTERFACE[side], _DEVICE_MAC[side]),
+            )
+            for side in (0, 1)
+        )
+
     def _make(self, noted: BedState) -> None:
         _ip(None, [f"netns add {name}" for name in self._namespaces()])
         for name in self._namespaces():
             inside(name, self._quiet)
-        mtu = f"mtu {self._file.mtu} numtxqueues 1 numrxqueues 1"
-        _ip(
-            None,
-            [
-                f"link add {_TESTER_INTERFACE[side]} netns {self.ports[side].netns} address {_TESTER_MAC[side]} {mtu} "
-                f"type veth peer name {_DEVICE_INTERFACE[side]} netns {self._dut} address {_DEVICE_MAC[side]} {mtu}"
-                for side in (0, 1)
-            ],
-        )
-        for side in (0, 1):
-            for name, interface in (
-                ((self._gen, self._sink)[side], _TESTER_INTERFACE[side]),
-                (self._dut, _DEVICE_INTERFACE[side]),
-            ):
+        of_port = f"mtu {self._file.mtu} numtxqueues 1 numrxqueues 1"
+        lines = []
+        for (near, near_name, near_mac), (far, far_name, far_mac) in self._pairs():
+            lines.append(
+                f"link add {near_name} netns {near} address {near_mac} {of_port} "
+                f"type veth peer name {far_name} netns {far} address {far_mac} {of_port}"
+            )
+        _ip(None, lines)
+        for ends in self._pairs():
+            for name, interface, _ in ends:
                 for offload in ("rx", "tx", "tso", "gso", "gro"):
                     set_offload(name, interface, offload, on=False)
-            # Frames that a program sends into a veth pair arrive only at a peer that has NAPI, which GRO brings.
-            set_offload(self._dut, _DEVICE_INTERFACE[side], "gro", on=True)
+                if name == self._dut:
+                    # Frames that a program sends into a veth pair arrive only at a peer with NAPI, which GRO brings.
+                    set_offload(name, interface, "gro", on=True)
+        for side in (0, 1):
             self._tester_side(side)
 
     def _quiet(self) -> None:

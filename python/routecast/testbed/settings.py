@@ -1,6 +1,7 @@
 """Settings outside a bed's own namespaces: changed with a note of the old value, restored from the note.
 
-Kinds: ``file`` (a file of ``/proc/sys`` or ``/sys``), ``offload`` (an offload of an interface), ``link`` (up or down).
+Kinds: ``file`` (a file of ``/proc/sys`` or ``/sys``), ``offload`` (an offload of an interface), ``link`` (a flag
+of an interface).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
 
 _SIOCETHTOOL = 0x8946
 _SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
-_IFF_UP = 1
+_FLAGS = {"up": 0x1, "promiscuous": 0x100}
 
 OFFLOADS: Mapping[str, tuple[int, int]] = {
     "rx": (0x14, 0x15),
@@ -76,12 +77,12 @@ def change_file(state: BedState, path: str, value: str, *, netns: str | None = N
         inside(netns, lambda: Path(path).write_text(value, encoding="utf-8"))
 
 
-def change_link(state: BedState, netns: str | None, interface: str, *, up: bool) -> None:
-    """Set an interface up or down, with a note of what it was."""
-    old = bool(_flags(netns, interface) & _IFF_UP)
-    if old != up:
-        _note(state, kind="link", netns=netns, interface=interface, name="up", old=old)
-        _set_up(netns, interface, up=up)
+def change_link(state: BedState, netns: str | None, interface: str, flag: str, *, on: bool) -> None:
+    """Set a flag of an interface, ``"up"`` or ``"promiscuous"``, with a note of what it was."""
+    old = bool(_flags(netns, interface) & _FLAGS[flag])
+    if old != on:
+        _note(state, kind="link", netns=netns, interface=interface, name=flag, old=old)
+        _set_flag(netns, interface, flag, on=on)
 
 
 def restore(setting: Mapping[str, Any]) -> None:
@@ -93,7 +94,7 @@ def restore(setting: Mapping[str, Any]) -> None:
         elif setting["kind"] == "offload":
             set_offload(netns, interface, setting["name"], on=bool(setting["old"]))
         elif setting["kind"] == "link":
-            _set_up(netns, interface, up=bool(setting["old"]))
+            _set_flag(netns, interface, setting["name"], on=bool(setting["old"]))
 
 
 def _note(state: BedState, **setting: object) -> None:
@@ -118,14 +119,14 @@ def _ethtool(netns: str | None, interface: str, command: int, value: int) -> int
 
 
 def _flags(netns: str | None, interface: str) -> int:
-    answer = _ioctl(netns, interface, _SIOCGIFFLAGS, struct.pack("16sh22x", interface.encode(), 0))
-    return int(struct.unpack_from("16sh", answer)[1])
+    answer = _ioctl(netns, interface, _SIOCGIFFLAGS, struct.pack("16sH22x", interface.encode(), 0))
+    return int(struct.unpack_from("16sH", answer)[1])
 
 
-def _set_up(netns: str | None, interface: str, *, up: bool) -> None:
+def _set_flag(netns: str | None, interface: str, flag: str, *, on: bool) -> None:
     flags = _flags(netns, interface)
-    wanted = flags | _IFF_UP if up else flags & ~_IFF_UP
-    _ioctl(netns, interface, _SIOCSIFFLAGS, struct.pack("16sh22x", interface.encode(), wanted))
+    wanted = flags | _FLAGS[flag] if on else flags & ~_FLAGS[flag]
+    _ioctl(netns, interface, _SIOCSIFFLAGS, struct.pack("16sH22x", interface.encode(), wanted))
 
 
 def _ioctl(netns: str | None, interface: str, number: int, request: bytes) -> bytes:

@@ -27,7 +27,18 @@ from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns
 from routecast.testbed.site import run_command
 
-__all__ = ["FOLDER", "BedLock", "BedState", "beds", "clean", "clean_dead", "start_ticks"]
+__all__ = [
+    "FOLDER",
+    "PINS",
+    "BedLock",
+    "BedState",
+    "beds",
+    "clean",
+    "clean_dead",
+    "described",
+    "remove",
+    "start_ticks",
+]
 
 FOLDER = Path("/run/routecast")
 PINS = Path("/sys/fs/bpf/routecast")
@@ -170,31 +181,52 @@ def beds() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.json"))) if FOLDER.is_dir() else ()
 
 
-def clean_dead(
-    *, said: Callable[[str], None], also_kept: str | None = None, every: bool = False
-) -> list[str]:
+def clean_dead(*, said: Callable[[str], None], every: bool = False) -> list[str]:
     """Remove what dead owners left behind; return the names of the beds that were removed.
 
     Parameters
     ----------
     said : callable
         Told a line for each bed that is removed.
-    also_kept : str, optional
-        Remove this bed even if it was put up to stay.
     every : bool
-        Remove all beds that are not in use.
+        Remove all beds that are not in use, those that were put up to stay as well.
     """
     removed = []
     for bed in beds():
         with contextlib.suppress(EnvironmentProblem), _held(bed):
             state = BedState.read(bed)
-            if state is None or (state.is_kept and not every and bed != also_kept):
+            if state is None or (state.is_kept and not every):
                 continue
             if not state.is_kept:
                 said(f"removing what process {state.pid} left of test bed {bed!r}")
             clean(state)
             removed.append(bed)
     return removed
+
+
+def remove(bed: str) -> None:
+    """Take a bed down that nobody is using.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Somebody is using it, or something of it cannot be removed.
+    """
+    with _held(bed):
+        state = BedState.read(bed)
+        if state is not None:
+            clean(state)
+
+
+def described(bed: str) -> dict[str, Any]:
+    """Return what a bed is: its name, whether it is in use, kept or left, its process and its namespaces."""
+    state = BedState.read(bed) or BedState(bed=bed)
+    try:
+        with _held(bed):
+            condition = "put up to stay" if state.is_kept else "left by a process that ended"
+    except EnvironmentProblem:
+        condition = "in use"
+    return {"name": bed, "state": condition, "pid": state.pid, "namespaces": state.namespaces}
 
 
 @contextlib.contextmanager

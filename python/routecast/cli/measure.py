@@ -1,0 +1,250 @@
+"""``routecast measure``: one trial, on the wire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.offered import (
+    ArrivalsOption,
+    BurstOption,
+    FlowsOption,
+    FrameOption,
+    LoadOption,
+    PeakOption,
+    offered_load,
+)
+
+if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
+    from routecast.load.offered import OfferedLoad
+    from routecast.testbed.measure import Measure
+
+__all__ = [
+    "DeviceOption",
+    "DeviceOptions",
+    "OwnNetworkOption",
+    "TestbedOption",
+    "measure",
+]
+
+PANEL = "Test bed"
+_ADDRESSES = "Addresses and phases"
+
+TestbedOption = Annotated[
+    str,
+    typer.Option(
+        "--testbed",
+        metavar="namespaces|FILE",
+        help='"namespaces" needs no lab: tester, device and wires on this machine; or a *.testbed.toml.',
+        rich_help_panel=PANEL,
+    ),
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dut",
+        metavar="DEVICE",
+        help="Device under test, as `testbed devices` lists them.",
+        rich_help_panel=PANEL,
+    ),
+]
+DeviceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dut-option",
+        metavar="KEY=VALUE",
+        help="Option of the device; may be repeated.",
+        rich_help_panel=PANEL,
+    ),
+]
+OwnNetworkOption = Annotated[
+    bool,
+    typer.Option(
+        "--i-own-this-network",
+        help="Send on interfaces that have other addresses, other traffic or the default route, too.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+
+def measure(
+    *,
+    testbed: TestbedOption,
+    dut: DeviceOption = None,
+    dut_option: DeviceOptions = None,
+    own_network: OwnNetworkOption = False,
+    load: LoadOption = None,
+    frame: FrameOption = None,
+    flows: FlowsOption = None,
+    bidirectional: Annotated[
+        bool,
+        typer.Option(
+            "--bidirectional",
+            help="Send both ways: every other flow goes the other way (RFC 2544 sec. 14).",
+            rich_help_panel="Offered load",
+        ),
+    ] = False,
+    arrivals: ArrivalsOption = None,
+    burst_frames: BurstOption = 32.0,
+    peak_ratio: PeakOption = 4.0,
+    duration: Annotated[
+        str, typer.Option("--duration", metavar="TIME", help="For how long frames are sent.")
+    ] = "500 ms",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of ports, destinations and gaps.")] = 1,
+    ip_version: Annotated[
+        int, typer.Option("--ip-version", min=4, max=6, help="4 or 6.", rich_help_panel=_ADDRESSES)
+    ] = 4,
+    networks: Annotated[
+        int,
+        typer.Option(
+            "--networks",
+            min=1,
+            max=256,
+            help="Destination networks at random (RFC 2544 sec. 12: 1, then 256).",
+            rich_help_panel=_ADDRESSES,
+        ),
+    ] = 1,
+    rfc2544_phases: Annotated[
+        bool,
+        typer.Option(
+            "--rfc2544-phases",
+            help="Pause around the trial as RFC 2544 sec. 23 asks for: 2 s before, 2 s and 5 s after it.",
+            rich_help_panel=_ADDRESSES,
+        ),
+    ] = False,
+    slices: Annotated[
+        str | None,
+        typer.Option(
+            "--slices", metavar="TIME", help="Send in pieces of at most this length, and add their counts up."
+        ),
+    ] = None,
+    retries: Annotated[
+        int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")
+    ] = 2,
+    back_end: Annotated[
+        str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
+    ] = "auto",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Append the trial to a table: .parquet, or CSV."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the trial, and what ran it, as one JSON document.")
+    ] = False,
+) -> None:
+    """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
+
+    An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
+    """
+    from routecast.errors import CriterionFailed, QuantityProblem
+    from routecast.quantity import parse_duration_s
+    from routecast.testbed import Phases, open_testbed
+    from routecast.testbed.options import pairs
+
+    if load is None:
+        raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
+    if ip_version not in {4, 6}:
+        raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
+    offered = _one_way(
+        offered_load(
+            None,
+            ports=2,
+            load=load,
+            frame=frame,
+            flows=flows or (2 if bidirectional else 1),
+            random_flows=False,
+            arrivals=arrivals,
+            burst_frames=burst_frames,
+            peak_ratio=peak_ratio,
+            seed=seed,
+        ),
+        bidirectional=bidirectional,
+    )
+    duration_s = parse_duration_s(duration)
+    version: Literal[4, 6] = 6 if ip_version == 6 else 4
+    with (
+        progress_bar("measure") as progress,
+        open_testbed(
+            testbed,
+            device=dut,
+            options=pairs(dut_option or []),
+            own_network=own_network,
+            said=remark,
+            seed=seed,
+            version=version,
+            networks=networks,
+            phases=Phases.rfc2544() if rfc2544_phases else Phases(),
+            retries=retries,
+            slice_s=parse_duration_s(slices) if slices else None,
+            back_end=back_end,
+            on_progress=lambda share: progress(round(100 * share), 100, ""),
+        ) as evaluator,
+    ):
+        for line in evaluator.announcement(offered):
+            remark(f"{line}, {duration}")
+        trial = evaluator.trial(offered, duration_s)
+        facts = evaluator.facts()
+    _print(trial, facts, as_json=as_json)
+    if out is not None:
+        _append(out, trial, offered, evaluator, facts)
+    if not trial.is_valid:
+        raise CriterionFailed(
+            f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}"
+        )
+
+
+def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
+    """Return the load with all flows from port 0 to port 1, unless both ways are asked for."""
+    from dataclasses import replace
+
+    from routecast.load.flows import FlowSet
+
+    if bidirectional:
+        return load
+    flows = tuple(replace(flow, ingress=0, egress=1) for flow in load.flows.flows)
+    return replace(load, flows=FlowSet(name=f"{len(flows)} flow{'s' if len(flows) > 1 else ''}", flows=flows))
+
+
+def _print(trial: Trial, facts: object, *, as_json: bool) -> None:
+    from routecast.cli.trial import print_trial
+    from routecast.evaluate.plain import plain
+
+    if as_json:
+        print_json({**trial.to_json(), "facts": plain(facts)})
+    else:
+        print_trial(data(), trial)
+
+
+def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
+    """Append a row to the table of trials that `routecast import` and `export` know."""
+    from routecast.benchmark.exchange.record import Record
+    from routecast.benchmark.exchange.table import csv_text, read_csv, read_parquet, write_parquet
+    from routecast.evaluate.plain import plain
+
+    plain_facts = plain(facts)
+    assert isinstance(plain_facts, dict)
+    record = Record(
+        source="routecast measure",
+        trial=trial,
+        title=evaluator.bed.device.title,
+        frame_bytes=load.frames.mean_bytes,
+        ports=len({flow.ingress for flow in load.flows.flows}),
+        link_bps=evaluator.bed.ports[0].wire_bps,
+        flows=len(load.flows.flows),
+        device=evaluator.bed.device.name,
+        tester="routecast",
+        facts=plain_facts,
+    )
+    if path.suffix == ".parquet":
+        write_parquet([*(read_parquet(path) if path.exists() else ()), record], path)
+        return
+    is_new = not path.is_file() or path.stat().st_size == 0
+    if not is_new:
+        read_csv(path)  # refuse to append to what is no such table
+    text = csv_text([record])
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text if is_new else text.partition("\n")[2])

@@ -1,0 +1,265 @@
+"""``routecast testbed``: put test beds up and down, list them and the devices, test the tester itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption
+
+if TYPE_CHECKING:
+    from routecast.report.tables import Table
+    from routecast.testbed.selftest import Check, SelfTest
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="testbed",
+    no_args_is_help=True,
+    help="Test beds and devices under test: put up, take down, list; test the tester itself.",
+)
+
+BedArgument = Annotated[
+    str,
+    typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command("up")
+def up(
+    testbed: BedArgument,
+    *,
+    dut: DeviceOption = None,
+    dut_option: DeviceOptions = None,
+    own_network: OwnNetworkOption = False,
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs."
+        ),
+    ] = False,
+) -> None:
+    """Put a test bed up with its device, and leave it standing for work by hand."""
+    from routecast.errors import EnvironmentProblem
+    from routecast.testbed import make_bed
+    from routecast.testbed.options import pairs
+
+    with make_bed(
+        testbed, device=dut, options=pairs(dut_option or []), own_network=own_network, said=remark
+    ) as bed:
+        if not wait and bed.has_programs():
+            raise EnvironmentProblem(
+                f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"
+            )
+        for port in bed.ports:
+            place = f" in {port.netns}" if port.netns else ""
+            data().print(f"{port.name}: {port.interface}{place}, {port.mac}, {port.ipv4}", markup=False)
+        device_place = f" in {bed.site.netns}" if bed.site.netns else ""
+        data().print(f"device: {bed.device.title}{device_place}", markup=False)
+        if wait:
+            import signal
+
+            remark("up; Ctrl-C takes it down")
+            while True:
+                signal.pause()
+        bed.keep()
+        remark(f"up; `routecast testbed down {bed.name}` takes it down")
+
+
+@app.command("down")
+def down(
+    name: Annotated[str | None, typer.Argument(help="Name of the test bed.", show_default=False)] = None,
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All test beds that no process is using.")
+    ] = False,
+) -> None:
+    """Take a test bed down: one that was put up, or what a killed run left."""
+    from routecast.errors import FileProblem, Problem
+    from routecast.testbed import state
+
+    if (name is None) == (not everything):
+        raise FileProblem("testbed down", [Problem("", "give the name of a test bed, or --all")])
+    if name is not None:
+        if name not in state.beds():
+            there = ", ".join(state.beds()) or "none"
+            raise FileProblem(
+                "testbed down", [Problem("", f"there is no test bed {name!r}; there are: {there}")]
+            )
+        state.remove(name)
+        remark(f"test bed {name!r} is down")
+        return
+    for removed in state.clean_dead(said=remark, every=True):
+        remark(f"test bed {removed!r} is down")
+
+
+@app.command("list")
+def list_beds(*, as_json: JsonOption = False) -> None:
+    """List the test beds of this machine: in use, put up to stay, or left by a killed run."""
+    from routecast.cli.tables import print_table
+    from routecast.report.tables import Column, Table
+    from routecast.testbed import state
+
+    found = [state.described(name) for name in state.beds()]
+    if as_json:
+        print_json(found)
+        return
+    if not found:
+        remark("no test beds")
+        return
+    table = Table(
+        name="beds",
+        title="Test beds",
+        caption="",
+        columns=tuple(
+            Column(title=title, align="left") for title in ("Name", "State", "Process", "Namespaces")
+        ),
+        rows=tuple(
+            (one["name"], one["state"], str(one["pid"]), ", ".join(map(str, one["namespaces"])))
+            for one in found
+        ),
+    )
+    print_table(data(), table)
+
+
+@app.command("devices")
+def devices(*, as_json: JsonOption = False) -> None:
+    """List the devices under test, their options, and what is missing for them on this machine."""
+    from routecast.cli.tables import print_table
+    from routecast.report.tables import Column, Table
+    from routecast.testbed.catalogue import devices as catalogue
+
+    found = catalogue()
+    if as_json:
+        from routecast.evaluate.plain import plain
+
+        print_json(plain(found))
+        return
+    rows = []
+    for device in found:
+        missing = "; ".join(f"apt install {one.package} ({one.program})" for one in device.missing)
+        rows.append(
+            (device.name, device.title, "router" if device.layer == 3 else "bridge", missing or "nothing")
+        )
+    table = Table(
+        name="devices",
+        title="Devices under test",
+        caption="Options: routecast testbed devices --json",
+        columns=tuple(Column(title=title, align="left") for title in ("Name", "What", "Is a", "Missing")),
+        rows=tuple(rows),
+    )
+    print_table(data(), table)
+
+
+@app.command("selftest")
+def selftest(
+    *,
+    testbed: Annotated[
+        str, typer.Option("--testbed", metavar="namespaces|FILE", help="Whose cores and priority are used.")
+    ] = "namespaces",
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the tester without a device: highest rates, accuracy of the rate, latency floor, counting."""
+    from routecast.cli.tables import print_table
+    from routecast.errors import CriterionFailed, FileProblem, Problem
+    from routecast.evaluate.plain import plain
+    from routecast.testbed.document import NamespacesFile
+    from routecast.testbed.reading import read_testbed
+    from routecast.testbed.selftest import self_test
+
+    file = read_testbed(testbed)
+    if not isinstance(file, NamespacesFile):
+        raise FileProblem(
+            testbed, [Problem("kind", "a self-test needs no interfaces: use a test bed of namespaces")]
+        )
+    with progress_bar("selftest") as progress:
+        found = self_test(file, said=remark, on_progress=progress)
+    if as_json:
+        print_json(plain(found))
+    else:
+        for table in _tables(found):
+            print_table(data(), table)
+    wrong = [problem for check in found.checks for problem in _faults(check)]
+    if wrong:
+        raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")
+
+
+def _faults(check: Check) -> list[str]:
+    trial = check.trial
+    if trial is None:
+        return []
+    name = f"{check.back_end} {check.frame_bytes} B"
+    counted = (trial.forwarded_frames or 0) + (trial.dropped_frames or 0)
+    faults = (
+        [f"{name}: {trial.offered_frames} sent are not {counted} counted"]
+        if counted != trial.offered_frames
+        else []
+    )
+    if check.name == "rate" and not trial.is_valid:
+        faults.append(f"{name}: {'; '.join(trial.invalid)}")
+    return faults
+
+
+def _tables(found: SelfTest) -> list[Table]:
+    from routecast.quantity import format_duration, format_pps
+    from routecast.report.tables import Column, Table
+
+    left = ("Back end", "Receiver")
+    maxima, floors, rates = [], [], []
+    for check in found.checks:
+        trial, head = check.trial, (check.back_end, check.where)
+        if check.name == "maximum":
+            rate = trial.forwarded_pps if trial else None
+            lost = trial.loss_ratio if trial else None
+            maxima.append(
+                (*head, check.frame_bytes, rate, lost, trial.l1_bps / 1e9 if trial else None, check.reason)
+            )
+        elif check.name == "latency" and trial is not None and trial.latency is not None:
+            delay = trial.latency
+            floors.append((*head, delay.min_s, delay.p50_s, delay.p99_s, delay.max_s))
+        elif check.name == "rate" and trial is not None:
+            error = check.rate_error_ratio
+            rates.append(
+                (format_pps(trial.intended_pps), error if math.isfinite(error) else None, trial.attempts)
+            )
+    titles = tuple(Column(title=title, align="left") for title in left)
+    times = tuple(Column(title=title, form=format_duration) for title in ("Least", "Median", "p99", "Most"))
+    tables = [
+        Table(
+            name="maxima",
+            title="Highest rate, gen to sink without a device, time stamp in every frame",
+            caption="",
+            columns=(
+                *titles,
+                Column(title="Frame", unit="B", form="d"),
+                Column(title="Received", form=format_pps),
+                Column(title="Lost", form=".2%"),
+                Column(title="On the wire", unit="Gbit/s", form=".1f"),
+                Column(title="", align="left"),
+            ),
+            rows=tuple(maxima),
+        ),
+        Table(
+            name="floor",
+            title="Latency floor at 100 kpps, 64 B",
+            caption="What a wire between generator and receiver takes: no device can be measured below it.",
+            columns=(*titles, *times),
+            rows=tuple(floors),
+        ),
+        Table(
+            name="rates",
+            title="Accuracy of the rate",
+            caption="",
+            columns=(
+                Column(title="Intended", align="left"),
+                Column(title="Error", form="+.4%"),
+                Column(title="Attempts", form="d"),
+            ),
+            rows=tuple(rates),
+        ),
+    ]
+    return [table for table in tables if table.rows]

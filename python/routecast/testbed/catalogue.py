@@ -1,0 +1,54 @@
+"""What devices under test there are, with their options and what they lack on this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from routecast.testbed.devices import DEVICES, make_device
+from routecast.testbed.site import Missing
+
+__all__ = ["DeviceEntry", "OptionEntry", "devices"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptionEntry:
+    """An option of a device: its name, default and meaning."""
+
+    name: str
+    default: Any
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceEntry:
+    """A device under test; ``missing`` is empty where it can run."""
+
+    name: str
+    title: str
+    layer: int
+    reset_kinds: tuple[str, ...]
+    options: tuple[OptionEntry, ...]
+    missing: tuple[Missing, ...]
+
+
+def devices() -> tuple[DeviceEntry, ...]:
+    """Return all devices, in the order in which they are listed."""
+    found = []
+    for name in DEVICES:
+        device = make_device(name, {})
+        found.append(
+            DeviceEntry(
+                name=device.name,
+                title=device.title,
+                layer=device.layer,
+                reset_kinds=tuple(device.reset_kinds),
+                options=tuple(
+                    OptionEntry(name=one.name, default=one.default, meaning=str(one.metadata.get("text", "")))
+                    for one in dataclasses.fields(device.options)
+                ),
+                missing=device.missing(),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,240 @@
+"""What the tester can do by itself: generator and receiver joined by a wire, without a device between them.
+
+::
+
+    rc-BED-gen              rc-BED-sink
+      g0 ────── wire ────── s0
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from routecast.errors import EnvironmentProblem
+from routecast.evaluate.trial import Trial
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.testbed.document import NamespacesFile
+from routecast.testbed.measure import Measure, Phases
+from routecast.testbed.namespaces import End, Namespaces
+from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.state import BedState
+
+__all__ = ["BackToBack", "Check", "SelfTest", "self_test"]
+
+BACK_ENDS = ("live", "af_xdp", "af_packet")
+FRAME_BYTES = (64, 512, 1518)
+RATES_PPS = (1.0, 1_000.0, 100_000.0, 1_000_000.0)
+
+_ABOVE_ALL_PPS = 20e6
+_UNLIMITED_BPS = 1e12
+_MAXIMUM_S = 0.4
+_FLOOR_PPS = 100_000.0
+_FLOOR_S = 0.4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoOptions:
+    """A wire has no options."""
+
+
+class Wire:
+    """The device under test of a self-test: none."""
+
+    name: ClassVar[str] = "wire"
+    title: ClassVar[str] = "a wire, no device"
+    layer: ClassVar[Literal[2, 3]] = 2
+    data_path: ClassVar[Literal["kernel", "process"]] = "process"
+    options: ClassVar[type[NoOptions]] = NoOptions
+    reset_kinds: tuple[str, ...] = ()
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Return that nothing is missing."""
+        return ()
+
+    def start(self, site: DeviceSite) -> None:
+        """Start nothing."""
+
+    def stop(self) -> None:
+        """End nothing."""
+
+    def restart(self, kind: str) -> None:
+        """Reset nothing."""
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what it is."""
+        return {"name": self.name, "title": self.title}
+
+    def counters(self) -> Mapping[str, int]:
+        """Return that nothing is counted."""
+        return {}
+
+
+class BackToBack(Namespaces):
+    """Generator and receiver joined by one veth pair."""
+
+    def _namespaces(self) -> tuple[str, ...]:
+        return (self._gen, self._sink)
+
+    def _pairs(self) -> tuple[tuple[End, End], ...]:
+        gen, sink = ((port.netns or "", port.interface, port.mac) for port in self.ports)
+        return ((gen, sink),)
+
+    def _make_site(self, noted: BedState) -> DeviceSite:
+        return DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=self.folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One finding of a self-test.
+
+    Parameters
+    ----------
+    name : {"maximum", "rate", "latency", "counting"}
+    back_end : str
+        How frames were sent.
+    frame_bytes : int
+    where : str
+        On which core frames were received: ``"same core"``, ``"other core"``.
+    trial : Trial or None
+        None where the back end is not to be had; ``reason`` says why.
+    """
+
+    name: Literal["maximum", "rate", "latency", "counting"]
+    back_end: str
+    frame_bytes: int
+    where: str
+    trial: Trial | None
+    reason: str = ""
+
+    @property
+    def rate_error_ratio(self) -> float:
+        """Achieved over intended rate, minus 1."""
+        if self.trial is None or not self.trial.intended_pps:
+            return math.nan
+        return self.trial.offered_pps / self.trial.intended_pps - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelfTest:
+    """All findings, and what ran them."""
+
+    checks: tuple[Check, ...]
+    facts: Mapping[str, object]
+
+
+def self_test(
+    file: NamespacesFile,
+    *,
+    said: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[int, int, str], None] = lambda *_: None,
+) -> SelfTest:
+    """Measure the tester's own limits on a veth pair.
+
+    Parameters
+    ----------
+    file : NamespacesFile
+        Name, cores and priority are taken from it.
+    said, on_progress : callable
+        Told what the user should know, and how far the test is.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Rights or kernel features are missing.
+    """
+    unlimited = file.model_copy(update={"wire": _UNLIMITED_BPS, "networks": 1})
+    apart = BackToBack(unlimited, Wire()).placement
+    beside = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": apart.dut})})
+    steps = list(_steps(two_cores=apart.dut != apart.tester))
+    found: list[Check] = []
+    facts: Mapping[str, object] = {}
+    for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
+        with BackToBack(beside if place == "other core" else unlimited, Wire(), said=said) as bed:
+            measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
+            try:
+                with measure:
+                    for step in (one for one in steps if (one.where, one.back_end) == (place, back_end)):
+                        on_progress(len(found), len(steps), f"{back_end}, {step.frame_bytes} B")
+                        found.append(_run(measure, step))
+                    facts = facts or measure.facts()
+            except EnvironmentProblem as problem:
+                done = {
+                    (one.name, one.frame_bytes)
+                    for one in found
+                    if (one.where, one.back_end) == (place, back_end)
+                }
+                found += [
+                    Check(
+                        name=step.name,
+                        back_end=back_end,
+                        frame_bytes=step.frame_bytes,
+                        where=place,
+                        trial=None,
+                        reason=str(problem),
+                    )
+                    for step in steps
+                    if (step.where, step.back_end) == (place, back_end)
+                    and (step.name, step.frame_bytes) not in done
+                ]
+    return SelfTest(checks=tuple(found), facts=facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    name: Literal["maximum", "rate", "latency", "counting"]
+    back_end: str
+    frame_bytes: int
+    where: str
+    rate_pps: float
+    duration_s: float
+
+
+def _steps(*, two_cores: bool) -> Iterator[_Step]:
+    for place in ("same core", "other core") if two_cores else ("same core",):
+        for back_end in BACK_ENDS:
+            for size in FRAME_BYTES:
+                yield _Step(
+                    name="maximum",
+                    back_end=back_end,
+                    frame_bytes=size,
+                    where=place,
+                    rate_pps=_ABOVE_ALL_PPS,
+                    duration_s=_MAXIMUM_S,
+                )
+            yield _Step(
+                name="latency",
+                back_end=back_end,
+                frame_bytes=64,
+                where=place,
+                rate_pps=_FLOOR_PPS,
+                duration_s=_FLOOR_S,
+            )
+    for rate_pps in RATES_PPS:
+        yield _Step(
+            name="rate",
+            back_end="auto",
+            frame_bytes=64,
+            where="same core",
+            rate_pps=rate_pps,
+            duration_s=max(2.0 / rate_pps, 0.3),
+        )
+
+
+def _run(measure: Measure, step: _Step) -> Check:
+    load = OfferedLoad(
+        rate_pps=step.rate_pps,
+        frames=FrameMix.fixed(step.frame_bytes),
+        flows=FlowSet(name="1 flow", flows=(Flow(rss_hash=0),)),
+    )
+    if step.name == "maximum":
+        # More than can be sent is asked for: that the tester falls short is the finding, no reason to try again.
+        measure = measure.attempted_once()
+    trial = measure.trial(load, step.duration_s)
+    return Check(
+        name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial
+    )
