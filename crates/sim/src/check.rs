@@ -207,6 +207,9 @@ impl Load {
                         });
                     }
                 }
+                Process::Bursts { burst_frames } => {
+                    count(format!("load.sources[{i}].process.burst_frames"), *burst_frames as usize)?;
+                }
                 Process::Trace { time_ps, bytes, flow } => {
                     if time_ps.len() != bytes.len() || time_ps.len() != flow.len() || !time_ps.is_sorted() {
                         return Err(SimError::Number {

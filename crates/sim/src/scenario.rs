@@ -333,6 +333,11 @@ pub enum Process {
         /// Peak rate over mean rate, > 1.
         peak_ratio: f64,
     },
+    /// Bursts of a fixed number of frames at the rate of the link, at equal distances.
+    Bursts {
+        /// Frames per burst.
+        burst_frames: u64,
+    },
     /// Recorded arrivals, in order of time.
     Trace {
         /// Picoseconds since the start.

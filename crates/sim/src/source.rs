@@ -44,6 +44,7 @@ enum Gaps {
     Cbr { period: f64, phase: f64, count: u64 },
     Poisson { mean: f64, last: f64, rng: Stream },
     OnOff { peak_gap: f64, pause: f64, stop: f64, left: u64, last: f64, rng: Stream },
+    Bursts { mean: f64, size: u64, count: u64 },
     Trace { time_ps: Vec<u64>, bytes: Vec<u32>, flow: Vec<u32>, next: usize },
 }
 
@@ -227,6 +228,7 @@ impl Gaps {
                 let pause = burst_frames * (mean - peak_gap);
                 Self::OnOff { peak_gap, pause, stop: 1.0 / burst_frames, left: 0, last: 0.0, rng: rng() }
             }
+            Process::Bursts { burst_frames } => Self::Bursts { mean, size: *burst_frames, count: 0 },
             Process::Trace { time_ps, bytes, flow } => {
                 Self::Trace { time_ps: time_ps.clone(), bytes: bytes.clone(), flow: flow.clone(), next: 0 }
             }
@@ -260,6 +262,13 @@ impl Gaps {
                 }
                 *left -= 1;
                 Some((*last, opens))
+            }
+            Self::Bursts { mean, size, count } => {
+                // The whole burst is due at once; the link spaces its frames (RFC 2544 sec. 21: the least gap).
+                let within = *count % *size;
+                let at = (*count - within) as f64 * *mean;
+                *count += 1;
+                Some((at, within == 0))
             }
             Self::Trace { time_ps, next, .. } => {
                 let at = *time_ps.get(*next)?;
@@ -299,7 +308,7 @@ impl Flows {
     fn new(spec: &Spec, load: &Load, run: &Run, index: usize) -> Self {
         let weights: Vec<f64> = spec.flows.iter().map(|&flow| load.flows[flow as usize].weight).collect();
         let equal = weights.iter().all(|&weight| weight == weights[0]);
-        if weights.len() == 1 || (equal && matches!(spec.process, Process::Cbr { .. })) {
+        if weights.len() == 1 || (equal && matches!(spec.process, Process::Cbr { .. } | Process::Bursts { .. })) {
             return Self::Cycle { list: spec.flows.clone(), next: 0 };
         }
         let total: f64 = weights.iter().sum();
@@ -351,6 +360,14 @@ mod tests {
         let within = |from: f64, to: f64| instants.iter().filter(|&&at| at >= from && at < to).count();
         assert_eq!([within(0.0, 1e9), within(1e9, 2e9), within(2e9, 3e9)], [1000, 4000, 500]);
         assert!(instants.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn bursts_come_at_equal_distances_and_keep_the_mean_rate() {
+        let mut bursts = Gaps::Bursts { mean: 1e6, size: 4, count: 0 };
+        let due: Vec<(f64, bool)> = (0..9).filter_map(|_| bursts.next()).collect();
+        assert_eq!(due.iter().map(|frame| frame.0).collect::<Vec<_>>(), [0.0, 0.0, 0.0, 0.0, 4e6, 4e6, 4e6, 4e6, 8e6]);
+        assert_eq!(due.iter().filter(|frame| frame.1).count(), 3);
     }
 
     #[test]

@@ -17,6 +17,7 @@ from routecast.quantity import format_duration
 __all__ = ["compliance_of", "deviations_of", "search_statements"]
 
 _FEWEST_SIZES = 5
+_BURSTS = (16, 64, 256, 1024)
 _IPV6_SMALLEST = 84
 _MOST_BURST_S = 30.0
 
@@ -168,10 +169,10 @@ def _streams(streams: Sequence[Stream]) -> Iterator[Deviation]:
         yield _rfc2544("12", "SHOULD", "random destinations over 256 networks as well", "not run")
     if not any(stream.bidirectional for stream in streams):
         yield _rfc2544("14", "SHOULD", "both ways at the same rate as well", "one way")
-    if not any(stream.modifier.endswith(" frames a burst") for stream in streams):
-        yield _rfc2544(
-            "21", "SHOULD", "repeated bursts of 16, 64, 256 and 1024 frames as well", "steady load"
-        )
+    bursts = {stream.burst_frames for stream in streams}
+    if not bursts.issuperset(_BURSTS):
+        done = f"{_listed(bursts - {1})} frames" if bursts - {1} else "steady load alone"
+        yield _rfc2544("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
 
 
 def _phases(profile: Profile) -> Iterator[Deviation]:

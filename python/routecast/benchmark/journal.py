@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from routecast.benchmark.result import TrialRecord
-from routecast.errors import EnvironmentProblem
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 
@@ -25,6 +25,7 @@ SUMMARY = "benchmark.json"
 
 COLUMNS: Columns = {
     "task": "text",
+    "run": "text",
     "number": "whole",
     "procedure": "text",
     "stream": "text",
@@ -65,10 +66,13 @@ class Journal:
     ----------
     ledger : Ledger or None
         Where they are kept; None keeps them in memory only.
+    run : str
+        Text that all trials of one benchmark have in common, and no other's.
     """
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
+    def __init__(self, ledger: Ledger | None = None, run: str = "") -> None:
         self._ledger = ledger
+        self._run = run
         self._known: Mapping[str, Row] = dict(ledger.rows) if ledger is not None else {}
 
     def find(self, key: str) -> Trial | None:
@@ -79,11 +83,11 @@ class Journal:
     def add(self, key: str, record: TrialRecord) -> None:
         """Enter a trial that has just ended."""
         if self._ledger is not None:
-            self._ledger.add(_row(key, record))
+            self._ledger.add({"run": self._run, **_row(key, record)})
 
 
 @contextmanager
-def open_journal(folder: Path | None) -> Iterator[Journal]:
+def open_journal(folder: Path | None, run: str) -> Iterator[Journal]:
     """Open the journal of a folder; without a folder trials are kept in memory.
 
     Raises
@@ -91,7 +95,7 @@ def open_journal(folder: Path | None) -> Iterator[Journal]:
     routecast.errors.EnvironmentProblem
         The folder cannot be written (a full disk); what is finished stays there.
     routecast.errors.FileProblem
-        The trials that are there cannot be read.
+        The trials that are there cannot be read, or are those of another benchmark that was interrupted.
     """
     if folder is None:
         yield Journal()
@@ -100,7 +104,14 @@ def open_journal(folder: Path | None) -> Iterator[Journal]:
 
     try:
         with Ledger(folder, COLUMNS, table=TABLE, summary=SUMMARY) as ledger:
-            yield Journal(ledger)
+            others = {str(row["run"]) for row in ledger.rows.values()} - {run}
+            if others:
+                message = (
+                    "holds the trials of another benchmark that was interrupted: finish it with its own command, "
+                    "remove them, or give another folder with --out"
+                )
+                raise FileProblem(str(folder / f"{TABLE}.parquet"), [Problem("", message)])
+            yield Journal(ledger, run)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise EnvironmentProblem(
             f"{folder}: cannot be written: {error}; make room, then start the same command again: "
@@ -122,7 +133,7 @@ def _row(key: str, record: TrialRecord) -> Row:
         "invalid": "; ".join(trial.invalid),
         "trial": json.dumps(trial.to_json(), ensure_ascii=False),
     }
-    same = (name for name in COLUMNS if name not in row and not name.startswith("latency_"))
+    same = (name for name in COLUMNS if name not in {*row, "run"} and not name.startswith("latency_"))
     row |= {name: getattr(trial, name) for name in same}
     for name in ("min_s", "mean_s", "p50_s", "p99_s", "p999_s", "max_s"):
         row[f"latency_{name}"] = getattr(trial.latency, name) if trial.latency else None

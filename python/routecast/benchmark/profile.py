@@ -200,6 +200,10 @@ class StreamProfile(_Table):
     networks: Annotated[int, Field(ge=1, le=256, strict=True)] = Field(
         default=1, description="Destination networks; sec. 12 wants 1, then 256."
     )
+    burst_frames: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
+        default=1,
+        description="Frames of a repeated burst; sec. 21 wants 16, 64, 256, 1024. 1 is a steady load.",
+    )
     filters: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
         default=0, description="Rules of the packet filter; sec. 11.4 wants 1, then 25."
     )

@@ -91,7 +91,9 @@ class Stream:
     networks : int
         Destination networks (sec. 12): 1, or 256.
     modifier : str
-        Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``, ``"1 % broadcast"``.
+        Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``.
+    burst_frames : int
+        Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Stream:
     bidirectional: bool = False
     networks: int = 1
     modifier: str = ""
+    burst_frames: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
 from routecast.benchmark.outage import Outage
 from routecast.benchmark.result import Stream
@@ -18,7 +19,7 @@ from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel
 
-__all__ = ["ModelRig", "PlainRig", "Rig", "TrialPhases"]
+__all__ = ["ModelRig", "PlainRig", "Rig", "TrialPhases", "medium_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +75,31 @@ class Rig(Protocol):
         """Facts of the tester."""
         ...
 
+    def __enter__(self) -> Self:
+        """Begin a run."""
+        ...
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainRig:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Undo what the run has made."""
+        ...
+
+
+class _NothingToUndo:
+    """A rig that makes nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave everything as it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainRig(_NothingToUndo):
     """Any evaluator with two ports of the same link, such as a fake in a test."""
 
     evaluator: Evaluator
@@ -117,8 +140,8 @@ class PlainRig:
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRig:
+@dataclass(frozen=True, kw_only=True)
+class ModelRig(_NothingToUndo):
     """A router model, answered by the closed form or by the simulator.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -77,14 +78,24 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def stages(self) -> tuple[tuple[Stream, int, str], ...]:
-        """Every stage, in order: reset is run with the smallest frame only (sec. 26.6)."""
+        """Every stage, in order."""
         return tuple(
             (stream, size, procedure)
             for stream in self.streams
             for size in self.sizes(stream)
-            for procedure in self.procedures
-            if procedure != "reset" or size == min(self.sizes(stream))
+            for procedure in self.procedures_of(stream, size)
         )
+
+    def procedures_of(self, stream: Stream, frame_bytes: int) -> tuple[str, ...]:
+        """Procedures for a stream and a frame size.
+
+        Reset is run with the smallest frame only (sec. 26.6), and repeated bursts ask for the least time between bursts
+        without loss (sec. 21), which is the throughput.
+        """
+        if stream.burst_frames > 1:
+            return tuple(name for name in self.procedures if name == "throughput")
+        smallest = frame_bytes == min(self.sizes(stream))
+        return tuple(name for name in self.procedures if name != "reset" or smallest)
 
     def sizes(self, stream: Stream) -> tuple[int, ...]:
         """Frame sizes of a stream: with IPv6, 84 bytes stand for what is smaller (RFC 8219 sec. 5.1.1)."""
@@ -194,7 +205,7 @@ def run_benchmark(
         known += is_known
         clock.trial(seconds, is_known)
 
-    with open_journal(out) as journal:
+    with rig, open_journal(out, _run_of(plan, rig)) as journal:
         phases = TrialPhases(
             before_s=plan.profile.trial.before,
             residual_s=plan.profile.trial.residual,
@@ -258,9 +269,7 @@ def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: 
     """Run the procedures for one stream and frame size."""
     most_pps = math.inf
     base: ThroughputRow | None = None
-    for procedure in plan.procedures:
-        if procedure == "reset" and make.size != min(plan.sizes(make.stream)):
-            continue
+    for procedure in plan.procedures_of(make.stream, make.size):
         clock.begin(make.stream, make.size, procedure)
         stage = make(procedure, most_pps)
         if procedure in {"throughput", "frame_loss"} and math.isinf(most_pps):
@@ -386,6 +395,12 @@ def _result(
         versions=_versions(),
         notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium)),
     )
+
+
+def _run_of(plan: Plan, rig: Rig) -> str:
+    """Return a text that changes with all that decides the trials of a run: rig, profile, flows, version."""
+    decisive = (__version__, rig.identity, plan.profile.model_dump_json(), plan.flows)
+    return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -30,6 +30,8 @@ def stream_of(profile: StreamProfile) -> Stream:
         parts.append("both ways")
     if profile.networks > 1:
         parts.append(f"{profile.networks} networks")
+    if profile.burst_frames > 1:
+        parts.append(f"bursts of {profile.burst_frames}")
     modifier = ""
     if profile.filters:
         modifier = f"{profile.filters} filter{'s' if profile.filters > 1 else ''}"
@@ -40,6 +42,7 @@ def stream_of(profile: StreamProfile) -> Stream:
         bidirectional=profile.bidirectional,
         networks=profile.networks,
         modifier=modifier,
+        burst_frames=profile.burst_frames,
     )
 
 
@@ -59,7 +62,7 @@ def theoretical_pps(stream: Stream, frame_bytes: int, link_bps: tuple[float, ...
 def load_of(
     stream: Stream, frame_bytes: int, rate_pps: float, *, flows: int = 1, steps: tuple[RateStep, ...] = ()
 ) -> OfferedLoad:
-    """Return the load of a stream at a rate over all its ports, at even gaps (RFC 2544 sec. 21: steady state).
+    """Return the load of a stream at a rate over all its ports, steady or in bursts (RFC 2544 sec. 21).
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ def load_of(
         rate_pps=rate_pps,
         frames=FrameMix.fixed(frame_bytes),
         flows=_flows(stream, max(flows, stream.networks)),
-        arrivals=Arrivals.cbr(),
+        arrivals=Arrivals.bursts(stream.burst_frames) if stream.burst_frames > 1 else Arrivals.cbr(),
         steps=steps,
     )
 

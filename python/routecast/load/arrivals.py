@@ -18,9 +18,10 @@ class Arrivals:
 
     Parameters
     ----------
-    kind : {"cbr", "poisson", "on_off", "trace"}
+    kind : {"cbr", "poisson", "on_off", "bursts", "trace"}
         ``cbr``: equal gaps; ports are staggered evenly. ``poisson``: exponential gaps. ``on_off``: bursts of
         ``burst_frames`` (mean; geometric) at ``peak_ratio`` times the mean rate, exponential pauses between.
+        ``bursts``: bursts of exactly ``burst_frames`` at the rate of the link, at equal distances (RFC 2544 sec. 21).
         ``trace``: the instants, sizes and flows given, once.
 
     Raises
@@ -30,7 +31,7 @@ class Arrivals:
         length or its instants go backwards.
     """
 
-    kind: Literal["cbr", "poisson", "on_off", "trace"] = "cbr"
+    kind: Literal["cbr", "poisson", "on_off", "bursts", "trace"] = "cbr"
     burst_frames: float = 1.0
     peak_ratio: float = 1.0
     trace_time_s: tuple[float, ...] = ()
@@ -56,6 +57,11 @@ class Arrivals:
     def on_off(cls, *, burst_frames: float, peak_ratio: float) -> Arrivals:
         """Bursts of geometric length (mean ``burst_frames``) at ``peak_ratio`` times the mean rate."""
         return cls(kind="on_off", burst_frames=burst_frames, peak_ratio=peak_ratio)
+
+    @classmethod
+    def bursts(cls, burst_frames: int) -> Arrivals:
+        """Bursts of so many frames at the rate of the link, at equal distances (RFC 2544 sec. 21)."""
+        return cls(kind="bursts", burst_frames=burst_frames)
 
     @classmethod
     def from_trace(cls, path: str | Path) -> Arrivals:
@@ -100,8 +106,11 @@ class Arrivals:
 
 def _problems(arrivals: Arrivals) -> list[Problem]:
     problems = []
-    if arrivals.kind not in {"cbr", "poisson", "on_off", "trace"}:
-        return [Problem("kind", f"got {arrivals.kind!r}: allowed are cbr, poisson, on_off and trace")]
+    kinds = ("cbr", "poisson", "on_off", "bursts", "trace")
+    if arrivals.kind not in kinds:
+        return [Problem("kind", f"got {arrivals.kind!r}: allowed are {', '.join(kinds)}")]
+    if arrivals.kind == "bursts" and arrivals.burst_frames != int(arrivals.burst_frames):
+        problems.append(Problem("burst_frames", f"got {arrivals.burst_frames}: bursts have whole frames"))
     if not (math.isfinite(arrivals.burst_frames) and arrivals.burst_frames >= 1.0):
         problems.append(
             Problem("burst_frames", f"got {arrivals.burst_frames}: the mean burst is a number >= 1")

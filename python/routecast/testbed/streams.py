@@ -225,6 +225,8 @@ def _cut(
 def _schedule(arrivals: Arrivals, notes: list[str]) -> dict[str, Any]:
     if arrivals.kind == "poisson":
         return {"kind": "poisson"}
+    if arrivals.kind == "bursts":
+        return {"kind": "bursts", "burst_frames": round(arrivals.burst_frames)}
     if arrivals.kind == "on_off":
         burst = max(round(arrivals.burst_frames), 1)
         notes.append(f"bursts have {burst} frames each at the rate of the wire, at equal distances")

@@ -166,6 +166,8 @@ def _process(arrivals: Arrivals, members: list[int], phase: float) -> dict[str, 
         return {"kind": "cbr", "phase": phase}
     if arrivals.kind == "on_off":
         return {"kind": "on_off", "burst_frames": arrivals.burst_frames, "peak_ratio": arrivals.peak_ratio}
+    if arrivals.kind == "bursts":
+        return {"kind": "bursts", "burst_frames": round(arrivals.burst_frames)}
     if arrivals.kind == "trace":
         mine = set(members)
         rows = zip(arrivals.trace_time_s, arrivals.trace_frame_bytes, arrivals.trace_flow, strict=True)

@@ -112,6 +112,9 @@ def _check_steady(load: OfferedLoad) -> None:
     if load.steps:
         message = "there are no transients in closed form; use simulate for a load that changes its rate"
         raise ModelProblem("offered load", [Problem("steps", message)])
+    if load.arrivals.kind == "bursts":
+        message = "repeated bursts have no closed form; use simulate"
+        raise ModelProblem("offered load", [Problem("arrivals", message)])
 
 
 def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:

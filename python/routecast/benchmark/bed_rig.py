@@ -1,0 +1,155 @@
+"""A test bed with a device under test as the rig of a benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from routecast.benchmark.result import Stream
+from routecast.benchmark.rig import TrialPhases, medium_of
+from routecast.evaluate.protocol import Evaluator
+from routecast.testbed.devices import make_device
+from routecast.testbed.document import NamespacesFile
+from routecast.testbed.measure import Measure, Phases
+from routecast.testbed.opening import open_testbed
+from routecast.testbed.reading import read_testbed
+
+__all__ = ["BedRig"]
+
+_FILTERING = "nftables"
+
+
+class BedRig:
+    """A test bed, made when the first stream needs it and undone when the context ends.
+
+    All streams are sent to the device as it was started (RFC 2544 sec. 7: no reconfiguration between tests), save those
+    with filters: they are sent to the same device with so many conditions, the last of which accepts (sec. 11.4).
+
+    Parameters
+    ----------
+    testbed : str or Path
+        ``"namespaces"``, or a test bed file.
+    device : str or None
+        The device under test, instead of the file's.
+    options : mapping of str to object
+        Its options.
+    own_network : bool
+        Send on interfaces that carry other traffic as well.
+    said : callable
+        Told what the user should know, line by line.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file or an option is wrong.
+    """
+
+    kind: Literal["measure", "simulate", "solve", "other"] = "measure"
+
+    def __init__(
+        self,
+        testbed: str | Path,
+        *,
+        device: str | None = None,
+        options: Mapping[str, object] | None = None,
+        own_network: bool = False,
+        said: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._testbed, self._device, self._own_network, self._said = testbed, device, own_network, said
+        self._options = dict(options or {})
+        self._file = read_testbed(testbed, device=device, options=options)
+        self._under_test = make_device(self._file.dut.device, self._file.dut.options)
+        self._open = ExitStack()
+        self._measure: Measure | None = None
+        self._modifier = ""
+        self._facts: Mapping[str, object] = {}
+
+    @property
+    def title(self) -> str:
+        """Title of the device under test."""
+        return self._under_test.title
+
+    @property
+    def link_bps(self) -> tuple[float, ...]:
+        """Rate of each port's wire."""
+        if isinstance(self._file, NamespacesFile):
+            return (self._file.wire, self._file.wire)
+        return tuple(port.wire_bps for port in self._ready("").bed.ports)
+
+    @property
+    def medium(self) -> str:
+        """The medium in words."""
+        return medium_of(self.link_bps, virtual=isinstance(self._file, NamespacesFile))
+
+    @property
+    def identity(self) -> str:
+        """The test bed's file and the device with its options."""
+        return f"{self._file!r}/{self._device}/{sorted(self._options.items())}"
+
+    def refuses(self, stream: Stream) -> str:
+        """Say why a stream cannot be sent."""
+        if stream.modifier and self._under_test.name != _FILTERING:
+            return f"{self.title} filters nothing: run the packet filter as the device (--dut {_FILTERING})"
+        if isinstance(self._file, NamespacesFile):
+            if stream.protocol == "IPv6" and not self._file.ipv6:
+                return "the test bed has no IPv6: set ipv6 = true in its file"
+            if stream.networks > self._file.networks:
+                return f"the test bed has {self._file.networks} networks at each side: raise networks in its file"
+        return ""
+
+    @contextmanager
+    def prepared(self, stream: Stream, phases: TrialPhases) -> Iterator[Evaluator]:
+        """Return the evaluator for a stream, with the pauses of RFC 2544 sec. 23."""
+        measure = self._ready(stream.modifier)
+        view = measure.with_ip(6 if stream.protocol == "IPv6" else 4).over_networks(stream.networks)
+        yield view.with_phases(
+            Phases(
+                wait_before_s=phases.before_s,
+                residual_wait_s=phases.residual_s,
+                restabilise_s=phases.settle_s,
+            )
+        )
+
+    def device(self) -> Mapping[str, object]:
+        """Return the facts of the device under test (RFC 2544 sec. 7)."""
+        found = self._facts.get("device", {})
+        assert isinstance(found, Mapping)
+        return {"name": self._under_test.name, "title": self.title, **found}
+
+    def tester(self) -> Mapping[str, object]:
+        """Return the facts of tester and test bed."""
+        return {name: value for name, value in self._facts.items() if name != "device"}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._measure = None
+        self._open.close()
+
+    def _ready(self, modifier: str) -> Measure:
+        """Return the evaluator on the test bed, made anew where the device needs other filters."""
+        if self._measure is not None and modifier == self._modifier:
+            return self._measure
+        self._measure = None
+        self._open.close()
+        options = dict(self._options)
+        if modifier:
+            options["rules"] = int(modifier.split(maxsplit=1)[0]) - 1  # the last condition accepts
+        bed = open_testbed(
+            self._testbed,
+            device=self._device,
+            options=options,
+            own_network=self._own_network,
+            said=self._said,
+            retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
+        )
+        self._measure, self._modifier = self._open.enter_context(bed), modifier
+        if not self._facts:
+            self._facts = self._measure.facts()
+        return self._measure

@@ -1,0 +1,364 @@
+"""``routecast benchmark``: the procedures of RFC 2544, on a test bed or on a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routecast.benchmark.profile import Profile
+    from routecast.benchmark.result import BenchmarkResult, Stream
+    from routecast.benchmark.rig import Rig
+    from routecast.benchmark.run import Plan
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="The procedures of RFC 2544, on a test bed or on a model.")
+
+WHAT = "What is tested"
+STREAMS = "Test streams"
+HOW = "How"
+
+
+class EvaluatorName(StrEnum):
+    """Who answers."""
+
+    MEASURE = "measure"
+    SIMULATE = "simulate"
+    SOLVE = "solve"
+
+
+class Search(StrEnum):
+    """Searches for the throughput."""
+
+    MLRSEARCH = "mlrsearch"
+    BINARY = "binary"
+
+
+def _profiles(incomplete: str) -> list[str]:
+    from routecast.benchmark.profile import shipped_profiles
+
+    return [name for name in shipped_profiles() if name.startswith(incomplete)]
+
+
+@app.command("rfc2544")
+def rfc2544(
+    router: Annotated[
+        Path | None,
+        typer.Argument(metavar="[ROUTER.toml]", help="The router, for --evaluator simulate or solve."),
+    ] = None,
+    *,
+    testbed: Annotated[
+        str | None,
+        typer.Option(
+            "--testbed",
+            metavar="FILE|namespaces",
+            help="A *.testbed.toml, or namespaces: a test bed on this machine alone.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    dut: Annotated[
+        str | None,
+        typer.Option(
+            "--dut", metavar="DEVICE", help="Device under test, such as linux.", rich_help_panel=WHAT
+        ),
+    ] = None,
+    dut_option: Annotated[
+        list[str] | None,
+        typer.Option("--dut-option", metavar="KEY=VALUE", help="Option of the device.", rich_help_panel=WHAT),
+    ] = None,
+    evaluator: Annotated[
+        EvaluatorName, typer.Option("--evaluator", help="Who answers.", rich_help_panel=WHAT)
+    ] = EvaluatorName.MEASURE,
+    outage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--outage",
+            metavar="KIND=TIME",
+            help="A reset that a simulated model is given, such as process=250ms.",
+            rich_help_panel=WHAT,
+        ),
+    ] = None,
+    own_network: Annotated[
+        bool,
+        typer.Option(
+            "--i-own-this-network",
+            help="Send on interfaces that carry other traffic as well.",
+            rich_help_panel=WHAT,
+        ),
+    ] = False,
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            metavar="NAME|FILE",
+            help="rfc2544, quick, ndrpdr, or a profile's file.",
+            autocompletion=_profiles,
+            rich_help_panel=HOW,
+        ),
+    ] = "quick",
+    procedures: Annotated[
+        str,
+        typer.Option(
+            "--procedures",
+            metavar="NAME,…",
+            help="Of throughput, latency, frame_loss, back_to_back, recovery, reset.",
+            rich_help_panel=HOW,
+        ),
+    ] = "",
+    search: Annotated[
+        Search | None, typer.Option("--search", help="How throughput is searched.", rich_help_panel=HOW)
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how long it will take, and leave.", rich_help_panel=HOW)
+    ] = False,
+    frame: Annotated[
+        list[str] | None,
+        typer.Option("--frame", metavar="SIZE", help='Frame size, such as "64 B".', rich_help_panel=STREAMS),
+    ] = None,
+    bidirectional: Annotated[
+        bool, typer.Option("--bidirectional", help="Both ways (sec. 14).", rich_help_panel=STREAMS)
+    ] = False,
+    ipv6: Annotated[
+        bool, typer.Option("--ipv6", help="IPv6 instead of IPv4 (RFC 5180).", rich_help_panel=STREAMS)
+    ] = False,
+    networks: Annotated[
+        int,
+        typer.Option(
+            "--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS
+        ),
+    ] = 1,
+    filters: Annotated[
+        int,
+        typer.Option(
+            "--filters",
+            min=0,
+            max=1000,
+            help="Filter conditions (sec. 11.4: 1, 25).",
+            rich_help_panel=STREAMS,
+        ),
+    ] = 0,
+    burst: Annotated[
+        int,
+        typer.Option(
+            "--burst",
+            min=1,
+            max=100_000,
+            help="Frames a burst (sec. 21: 16 … 1024).",
+            rich_help_panel=STREAMS,
+        ),
+    ] = 1,
+    flows: Annotated[
+        int,
+        typer.Option(
+            "--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS
+        ),
+    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of a simulated model.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Folder of the results; ./rfc2544-… if not given.",
+            file_okay=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as one JSON document.")] = False,
+) -> None:
+    """Run the six procedures of RFC 2544 (with RFC 9004, 6201, 8219, 9971) and say in what the run complies.
+
+    Without options for streams the profile's are run, one after the other. An interrupted or killed run goes on where
+    it stopped when it is started again with the same folder.
+    """
+    from routecast.benchmark.profile import read_profile
+    from routecast.benchmark.run import plan_of, run_benchmark
+    from routecast.quantity import parse_frame_bytes
+
+    chosen = read_profile(profile)
+    plan = plan_of(
+        chosen,
+        procedures=[name.strip() for name in procedures.split(",") if name.strip()],
+        frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
+        streams=_streams(
+            bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst
+        ),
+        search=search.value if search else "",
+        flows=flows,
+    )
+    rig = _rig(
+        router,
+        evaluator,
+        testbed=testbed,
+        dut=dut,
+        options=dut_option or [],
+        outages=outage or [],
+        own_network=own_network,
+        seed=seed,
+    )
+    if dry_run or evaluator is EvaluatorName.MEASURE:
+        _announce(plan)
+    if dry_run:
+        return
+    folder = out or Path(_folder_name(router, testbed, dut, chosen))
+    try:
+        with progress_bar("benchmark") as progress:
+            result = run_benchmark(plan, rig, out=folder, report=progress, command=_command())
+    except KeyboardInterrupt:
+        remark(f"Finished trials are in {folder / 'trials.parquet'}; the same command goes on from there.")
+        raise
+    if as_json:
+        print_json(result.to_json())
+    else:
+        _print(result)
+    report = _write_report(result, folder)
+    remark(f"Report: {report}" if report else f"Results: {folder / 'benchmark.json'}")
+
+
+def _streams(*, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int) -> Sequence[Stream]:
+    """Return the stream that the options describe; none if there are none."""
+    from routecast.benchmark.profile import StreamProfile
+    from routecast.benchmark.streams import stream_of
+
+    stream = StreamProfile(
+        protocol="IPv6" if ipv6 else "IPv4",
+        bidirectional=bidirectional,
+        networks=networks,
+        filters=filters,
+        burst_frames=burst,
+    )
+    return () if stream == StreamProfile() else (stream_of(stream),)
+
+
+def _rig(
+    router: Path | None,
+    evaluator: EvaluatorName,
+    *,
+    testbed: str | None,
+    dut: str | None,
+    options: Sequence[str],
+    outages: Sequence[str],
+    own_network: bool,
+    seed: int,
+) -> Rig:
+    from routecast.errors import QuantityProblem
+
+    if evaluator is EvaluatorName.MEASURE:
+        if router is not None:
+            text = f"{router}: a model is answered by --evaluator simulate or --evaluator solve"
+            raise QuantityProblem(str(router), text)
+        if testbed is None and dut is None:
+            text = (
+                "nothing to test: give --testbed namespaces --dut linux, or a *.testbed.toml, "
+                "or --evaluator simulate ROUTER.toml"
+            )
+            raise QuantityProblem("", text)
+        if outages:
+            raise QuantityProblem(outages[0], "--outage is for a simulated model: a device is really reset")
+        from routecast.benchmark.bed_rig import BedRig
+        from routecast.testbed.options import pairs
+
+        return BedRig(
+            testbed or "namespaces", device=dut, options=pairs(options), own_network=own_network, said=remark
+        )
+    if router is None:
+        name = evaluator.value
+        raise QuantityProblem("", f"--evaluator {name} answers for a model: give a ROUTER.toml as argument")
+    if testbed is not None or dut is not None:
+        raise QuantityProblem("", f"--testbed and --dut are for --evaluator measure, not {evaluator.value}")
+    from routecast.benchmark.rig import ModelRig
+    from routecast.router.files import read_router_and_load
+
+    model, _ = read_router_and_load(router)
+    lengths_s = _outages(outages)
+    if evaluator is EvaluatorName.SOLVE:
+        return ModelRig(model=model, with_="solve", seed=seed, outages_s={})
+    return ModelRig(model=model, with_="simulate", seed=seed, outages_s=lengths_s)
+
+
+def _outages(texts: Sequence[str]) -> dict[str, float]:
+    from routecast.errors import QuantityProblem
+    from routecast.quantity import parse_duration_s
+
+    found = {}
+    for text in texts:
+        kind, equals, length = text.partition("=")
+        if not equals or not kind.strip():
+            raise QuantityProblem(text, f"--outage {text!r}: write KIND=TIME, such as process=250ms")
+        found[kind.strip()] = parse_duration_s(length)
+    return found
+
+
+def _announce(plan: Plan) -> None:
+    """Say before a run how long it will take."""
+    from routecast.benchmark.schedule import expected
+    from routecast.cli.benchmark_tables import plan_table
+
+    rows: dict[str, list[Any]] = {}
+    for _, _, procedure in plan.stages():
+        one = expected(plan.profile, procedure)
+        row = rows.setdefault(procedure, [procedure, 0, 0, 0.0])
+        row[1] += 1
+        row[2] += one.trials
+        row[3] += one.seconds
+    from rich.console import Console
+
+    for note in plan.notes:
+        remark(f"Note: {note}")
+    print_table(Console(stderr=True, highlight=False), plan_table([tuple(row) for row in rows.values()]))
+
+
+def _print(result: BenchmarkResult) -> None:
+    from routecast.cli.benchmark_tables import benchmark_tables
+
+    console = data()
+    console.print(f"{result.setup.device_title}, profile {result.profile_name}", style="bold", markup=False)
+    console.print(f"{result.setup.medium}; {len(result.trials):,} trials\n", markup=False)
+    for table in benchmark_tables(result):
+        print_table(console, table)
+    if result.throughput is not None:
+        for text in result.throughput.advertised:
+            console.print(f"Throughput: {text}.", markup=False)
+    for note in result.notes:
+        console.print(f"Note: {note}.", markup=False, style="dim")
+    if result.invalid_trials:
+        console.print(f"{result.invalid_trials} trials were invalid and were run again.", markup=False)
+    console.print(result.compliance.statement, markup=False, style="bold")
+
+
+def _write_report(result: BenchmarkResult, folder: Path) -> Path | None:
+    """Write the page, where the report is there."""
+    from importlib.util import find_spec
+
+    if find_spec("routecast.report.benchmark") is None:
+        return None
+    from routecast.report.benchmark import write_report
+
+    written: Path | None = write_report(result, folder)
+    return written
+
+
+def _folder_name(router: Path | None, testbed: str | None, dut: str | None, profile: Profile) -> str:
+    """Name the folder after what is tested."""
+    what = (
+        router.name.partition(".")[0]
+        if router
+        else dut or Path(testbed or "namespaces").name.partition(".")[0]
+    )
+    return f"{profile.name}-{what}"
+
+
+def _command() -> str:
+    import shlex
+    import sys
+
+    return shlex.join(["routecast", *sys.argv[1:]])
