@@ -1,8 +1,20 @@
-"""The compiled core of routecast: the packet-level simulator."""
+"""The compiled core of routecast: the packet-level simulator and the tester."""
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, final
 
-__all__ = ["SimulationError", "__version__", "hdr_merged", "hdr_quantiles_s", "simulate"]
+__all__ = [
+    "SimulationError",
+    "Tester",
+    "TesterError",
+    "XdpProgram",
+    "__version__",
+    "attach_xdp",
+    "hdr_merged",
+    "hdr_quantiles_s",
+    "simulate",
+]
 
 __version__: str
 
@@ -65,4 +77,98 @@ def simulate(
     ------
     SimulationError
         The scenario is wrong, or its transient did not end.
+    """
+
+class TesterError(Exception):
+    """A tester that cannot be opened or a trial that cannot be run. Arguments: kind, message.
+
+    Kinds: ``usage``, ``rights``, ``no_programs``, ``no_interface``, ``back_end``, ``system``, ``bpf``, ``closed``,
+    ``outcome``, ``panic``.
+    """
+
+@final
+class Tester:
+    """Ports of this machine that send and receive test frames, until it is closed.
+
+    Parameters
+    ----------
+    config : str
+        Ports, cores and priority as JSON; ``crates/tester/src/config.rs`` documents each field. A namespace is a path
+        (``/run/netns/NAME``); the calling thread stays in its own.
+
+    Raises
+    ------
+    TesterError
+        A right, an interface or an eBPF program is missing, or the kernel refuses.
+    """
+
+    def __new__(cls, config: str) -> Self: ...
+    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
+        """Run one trial, asked for and answered as JSON.
+
+        Parameters
+        ----------
+        request : str
+            What is sent; ``crates/tester/src/request.rs`` documents each field.
+        progress : callable, optional
+            Called about every 50 ms with the finished share, 0..1. An exception in it, or a signal, ends the trial
+            within about 100 ms and is raised.
+
+        Returns
+        -------
+        str
+            What was found; ``crates/tester/src/outcome.rs`` documents each field.
+
+        Raises
+        ------
+        TesterError
+            The request is wrong, or the kernel refuses.
+        """
+
+    def facts(self) -> str:
+        """Back ends, drivers, modes and time stamps as JSON."""
+
+    def close(self) -> None:
+        """Detach everything; again does nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None, /
+    ) -> None: ...
+
+@final
+class XdpProgram:
+    """An eBPF program on the ingress of a device under test, until it is closed. Made by :func:`attach_xdp`."""
+
+    def set(self, settings: str) -> None:
+        """Change what it does from the next frame on; settings (JSON) that are not named become 0."""
+
+    def counters(self) -> str:
+        """Counters since it was attached, by name, as JSON."""
+
+    def facts(self) -> str:
+        """Program, interface and mode as JSON."""
+
+    def close(self) -> None:
+        """Detach the program; again does nothing."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None, /
+    ) -> None: ...
+
+def attach_xdp(config: str) -> XdpProgram:
+    """Attach an eBPF program to an interface of a device under test.
+
+    Parameters
+    ----------
+    config : str
+        JSON with ``program`` (``pass``, ``slow``, ``forward`` or ``fault``), ``interface``, ``netns`` and the settings
+        ``iterations``, ``delay_ns``, ``drop_every``, ``corrupt_every``, ``swallow``, ``reflect``;
+        ``crates/tester/src/device.rs`` documents each.
+
+    Raises
+    ------
+    TesterError
+        The configuration is wrong, the interface does not exist or has an XDP program, or the kernel refuses.
     """

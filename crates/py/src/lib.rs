@@ -1,17 +1,17 @@
-//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim`.
+//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim` and `routecast-tester`.
 //!
-//! Scenarios come in and outcomes go out as JSON text, one schema for both sides. The simulation runs on threads of
-//! its own without the interpreter lock, while the calling thread listens for signals and reports progress.
+//! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations and trials
+//! run on threads of their own without the interpreter lock, while the calling thread listens for signals and reports
+//! progress.
 
-use std::ops::ControlFlow;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+mod listen;
+mod tester;
 
 use pyo3::prelude::*;
 use routecast_sim::replicate::Plan;
 use routecast_sim::{Scenario, SimError};
+
+use listen::listen;
 
 pyo3::create_exception!(
     routecast._core,
@@ -19,9 +19,6 @@ pyo3::create_exception!(
     pyo3::exceptions::PyException,
     "A scenario that cannot be simulated. Arguments: kind, message, duration_s, needed_s."
 );
-
-/// How often the calling thread looks for signals and reports progress.
-const LISTEN: Duration = Duration::from_millis(50);
 
 fn convert(error: &SimError) -> PyErr {
     let message = error.to_string();
@@ -53,42 +50,9 @@ fn simulate(
     let scenario: Scenario = serde_json::from_str(scenario)
         .map_err(|error| SimulationError::new_err(("scenario", error.to_string(), 0.0, 0.0)))?;
     let plan = Plan { replications, target_relative_half_width, most };
-    let stop = AtomicBool::new(false);
-    let share = AtomicU64::new(0);
-    let outcome = std::thread::scope(|threads| {
-        let (send, receive) = channel();
-        // Only this thread receives; the lock is there because `detach` may run its closure anywhere.
-        let receive = Mutex::new(receive);
-        let listen = || receive.lock().expect("only one thread listens").recv_timeout(LISTEN);
-        let (stop, share) = (&stop, &share);
-        threads.spawn(move || {
-            let report = |part: f64| {
-                share.store(part.to_bits(), Ordering::Relaxed);
-                if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            };
-            // The receiver is gone only if the caller has given up.
-            let _ = send.send(routecast_sim::replicate(&scenario, plan, &report));
-        });
-        loop {
-            match py.detach(listen) {
-                Ok(result) => return result.map_err(|error| convert(&error)),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(SimulationError::new_err(("panic", "the simulation broke an invariant", 0.0, 0.0)));
-                }
-            }
-            let heard = py.check_signals().and_then(|()| match &progress {
-                Some(callback) => callback.call1(py, (f64::from_bits(share.load(Ordering::Relaxed)),)).map(drop),
-                None => Ok(()),
-            });
-            if let Err(error) = heard {
-                stop.store(true, Ordering::Relaxed);
-                // Wait without the lock: a worker must not outlive this call.
-                while let Err(RecvTimeoutError::Timeout) = py.detach(listen) {}
-                return Err(error);
-            }
-        }
-    })?;
+    let result = listen(py, progress.as_ref(), |report| routecast_sim::replicate(&scenario, plan, report))?;
+    let broken = || SimulationError::new_err(("panic", "the simulation broke an invariant", 0.0, 0.0));
+    let outcome = result.ok_or_else(broken)?.map_err(|error| convert(&error))?;
     serde_json::to_string(&outcome).map_err(|error| SimulationError::new_err(("outcome", error.to_string(), 0.0, 0.0)))
 }
 
@@ -115,5 +79,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(hdr_merged, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
-    module.add_function(wrap_pyfunction!(simulate, module)?)
+    module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
+    module.add_class::<tester::Tester>()?;
+    module.add_class::<tester::XdpProgram>()?;
+    module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)
 }

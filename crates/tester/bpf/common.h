@@ -88,7 +88,7 @@ inline_ void *signature_of(void *data, void *end)
 	return at16(signature, MAGIC_AT) == MAGIC ? signature : NULL;
 }
 
-/* What user space sets in a program of a device under test; mirrored in src/device/settings.rs. */
+/* What user space sets in a program of a device under test; mirrored in src/device.rs. */
 struct settings {
 	__u64 iterations;    /* rounds of fixed work per frame */
 	__u64 delay_ns;      /* time spun per test frame */

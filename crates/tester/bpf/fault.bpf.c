@@ -10,7 +10,7 @@ struct {
 
 enum { TEST_FRAMES, DROPPED, CORRUPTED, DELAYED, REFLECTED, COUNTERS };
 
-/* Shared by all cores, because "every n-th" counts across them. Mirrored by name in src/device/counters.rs. */
+/* Shared by all cores, because "every n-th" counts across them. Mirrored by name in src/device.rs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, COUNTERS);

@@ -13,7 +13,7 @@ struct {
 
 enum { FORWARDED, NO_ROUTE, NO_NEIGHBOUR, TOO_BIG, TTL_EXPIRED, REFUSED, OTHER, RESIDUE, COUNTERS };
 
-/* Mirrored by name in src/device/counters.rs. */
+/* Mirrored by name in src/device.rs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, COUNTERS);

@@ -9,6 +9,7 @@
 //! reordered and corrupted frames are counted exactly and each delay is known.
 
 pub mod config;
+pub mod device;
 pub mod error;
 pub mod frame;
 pub mod histogram;
@@ -25,6 +26,7 @@ pub mod sys;
 mod tester;
 
 pub use config::Config;
+pub use device::Device;
 pub use error::{Result, TesterError};
 pub use outcome::Outcome;
 pub use request::Request;
