@@ -32,7 +32,7 @@ class RandomTime:
 
     Examples
     --------
-    >>> RandomTime(quantiles_s=(10e-6, 20e-6, 60e-6)).average_s
+    >>> round(RandomTime(quantiles_s=(10e-6, 20e-6, 60e-6)).average_s, 9)
     2.75e-05
     """
 
