@@ -76,7 +76,7 @@ pub(super) fn send<O: Outlet>(
     let stop_ns = start_ns + end.max(link) / TICKS_PER_NS + GRACE_NS;
     let mut report = SendReport { start_ns, streams: vec![Sent::default(); streams.len()], ..SendReport::default() };
     let mut batch: Vec<Due> = Vec::with_capacity(O::BATCH);
-    let (mut sent, mut refused_since_ns) = (0_u64, None);
+    let mut refused_since_ns = None;
     loop {
         let now_ns = monotonic_ns();
         if control.stop.load(Ordering::Relaxed) || now_ns >= stop_ns {
@@ -108,8 +108,8 @@ pub(super) fn send<O: Outlet>(
             record(&mut report.streams[due.plan], &streams[due.plan], &due, at_ns(start_ns, &due), now_ns);
         }
         if taken > 0 {
-            sent += taken as u64;
-            control.sent.store(sent, Ordering::Relaxed);
+            // Ports may send at the same time, each from its thread.
+            control.sent.fetch_add(taken as u64, Ordering::Relaxed);
             report.batch = report.batch.max(taken as u32);
             refused_since_ns = None;
         } else {
