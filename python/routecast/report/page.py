@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from routecast.report.drawing import draw
 from routecast.report.figures import Figure
@@ -21,7 +21,19 @@ from routecast.report.tables import Table, table_html
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Block", "Drawing", "Page", "Prose", "Section", "Tile", "Tiles", "render_page"]
+__all__ = [
+    "Block",
+    "Drawing",
+    "Facts",
+    "Folded",
+    "Notice",
+    "Page",
+    "Prose",
+    "Section",
+    "Tile",
+    "Tiles",
+    "render_page",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +67,32 @@ class Drawing:
     caption: str
 
 
-Block = Prose | Tiles | Table | Figure | Drawing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A statement that must be seen: ``mood`` sets its colour, ``title`` stands first and large."""
+
+    mood: Literal["good", "fair", "bad"]
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Names and values; a value of several lines is shown as it stands."""
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A table too long to be read at once: closed until the reader opens it."""
+
+    summary: str
+    table: Table
+
+
+Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

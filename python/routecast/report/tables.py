@@ -20,7 +20,8 @@ Cell = str | float | int | bool | None
 class Column:
     """A column: title, unit below it, and how a number is written (a format spec, or a function).
 
-    ``wide`` columns are left out on a terminal, which has 80 columns of letters.
+    ``wide`` columns are left out on a terminal, which has 80 columns of letters. Texts of a ``wrap`` column break
+    into lines in a page.
     """
 
     title: str
@@ -29,6 +30,7 @@ class Column:
     align: Literal["left", "right"] = "right"
     group: str = ""
     wide: bool = False
+    wrap: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,7 @@ def table_html(table: Table) -> str:
     lines += [f"<tr>{head}</tr>", "</thead>", "<tbody>"]
     for number, row in enumerate(table.rows):
         cells = "".join(
-            f"<td class='{column.align}'>{escape(shown(cell, column))}</td>"
+            f"<td class='{column.align}{' wrap' if column.wrap else ''}'>{escape(shown(cell, column))}</td>"
             for cell, column in zip(row, table.columns, strict=True)
         )
         lines.append(f"<tr class='strong'>{cells}</tr>" if number in table.strong else f"<tr>{cells}</tr>")

@@ -1,0 +1,233 @@
+"""The page of a benchmark: how compliant it is, what was found, with what, and how to do it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from routecast.benchmark.result import BenchmarkResult, LatencyResult, ThroughputResult, ThroughputRow
+from routecast.quantity import format_bps, format_duration
+from routecast.report.benchmark.facts import setup_facts
+from routecast.report.benchmark.figures import frame_loss_figures, latency_figure, throughput_figure
+from routecast.report.benchmark.tables import (
+    back_to_back_table,
+    deviations_table,
+    frame_loss_table,
+    latency_statistics_table,
+    latency_table,
+    not_run_table,
+    recovery_table,
+    reset_table,
+    throughput_table,
+    trials_table,
+)
+from routecast.report.benchmark.texts import frames_per_second, percent_of, plural, stream_of, time
+from routecast.report.page import Block, Folded, Notice, Page, Prose, Section, Tile, Tiles
+
+__all__ = ["benchmark_page"]
+
+_LEVELS = {
+    "unconditional": ("good", "Unconditionally compliant"),
+    "conditional": ("fair", "Conditionally compliant"),
+    "not compliant": ("bad", "Not compliant"),
+}
+
+
+def benchmark_page(result: BenchmarkResult) -> Page:
+    """Return the page: the compliance statement first, then RFC 2544's sections in their order."""
+    sections = [_compliance(result), *_procedures(result), _setup(result), _trials(result)]
+    return Page(
+        title=f"{result.setup.device_title}: RFC 2544 benchmark",
+        question=f"RFC 2544 and its updates, profile {result.profile_name}"
+        + (f", {result.started_utc[:10]}" if result.started_utc else ""),
+        answer=_answer(result),
+        sections=tuple(sections),
+        made=_made(result),
+        source="RFC 2544, RFC 1242 and RFC 2285 define the terms; RFC 9004 renews sec. 26.4, RFC 6201 sec. 26.6, RFC "
+        "8219 adds statistics of latency, RFC 9971 the search. benchmark.json beside this page holds every figure "
+        "(benchmark.schema.json says how), trials.parquet every trial.",
+    )
+
+
+def _answer(result: BenchmarkResult) -> str:
+    if result.throughput and result.throughput.advertised:
+        return f"Throughput: **{result.throughput.advertised[0]}**."
+    done = ", ".join(name.replace("_", " ") for name in result.procedures) or "nothing"
+    return f"Procedures with a result: {done}."
+
+
+def _compliance(result: BenchmarkResult) -> Section:
+    compliance = result.compliance
+    mood, title = _LEVELS[compliance.level]
+    blocks: list[Block] = [
+        Notice(
+            mood="good" if mood == "good" else "fair" if mood == "fair" else "bad",
+            title=title,
+            text=compliance.statement,
+        )
+    ]
+    if compliance.deviations:
+        blocks.append(deviations_table(result))
+    if result.not_run:
+        blocks.append(not_run_table(result))
+    if result.notes:
+        blocks.append(Prose(tuple(f"**Note.** {note}" for note in result.notes)))
+    return Section(
+        anchor="compliance",
+        title="Compliance",
+        lead="RFC 2544 sec. 5: a test that meets all MUSTs is conditionally compliant, one that meets all SHOULDs as "
+        "well unconditionally.",
+        blocks=tuple(blocks),
+    )
+
+
+def _procedures(result: BenchmarkResult) -> Iterator[Section]:
+    if result.throughput:
+        yield _throughput(result, result.throughput)
+    if result.latency:
+        yield _latency(result, result.latency)
+    if result.frame_loss:
+        yield Section(
+            anchor="frame-loss",
+            title="Frame loss rate",
+            lead="What part of the frames is lost when more is offered than the router can forward. From the maximum "
+            "rate downwards, until two trials in a row lose nothing.",
+            blocks=(*frame_loss_figures(result.frame_loss), frame_loss_table(result.frame_loss)),
+        )
+    if result.back_to_back:
+        yield Section(
+            anchor="back-to-back",
+            title="Back-to-back frames",
+            lead="The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
+            blocks=(Prose((result.back_to_back.algorithm,)), back_to_back_table(result.back_to_back)),
+        )
+    if result.recovery:
+        yield Section(
+            anchor="recovery",
+            title="System recovery",
+            lead="How long the router goes on losing frames after an overload of 110 % has ended.",
+            blocks=(recovery_table(result.recovery),),
+        )
+    if result.reset:
+        statements = tuple(f"{row.statement}." for row in result.reset.rows if row.statement)
+        yield Section(
+            anchor="reset",
+            title="Reset",
+            lead="How long the router forwards nothing when it, or a part of it, is restarted.",
+            blocks=(*([Prose(statements)] if statements else []), reset_table(result.reset)),
+        )
+
+
+def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Section:
+    blocks: list[Block] = []
+    tiles = tuple(_throughput_tile(result, row) for row in _headlines(throughput))
+    if tiles:
+        blocks.append(Tiles(tiles))
+    figure = throughput_figure(throughput)
+    if figure:
+        blocks.append(figure)
+    blocks.append(throughput_table(throughput))
+    setup = result.setup
+    protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
+    blocks.append(
+        Prose((f"Protocol: {protocols}. Stream format: {setup.frame_format}. Media: {setup.medium}.",))
+    )
+    said = [*(f"{text}." for text in throughput.advertised[1:]), *result.search_statements]
+    if throughput.search:
+        said.insert(0, f"Search: {throughput.search}.")
+    if said:
+        blocks.append(Prose(tuple(said)))
+    return Section(
+        anchor="throughput",
+        title="Throughput",
+        lead="The greatest rate at which the router forwards every frame, for each frame size.",
+        blocks=tuple(blocks),
+    )
+
+
+def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
+    """Smallest and largest frame of the first stream without loss, else of the first goal."""
+    known = [row for row in throughput.rows if math.isfinite(row.throughput_pps)]
+    if not known:
+        return []
+    strict = [row for row in known if row.loss_ratio == 0.0] or known
+    first = [row for row in strict if (row.stream, row.goal) == (strict[0].stream, strict[0].goal)]
+    ends = sorted(first, key=lambda row: row.frame_bytes)
+    return [ends[0], ends[-1]] if len(ends) > 1 else ends
+
+
+def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
+    stream = stream_of(result, row.stream)
+    protocol = f"UDP over {stream.protocol}" if stream else "UDP"
+    loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
+    return Tile(
+        value=frames_per_second(row.throughput_pps),
+        meaning=f"frames/s of {row.frame_bytes} bytes, {loss}",
+        beside=f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
+        f"({percent_of(row.of_theoretical_ratio)}); {protocol}, {row.stream}; {format_bps(row.l1_bps)} on the wire",
+    )
+
+
+def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
+    blocks: list[Block] = [Prose((f"**Definition.** {latency.definition}",))]
+    figure = latency_figure(latency)
+    blocks.append(latency_table(latency))
+    if figure:
+        blocks.append(figure)
+    blocks.append(latency_statistics_table(latency))
+    at_throughput = [
+        row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)
+    ]
+    lead = "How late a frame leaves the router, at the rate found as throughput."
+    if at_throughput:
+        least = min(at_throughput, key=lambda row: row.latency_s.mean)
+        most = max(at_throughput, key=lambda row: row.latency_s.mean)
+        lead += f" Averages are from {time(least.latency_s.mean)} to {time(most.latency_s.mean)}."
+    return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
+
+
+def _setup(result: BenchmarkResult) -> Section:
+    return Section(
+        anchor="setup",
+        title="What was tested, and with what",
+        lead="RFC 2544 sec. 7 asks for the version and the exact configuration of the router, what is disabled "
+        "included; sec. 8 for the frame formats.",
+        blocks=setup_facts(result),
+    )
+
+
+def _trials(result: BenchmarkResult) -> Section:
+    table = trials_table(result)
+    total = len(result.trials)
+    invalid = f", {result.invalid_trials} of them invalid" if result.invalid_trials else ", all of them valid"
+    resumed = (
+        f" {result.resumed_trials} were kept from a run that was interrupted."
+        if result.resumed_trials
+        else ""
+    )
+    blocks: tuple[Block, ...] = (Prose((table.caption,)),)
+    if total:
+        blocks = (Prose((table.caption,)), Folded(summary=f"Show {plural(total, 'trial')}", table=table))
+    return Section(
+        anchor="trials",
+        title="Every trial",
+        lead=f"{plural(total, 'trial')}{invalid}.{resumed} An invalid trial is one in which the tester, not the "
+        "router, failed: it is never a result.",
+        blocks=blocks,
+    )
+
+
+def _made(result: BenchmarkResult) -> tuple[tuple[str, str], ...]:
+    versions = ", ".join(f"{name} {number}" for name, number in result.versions.items())
+    again = f"`{result.command}`" if result.command else "–"
+    rows = [("Command", again), ("Profile", result.profile_name)]
+    if result.started_utc:
+        rows.append(("Started", result.started_utc))
+    if math.isfinite(result.elapsed_s):
+        rows.append(("Took", format_duration(float(f"{result.elapsed_s:.3g}"))))
+    rows += [
+        ("Trials", f"{len(result.trials):,}, {result.invalid_trials} invalid"),
+        ("Versions", versions or "–"),
+    ]
+    rows.append(("Units", result.setup.load_unit))
+    return tuple(rows)

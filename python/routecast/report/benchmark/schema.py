@@ -1,0 +1,123 @@
+"""The published JSON Schema of ``benchmark.json``, derived from the result's own classes and their documentation.
+
+Run as a program, it prints the schema that ``data/schemas/benchmark.schema.json`` holds::
+
+    python -m routecast.report.benchmark.schema > python/routecast/data/schemas/benchmark.schema.json
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import re
+import sys
+import types
+from collections.abc import Mapping
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from routecast.benchmark.result import BenchmarkResult
+
+__all__ = ["benchmark_schema"]
+
+Json = dict[str, Any]
+
+IDENTIFIER: Final = "urn:routecast:benchmark:1"
+_PARAMETER = re.compile(r"^(\w[\w, …]*?) : .*$")
+
+
+def benchmark_schema() -> Json:
+    """Return the schema of what :meth:`BenchmarkResult.to_json` writes.
+
+    Numbers may be null: a figure that is not known (NaN) is written so. ``trials`` is the number of lines of
+    ``trials.parquet``.
+    """
+    definitions: dict[str, Json] = {}
+    root = _object(BenchmarkResult, definitions)
+    properties = root["properties"]
+    properties["trials"] = {
+        "type": "integer",
+        "minimum": 0,
+        "description": "Number of trials; trials.parquet has a line for each.",
+    }
+    definitions.pop("TrialRecord", None)
+    for name in ("Trial", "Delay", "Resource", "Bottleneck"):
+        definitions.pop(name, None)
+    root["properties"] = {"schema": {"const": "routecast-benchmark/1"}, **properties}
+    root["required"] = ["schema", *root["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": IDENTIFIER,
+        "title": "Result of a routecast benchmark (RFC 2544 and its updates)",
+        **root,
+        "$defs": definitions,
+    }
+
+
+def _object(kind: type, definitions: dict[str, Json]) -> Json:
+    hints, says = get_type_hints(kind), _documented(kind)
+    properties = {}
+    for field in dataclasses.fields(kind):
+        schema = _of(hints[field.name], definitions)
+        if field.name in says:
+            schema = {**schema, "description": says[field.name]}
+        properties[field.name] = schema
+    return {
+        "type": "object",
+        "description": _plain(inspect.getdoc(kind) or "").split("\n\n", maxsplit=1)[0].replace("\n", " "),
+        "additionalProperties": False,
+        "required": [field.name for field in dataclasses.fields(kind)],
+        "properties": properties,
+    }
+
+
+def _of(hint: Any, definitions: dict[str, Json]) -> Json:
+    origin, arguments = get_origin(hint), get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}
+            definitions[hint.__name__] = _object(hint, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is Union or origin is types.UnionType:
+        parts = [_of(part, definitions) for part in arguments if part is not type(None)]
+        return {"anyOf": [*parts, {"type": "null"}]} if type(None) in arguments else {"anyOf": parts}
+    if origin is tuple:
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return {"type": "array", "items": _of(arguments[0], definitions)}
+        count = len(arguments)
+        items = [_of(part, definitions) for part in arguments]
+        return {"type": "array", "prefixItems": items, "minItems": count, "maxItems": count}
+    if origin is not None and issubclass(origin, Mapping):
+        value = _of(arguments[1], definitions)
+        return {"type": "object", "additionalProperties": value} if value else {"type": "object"}
+    if hint is float:
+        return {"type": ["number", "null"]}
+    return {} if hint is object else {"type": {int: "integer", str: "string", bool: "boolean"}[hint]}
+
+
+def _documented(kind: type) -> dict[str, str]:
+    """Return what the class's documentation says of its parameters."""
+    says: dict[str, str] = {}
+    names: list[str] = []
+    text = inspect.getdoc(kind) or ""
+    _, _, body = text.partition("Parameters\n----------\n")
+    for line in body.split("\n"):
+        match = _PARAMETER.match(line)
+        if match:
+            names = [name.strip() for name in re.split(r"[,…]", match[1]) if name.strip()]
+        elif line.startswith("    "):
+            for name in names:
+                says[name] = f"{says.get(name, '')} {line.strip()}".strip()
+        elif line.strip():
+            names = []
+    return {name: _plain(text) for name, text in says.items()}
+
+
+def _plain(text: str) -> str:
+    return re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(benchmark_schema(), indent=1, ensure_ascii=False) + "\n")
