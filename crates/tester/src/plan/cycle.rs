@@ -9,7 +9,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{MOST_SLOTS, Slot};
 use crate::error::{Result, TesterError};
-use crate::frame::{MAX_FRAME_BYTES, Templates, pattern_sum};
+use crate::frame::{MAX_FRAME_BYTES, Template, Templates, pattern_sum};
 use crate::request::{Request, Schedule, Size};
 
 /// Enough gaps for a rate that is exact to 1e-8.
@@ -111,7 +111,7 @@ impl Cycle {
 /// of the sizes, whatever the numbers of sizes and flows have in common.
 fn mix(sizes: &[Size], index: usize, templates: &Templates) -> Result<Vec<Slot>> {
     let place = |nth: usize, field: &str| format!("streams[{index}].sizes[{nth}].{field}");
-    let least = templates.flows.iter().map(|flow| flow.smallest_frame_bytes()).max().unwrap_or(0);
+    let least = templates.flows.iter().map(Template::smallest_frame_bytes).max().unwrap_or(0);
     for (nth, size) in sizes.iter().enumerate() {
         if !(u32::from(least)..=u32::from(MAX_FRAME_BYTES)).contains(&size.bytes) {
             let allowed = format!("{least} to {MAX_FRAME_BYTES} bytes with FCS: headers and signature need {least}");

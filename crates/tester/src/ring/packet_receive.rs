@@ -88,7 +88,7 @@ impl PacketReceiver {
             tp_block_size: BLOCK_OCTETS as u32,
             tp_block_nr: BLOCKS as u32,
             tp_frame_size: 1 << 11,
-            tp_frame_nr: (BLOCKS * BLOCK_OCTETS >> 11) as u32,
+            tp_frame_nr: (BLOCKS * (BLOCK_OCTETS >> 11)) as u32,
             tp_retire_blk_tov: RETIRE_MS,
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,

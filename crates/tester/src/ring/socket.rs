@@ -61,12 +61,8 @@ impl Socket {
     /// rx, tx, fill, completion.
     pub fn xdp_offsets(&self) -> io::Result<[[usize; 4]; 4]> {
         let words: [u32; 32] = self.get(libc::SOL_XDP, libc::XDP_MMAP_OFFSETS)?;
-        let long = |nth: usize| {
-            let (first, second) = (words[2 * nth].to_ne_bytes(), words[2 * nth + 1].to_ne_bytes());
-            let [a, b, c, d] = first;
-            let [e, f, g, h] = second;
-            u64::from_ne_bytes([a, b, c, d, e, f, g, h]) as usize
-        };
+        let (low, high) = if cfg!(target_endian = "little") { (0, 1) } else { (1, 0) };
+        let long = |nth: usize| ((u64::from(words[2 * nth + high]) << 32) | u64::from(words[2 * nth + low])) as usize;
         Ok(std::array::from_fn(|ring| std::array::from_fn(|field| long(4 * ring + field))))
     }
 

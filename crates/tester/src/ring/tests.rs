@@ -170,8 +170,7 @@ fn trial(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Reque
         seen = receiver.seen().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(60));
     }
-    let received = receiver.collect().unwrap();
-    Seen { plan, sent, received }
+    Seen { received: receiver.collect().unwrap(), plan, sent }
 }
 
 #[test]
