@@ -5,7 +5,7 @@ from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.opening import make_bed, open_testbed
-from routecast.testbed.reading import parse_testbed, read_testbed, testbed_schema
+from routecast.testbed.reading import parse_testbed, read_testbed, bed_schema
 from routecast.testbed.site import Device, DevicePort, DeviceSite, Missing
 
 __all__ = [
@@ -23,5 +23,5 @@ __all__ = [
     "open_testbed",
     "parse_testbed",
     "read_testbed",
-    "testbed_schema",
+    "bed_schema",
 ]

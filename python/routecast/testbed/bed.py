@@ -132,6 +132,7 @@ class Bed:
                 bed=self.name,
                 pid_start_ticks=state.start_ticks(os.getpid()),
                 namespaces=list(self._namespaces()),
+                cores=sorted({self.placement.tester, self.placement.dut}),
                 pins=[str(state.PINS / self.name)],
                 folder=str(self.folder),
             )
@@ -163,6 +164,18 @@ class Bed:
     def device_threads(self) -> tuple[int, ...]:
         """Return the kernel threads that do the device's work, where the bed knows them."""
         return ()
+
+    def neighbours(self) -> tuple[str, ...]:
+        """Return what other test beds are in use on the same cores: each disturbs the other."""
+        mine = {self.placement.tester, self.placement.dut}
+        return tuple(
+            f"test bed {other.bed!r} of process {other.pid} works on the same cores at the same time"
+            for name in state.beds()
+            if name != self.name
+            and (other := state.BedState.read(name)) is not None
+            and other.is_in_use()
+            and mine & set(other.cores)
+        )
 
     def has_programs(self) -> bool:
         """Whether the device has XDP programs on its ports: they end with this process."""

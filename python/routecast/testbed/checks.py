@@ -26,8 +26,10 @@ class Limits:
     ----------
     rate_ratio : float
         How far the rate may be from the wanted one; one frame is always allowed.
+    late_s : float
+        How much later than due a frame may leave: what was held up leaves in one burst, whose loss is the tester's.
     late_ratio : float
-        Share of the frames that may leave later than due.
+        Share of frames that left late, however little, above which a note says so.
     steal_ratio : float
         Share of the time that the hypervisor may take from a core that is used.
     clock_step_s : float
@@ -37,6 +39,7 @@ class Limits:
     """
 
     rate_ratio: float = 0.001
+    late_s: float = 5e-3
     late_ratio: float = 0.01
     steal_ratio: float = 0.05
     clock_step_s: float = 1e-3
@@ -86,7 +89,7 @@ def notes_of(seen: Seen) -> tuple[str, ...]:
     """Return what the reader of a trial must know."""
     return tuple(
         note
-        for check in (_nothing, _loops, _changes, _stall, _clock, _other_load, _foreign)
+        for check in (_nothing, _loops, _changes, _stall, _a_little_late, _clock, _other_load, _foreign)
         for note in check(seen)
     )
 
@@ -110,10 +113,21 @@ def _rates(seen: Seen) -> Iterator[str]:
 def _lateness(seen: Seen) -> Iterator[str]:
     for part in seen.slices:
         for number, stream in enumerate(part.outcome["streams"]):
-            late, sent = int(stream["late_frames"]), int(stream["sent_frames"])
-            if sent and late > max(1.0, seen.limits.late_ratio * sent):
-                worst = format_duration(float(stream["latest_s"]))
-                yield f"stream {number}: {late:,} of {sent:,} frames left late, the worst by {worst}"
+            if float(stream["latest_s"]) > seen.limits.late_s:
+                yield f"stream {number}: {_late(stream)}"
+
+
+def _a_little_late(seen: Seen) -> Iterator[str]:
+    for part in seen.slices:
+        for number, stream in enumerate(part.outcome["streams"]):
+            share = int(stream["late_frames"]) / max(int(stream["sent_frames"]), 1)
+            if share > seen.limits.late_ratio and float(stream["latest_s"]) <= seen.limits.late_s:
+                yield f"stream {number}: {_late(stream)}; what was held up left in bursts"
+
+
+def _late(stream: Mapping[str, Any]) -> str:
+    late, sent = int(stream["late_frames"]), int(stream["sent_frames"])
+    return f"{late:,} of {sent:,} frames left late, the worst by {format_duration(float(stream['latest_s']))}"
 
 
 def _stopped(seen: Seen) -> Iterator[str]:
@@ -200,7 +214,11 @@ def _nothing(seen: Seen) -> Iterator[str]:
 
 
 def _loops(seen: Seen) -> Iterator[str]:
-    """Frames that come back to a port where none is due."""
+    """Find frames that come to a port where none is due."""
+    wrong = sum(int(part.outcome["back_end"].get("misrouted_frames", 0)) for part in seen.slices)
+    if wrong:
+        yield f"{wrong:,} frames arrived at another port than theirs: the device floods, loops or misroutes"
+        return
     for number, port in enumerate(seen.ports):
         if number in seen.receiving:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import threading
@@ -23,7 +24,7 @@ from routecast.testbed.watch import Reading, Watch
 
 __all__ = ["Measure", "Phases", "Tester", "open_tester"]
 
-_LEARNING_PPS = 1_000.0
+_LEARNING_PPS = 5_000.0
 _TRIAL_IDS = 128
 _BETWEEN_ATTEMPTS_S = 0.2
 
@@ -160,7 +161,7 @@ class Measure:
         self._open = tester
         self._tester: Tester | None = None
         self._watch: Watch | None = None
-        self._trials = 0
+        self._marks = itertools.count(1)
         self._is_view = False
 
     @property
@@ -332,6 +333,7 @@ class Measure:
         )
         view._addressing = addressing
         view._tester, view._watch, view._is_view = self._tester, self._watch, True
+        view._marks = self._marks
         return view
 
     def _cores(self) -> dict[str, int]:
@@ -377,7 +379,7 @@ class Measure:
             device_ports=[port.interface for port in self.bed.site.ports],
             limits=self.limits,
         )
-        notes = [*self.bed.placement.notes]
+        notes = [*self.bed.placement.notes, *self.bed.neighbours()]
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
         trial = trial_of(load, duration_s, streams, seen, notes=notes)
@@ -422,13 +424,12 @@ class Measure:
         self, request: Mapping[str, Any], progress: Callable[[float], object] | None = None
     ) -> Mapping[str, Any]:
         assert self._tester is not None
-        self._trials += 1
         wires = [port.wire_bps for port in self.bed.ports if port.is_virtual]
         whole = {
             **request,
             "wire_bps": min(wires) if wires else None,
             "seed": self._addressing.seed,
-            "trial_id": self._trials % _TRIAL_IDS,
+            "trial_id": next(self._marks) % _TRIAL_IDS,
         }
         try:
             found: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))

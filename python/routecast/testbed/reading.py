@@ -13,7 +13,7 @@ from routecast.router.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from routecast.testbed.document import InterfacesFile, NamespacesFile
 
-__all__ = ["BUILT_IN", "parse_testbed", "read_testbed", "testbed_schema"]
+__all__ = ["BUILT_IN", "parse_testbed", "read_testbed", "bed_schema"]
 
 BUILT_IN = "namespaces"
 """What people write for the test bed that needs no file."""
@@ -94,7 +94,7 @@ def parse_testbed(
     return bed
 
 
-def testbed_schema() -> dict[str, Any]:
+def bed_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of test bed files, with units and meanings as descriptions."""
     from routecast.testbed.document import TestbedFile
 

@@ -59,6 +59,8 @@ class BedState:
         together name a process even when its number is used again.
     is_kept : bool
         The bed is to stay without an owner (``routecast testbed up``).
+    cores : list of int
+        Cores that the bed works on.
     namespaces, pins : list of str
     processes : list of dict
         ``pid``, ``start_ticks``, ``command``.
@@ -72,6 +74,7 @@ class BedState:
     pid: int = field(default_factory=os.getpid)
     pid_start_ticks: int = 0
     is_kept: bool = False
+    cores: list[int] = field(default_factory=list)
     namespaces: list[str] = field(default_factory=list)
     processes: list[dict[str, Any]] = field(default_factory=list)
     settings: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +102,12 @@ class BedState:
         except OSError as problem:
             reason = f"cannot be written: {problem.strerror}; a test bed notes there what it changes"
             raise EnvironmentProblem(f"{self.path}: {reason}") from problem
+
+    def is_in_use(self) -> bool:
+        """Whether the process that made the bed is there."""
+        return (
+            not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
+        )
 
     def add_process(self, pid: int, command: str) -> None:
         """Note a process that belongs to the bed."""

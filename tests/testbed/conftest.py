@@ -1,0 +1,8 @@
+"""Lets the tests of this folder import what they share: testbed_fakes, testbed_rights, device_chain."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,346 @@
+"""Measure with a tester that stands in: what becomes a trial, what an invalid one, what is asked of the tester."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from testbed_fakes import FakeBed, FakeDevice, FakeTester, FakeWatch, port
+
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
+from routecast.evaluate.protocol import Described, Evaluator, Resettable
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, RateStep
+from routecast.testbed.checks import Limits
+from routecast.testbed.measure import Measure, Phases
+
+ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
+BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))
+NOBODY_STEALS = Limits(steal_ratio=1.0)
+
+
+@pytest.fixture(autouse=True)
+def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+
+
+def load(rate_pps: float = 1e5, **values: Any) -> OfferedLoad:
+    return OfferedLoad(rate_pps=rate_pps, **{"flows": ONE, **values})
+
+
+def measure(tester: FakeTester, bed: Any = None, **values: Any) -> Measure:
+    return Measure(bed or FakeBed(), tester=tester, **{"limits": NOBODY_STEALS, "retries": 0, **values})
+
+
+def bent(**values: Any) -> Callable[[dict[str, Any]], None]:
+    def change(outcome: dict[str, Any]) -> None:
+        outcome["streams"][0].update(values)
+
+    return change
+
+
+def test_measure_is_all_that_an_evaluator_on_the_wire_can_be() -> None:
+    evaluator = measure(FakeTester())
+    assert isinstance(evaluator, Evaluator)
+    assert isinstance(evaluator, Described)
+    assert isinstance(evaluator, Resettable)
+
+
+def test_a_trial_conserves_frames_and_its_rates_follow_from_its_counts() -> None:
+    with measure(FakeTester(loss_ratio=0.01)) as evaluator:
+        trial = evaluator.trial(load(frames=FrameMix.fixed(512)), 0.5)
+    assert trial.is_valid
+    assert (trial.evaluator, trial.attempts) == ("measure", 1)
+    assert (trial.offered_frames, trial.forwarded_frames, trial.dropped_frames) == (50_000, 49_500, 500)
+    assert trial.loss_ratio == pytest.approx(0.01)
+    assert trial.forwarded_pps == pytest.approx(99_000)
+    assert trial.l2_bps == pytest.approx(99_000 * 512 * 8)  # S2
+    assert trial.l1_bps == pytest.approx(99_000 * 532 * 8)
+    assert trial.last_loss_s == pytest.approx(0.25)
+    assert trial.latency is not None
+    assert trial.delay_variation is not None
+    assert trial.delay_variation.min_s == 0.0
+
+
+def test_both_directions_are_added_up() -> None:
+    with measure(FakeTester(loss_ratio=1.0)) as evaluator:
+        trial = evaluator.trial(load(flows=BOTH), 0.5)
+    assert trial.offered_frames == 50_000
+    assert trial.dropped_frames == 50_000
+    assert trial.intended_pps == pytest.approx(1e5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (bent(sent_frames=49_000, received_frames=49_000), "sent 49,000 of 50,000"),
+        (bent(achieved_pps=99_000.0), "instead of 100,000"),
+        (bent(late_frames=10, latest_s=0.01), "left late"),
+        (bent(received_frames=49_999), "S12"),
+        (lambda outcome: outcome.update(stopped=True), "stopped"),
+    ],
+)
+def test_a_trial_that_fails_a_check_is_invalid_with_its_reason(
+    change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    with measure(FakeTester(change)) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert not trial.is_valid
+    assert any(words in reason for reason in trial.invalid)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"has_carrier": False}, "the link is down"),
+        ({"carrier_changes": 2}, "went down and up 1 times"),
+        ({"rx_dropped_frames": 5}, "the tester itself dropped 5"),
+        ({"rx_missed_frames": 5}, "missed 5"),
+        ({"rx_frames": 10**9 + 49_999}, "the kernel counted 49,999"),
+        (None, "the interface went away"),
+    ],
+)
+def test_what_the_kernel_says_against_a_trial_makes_it_invalid(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, Any] | None, words: str
+) -> None:
+    def bend(links: dict[str, Any]) -> None:
+        if values is None:
+            del links["rcfake1"]
+        else:
+            links["rcfake1"].update(values)
+
+    monkeypatch.setattr(FakeWatch, "bend", staticmethod(bend))
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert any(words in reason for reason in trial.invalid)
+
+
+def test_frames_that_come_back_to_the_port_that_sends_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        FakeWatch, "bend", staticmethod(lambda links: links["rcfake0"].update(rx_frames=50_000))
+    )
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.is_valid
+    assert any("loops, floods or answers" in note for note in trial.notes)
+
+
+def test_a_rate_within_a_thousandth_or_one_frame_is_as_intended() -> None:
+    within = bent(sent_frames=49_960, received_frames=49_960, achieved_pps=99_920.0)
+    with measure(FakeTester(within)) as evaluator:
+        assert evaluator.trial(load(), 0.5).is_valid
+    one_missing = bent(sent_frames=4, received_frames=4, achieved_pps=8.0)
+    with measure(FakeTester(one_missing)) as evaluator:
+        assert evaluator.trial(load(10.0), 0.5).is_valid
+
+
+def test_an_invalid_trial_is_run_again_and_given_up_with_its_reasons() -> None:
+    bad, good = bent(achieved_pps=9e4), bent()
+    with measure(FakeTester(bad, good), retries=2) as evaluator:
+        trial = evaluator.trial(load(), 0.1)
+    assert trial.is_valid
+    assert trial.attempts == 2
+    with measure(FakeTester(bad), retries=1) as evaluator:
+        trial = evaluator.trial(load(), 0.1)
+    assert not trial.is_valid
+    assert trial.attempts == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (bent(received_frames=0, lost_frames=50_000, latency=None), "0 of 50,000 frames came back: check"),
+        (bent(duplicated_frames=7), "duplicated 7"),
+        (bent(corrupted_frames=3, received_frames=49_997, lost_frames=3), "another content"),
+        (bent(reordered_frames=5), "overtaken"),
+        (bent(received_frames=49_000, lost_frames=1_000, longest_gap_s=0.01), "disturbance"),
+        (lambda outcome: outcome.update(foreign_frames=1_000), "frames of others"),
+        (lambda outcome: outcome["back_end"].update(misrouted_frames=9), "misroutes"),
+        (bent(late_frames=10_000, latest_s=0.001), "left in bursts"),
+    ],
+)
+def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
+    change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    with measure(FakeTester(change)) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.is_valid
+    assert any(words in note for note in trial.notes)
+
+
+def test_slices_are_sent_one_after_the_other_and_added_up() -> None:
+    tester = FakeTester(loss_ratio=0.5)
+    with measure(tester, slice_s=0.5) as evaluator:
+        trial = evaluator.trial(load(), 1.2)
+    assert [request["duration_s"] for request in tester.counted] == pytest.approx([0.4, 0.4, 0.4])
+    assert (trial.offered_frames, trial.dropped_frames) == (120_000, 60_000)
+    assert trial.first_loss_s == 0.0
+    assert trial.last_loss_s == pytest.approx(1.0)  # half-way through the third slice
+    assert any("slices" in note for note in trial.notes)
+
+
+def test_a_load_with_steps_is_never_cut_and_its_mean_is_intended() -> None:
+    tester = FakeTester()
+    with measure(tester, slice_s=0.1) as evaluator:
+        trial = evaluator.trial(load(steps=(RateStep(at_s=0.75, rate_pps=2e4),)), 1.0)
+    assert len(tester.counted) == 1
+    assert trial.intended_pps == pytest.approx(0.75 * 1e5 + 0.25 * 2e4)
+
+
+def test_the_tester_keeps_the_rate_of_a_virtual_wire_and_leaves_a_real_one_to_itself() -> None:
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        evaluator.trial(load(), 0.1)
+    assert tester.counted[0]["wire_bps"] == 10e9
+    real = FakeBed(ports=(port("a", 0, is_virtual=False), port("b", 1, is_virtual=False)))
+    with measure(tester, real) as evaluator:
+        evaluator.trial(load(), 0.1)
+    assert tester.counted[-1]["wire_bps"] is None
+
+
+def test_learning_frames_and_pauses_are_those_of_the_procedure() -> None:
+    assert Phases.rfc2544() == Phases(
+        wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0
+    )  # RFC 2544 sec. 23
+    tester = FakeTester()
+    with measure(tester, phases=Phases(learning_frames=3, residual_wait_s=0.2, warmup_s=0.1)) as evaluator:
+        evaluator.trial(load(), 0.1)
+    learning, counted = tester.requests
+    assert learning["streams"][0]["frames"] == 3
+    assert learning["streams"][0]["port"] == 1
+    assert (counted["wait_s"], counted["warmup_s"]) == (0.2, 0.1)
+
+
+def test_trials_are_marked_apart() -> None:
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        for _ in range(3):
+            evaluator.trial(load(), 0.01)
+    marks = [request["trial_id"] for request in tester.requests]
+    assert len(set(marks)) == len(marks)
+    assert all(0 <= mark < 128 for mark in marks)
+
+
+def test_views_share_the_tester_and_say_their_networks() -> None:
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        evaluator.over_networks(4).trial(load(), 0.1)
+        evaluator.trial(load(), 0.1)
+    assert [len(request["streams"][0]["flows"]) for request in tester.counted] == [4, 1]
+    assert tester.is_closed
+
+
+def test_marks_of_views_do_not_repeat_those_of_the_evaluator() -> None:
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        evaluator.trial(load(), 0.01)
+        evaluator.over_networks(2).trial(load(), 0.01)
+    marks = [request["trial_id"] for request in tester.requests]
+    assert len(set(marks)) == len(marks)
+
+
+def test_counters_of_the_device_say_where_frames_were_lost() -> None:
+    bed = FakeBed()
+    device: FakeDevice = bed.device
+
+    def lose(outcome: dict[str, Any]) -> None:
+        outcome["streams"][0].update(received_frames=40_000, lost_frames=10_000)
+        device.counts = {"drop": 8_000, "ip_in_discards": 8_000, "ip_forwarded": 40_000}
+
+    with measure(FakeTester(lose), bed) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.drops_pps == {"ip_in_discards": 16_000.0, "place unknown": 4_000.0}
+
+
+def test_a_wire_at_its_line_rate_is_the_bottleneck() -> None:
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(20e6), 0.1)
+    assert (trial.bottleneck.kind, trial.bottleneck.name) == ("link", "port gen in")
+    assert trial.intended_pps == 20e6
+    assert trial.offered_pps == pytest.approx(14_880_952, rel=1e-6)  # RFC 2544 sec. 20
+
+
+def test_without_loss_the_load_is_the_bottleneck_and_otherwise_nobody_is_accused_without_evidence() -> None:
+    with measure(FakeTester()) as evaluator:
+        assert evaluator.trial(load(), 0.1).bottleneck.kind == "load"
+    with measure(FakeTester(loss_ratio=0.3)) as evaluator:
+        assert "cannot be seen" in evaluator.trial(load(), 0.1).bottleneck.reason
+
+
+def test_a_reset_happens_during_the_trial_and_the_device_is_settled_again() -> None:
+    bed = FakeBed()
+    happened = threading.Event()
+    tester = FakeTester(lambda outcome: happened.wait(5) and None)
+    restart = bed.device.restart
+
+    def noticed(kind: str) -> None:
+        restart(kind)
+        happened.set()
+
+    bed.device.restart = noticed
+    with measure(tester, bed) as evaluator:
+        trial = evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.05)
+    assert bed.device.resets == ["process"]
+    assert bed.settled == 2
+    assert "reset of the process" in trial.notes[0]
+
+
+def test_a_reset_that_the_device_has_not_is_refused() -> None:
+    with measure(FakeTester()) as evaluator, pytest.raises(FileProblem, match="allowed are process"):
+        evaluator.reset_trial(load(), 0.2, kind="power", at_s=0.1)
+    with measure(FakeTester()) as evaluator, pytest.raises(FileProblem, match="within the trial"):
+        evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.3)
+
+
+def test_a_reset_that_fails_is_an_error_and_leaves_no_thread() -> None:
+    bed = FakeBed()
+    failed = threading.Event()
+
+    def fail(kind: str) -> None:
+        failed.set()
+        raise EnvironmentProblem("it does not come back")
+
+    bed.device.restart = fail
+    tester = FakeTester(lambda outcome: failed.wait(5) and None)
+    with measure(tester, bed) as evaluator, pytest.raises(EnvironmentProblem, match="come back"):
+        evaluator.reset_trial(load(), 0.2, kind="process", at_s=0.01)
+    assert "reset" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_progress_goes_up_over_slices_to_one() -> None:
+    seen: list[float] = []
+    with measure(FakeTester(), slice_s=0.1, on_progress=seen.append) as evaluator:
+        evaluator.trial(load(), 0.2)
+    assert seen == pytest.approx([0.25, 0.5, 0.75, 1.0])
+
+
+def test_a_wrong_duration_is_refused() -> None:
+    for duration_s in (0.0, -1.0, math.nan):
+        with measure(FakeTester()) as evaluator, pytest.raises(ModelProblem, match="seconds"):
+            evaluator.trial(load(), duration_s)
+
+
+def test_the_announcement_says_addresses_rate_and_size() -> None:
+    with measure(FakeTester()) as evaluator:
+        (line,) = evaluator.announcement(load())
+    for words in (
+        "rcfake0",
+        "02:00:00:00:01:02",
+        "02:00:00:00:01:01",
+        "198.18.1.2",
+        "198.19.1.2",
+        "64 B",
+        "100,000",
+    ):
+        assert words in line
+
+
+def test_facts_are_plain_data_of_device_bed_and_tester() -> None:
+    with measure(FakeTester()) as evaluator:
+        facts = evaluator.facts()
+    assert facts["device"] == {"version": "1"}
+    assert facts["tester"] == {"back_end": "fake"}

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from testbed_fakes import port
+
+from routecast.errors import ModelProblem
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, RateStep
+from routecast.testbed.addresses import port_addresses
+from routecast.testbed.streams import Addressing, learning_streams, streams_of
+
+PORTS = (port("gen", 0), port("sink", 1))
+ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
+
+
+def load(**values: object) -> OfferedLoad:
+    return OfferedLoad(**{"rate_pps": 1e5, "flows": ONE, **values})  # type: ignore[arg-type]  # values are a load's
+
+
+def test_one_flow_is_the_udp_echo_request_of_rfc2544_to_the_routers_port() -> None:
+    (stream,) = streams_of(load(), PORTS, Addressing()).streams
+    (flow,) = stream["flows"]
+    assert (stream["port"], stream["to_port"], stream["rate_pps"]) == (0, 1, 1e5)
+    assert flow["destination_port"] == 7  # RFC 2544 appendix C.2.1
+    assert flow["destination_mac"] == PORTS[0].device_mac
+    assert (flow["source_address"], flow["destination_address"]) == ("198.18.1.2", "198.19.1.2")
+
+
+def test_a_bridge_is_sent_frames_for_the_far_port() -> None:
+    (stream,) = streams_of(load(), PORTS, Addressing(layer=2)).streams
+    assert stream["flows"][0]["destination_mac"] == PORTS[1].mac
+
+
+def test_ports_of_many_flows_are_pseudo_random_in_the_ranges_of_rfc4814_and_follow_the_seed() -> None:
+    flows = FlowSet(name="1000 flows", flows=(Flow(rss_hash=0),) * 1000)
+    (stream,) = streams_of(load(flows=flows), PORTS, Addressing(seed=3)).streams
+    assert all(1024 <= flow["source_port"] <= 65535 for flow in stream["flows"])
+    assert all(1 <= flow["destination_port"] <= 49151 for flow in stream["flows"])
+    assert len({(flow["source_port"], flow["destination_port"]) for flow in stream["flows"]}) > 990
+    again = streams_of(load(flows=flows), PORTS, Addressing(seed=3)).streams[0]
+    other = streams_of(load(flows=flows), PORTS, Addressing(seed=4)).streams[0]
+    assert again["flows"] == stream["flows"] != other["flows"]
+
+
+def test_flows_both_ways_are_two_streams_that_share_the_load_by_weight() -> None:
+    flows = FlowSet(name="3", flows=(Flow(rss_hash=0, weight=3.0), Flow(rss_hash=1, ingress=1, egress=0)))
+    found = streams_of(load(flows=flows), PORTS, Addressing())
+    assert [(one["port"], one["to_port"], one["rate_pps"]) for one in found.streams] == [
+        (0, 1, 75e3),
+        (1, 0, 25e3),
+    ]
+    assert sum(found.intended_pps) == pytest.approx(1e5)
+
+
+def test_a_flow_of_thrice_the_weight_stands_thrice_in_the_turn() -> None:
+    flows = FlowSet(name="2", flows=(Flow(rss_hash=0, weight=3.0), Flow(rss_hash=1, weight=1.0)))
+    (stream,) = streams_of(load(flows=flows), PORTS, Addressing()).streams
+    ports = [flow["source_port"] for flow in stream["flows"]]
+    assert sorted(ports.count(number) for number in set(ports)) == [1, 3]
+
+
+def test_256_networks_get_frames_each_one_host_of_its_own() -> None:
+    sides = [port_addresses(side) for side in (0, 1)]
+    ports = [
+        port(name, side, networks_ipv4=sides[side].networks_ipv4) for side, name in enumerate(("gen", "sink"))
+    ]
+    (stream,) = streams_of(load(), ports, Addressing(networks=256)).streams
+    networks = {
+        ipaddress.ip_network(f"{flow['destination_address']}/24", strict=False) for flow in stream["flows"]
+    }
+    assert len(networks) == 256  # RFC 2544 sec. 12
+    assert all(network.subnet_of(ipaddress.ip_network("198.19.0.0/16")) for network in networks)
+
+
+def test_more_networks_than_the_bed_has_are_refused() -> None:
+    with pytest.raises(ModelProblem, match="has 4"):
+        streams_of(load(), PORTS, Addressing(networks=5))
+
+
+def test_a_port_offers_at_most_its_line_rate() -> None:
+    found = streams_of(load(rate_pps=20e6), PORTS, Addressing())
+    assert found.streams[0]["rate_pps"] == pytest.approx(
+        14_880_952, abs=1
+    )  # RFC 2544 sec. 20, 10 Gbit/s, 64 B
+    assert found.intended_pps == (20e6,)
+    assert "line rate" in found.notes[0]
+
+
+def test_a_change_of_the_rate_is_a_step_of_every_stream() -> None:
+    (stream,) = streams_of(load(steps=(RateStep(at_s=0.2, rate_pps=5e4),)), PORTS, Addressing()).streams
+    assert stream["steps"] == [{"at_s": 0.2, "rate_pps": 5e4}]
+
+
+def test_arrivals_become_schedules() -> None:
+    poisson = streams_of(load(arrivals=Arrivals.poisson()), PORTS, Addressing()).streams[0]
+    bursts = streams_of(
+        load(arrivals=Arrivals.on_off(burst_frames=16, peak_ratio=4)), PORTS, Addressing()
+    ).streams[0]
+    assert poisson["schedule"] == {"kind": "poisson"}
+    assert bursts["schedule"] == {"kind": "bursts", "burst_frames": 16}  # RFC 2544 sec. 21
+
+
+@pytest.mark.parametrize(
+    ("values", "version", "words"),
+    [
+        ({"frames": FrameMix.fixed(9000)}, 4, "MTU of 1500 B"),
+        ({"frames": FrameMix.fixed(64)}, 6, "84 B"),
+        ({"flows": FlowSet(name="x", flows=(Flow(rss_hash=0, egress=2),))}, 4, "port 2"),
+        ({"flows": FlowSet(name="x", flows=(Flow(rss_hash=0, egress=0),))}, 4, "egress"),
+    ],
+)
+def test_a_load_that_the_bed_cannot_send_is_refused(
+    values: dict[str, object], version: int, words: str
+) -> None:
+    with pytest.raises(ModelProblem, match=words):
+        streams_of(load(**values), PORTS, Addressing(version=version))  # type: ignore[arg-type]  # 4 or 6
+
+
+def test_learning_frames_come_from_the_port_that_receives() -> None:
+    streams = streams_of(load(), PORTS, Addressing(layer=2))
+    (learning,) = learning_streams(streams, PORTS, frames=4, rate_pps=1e3)
+    assert (learning["port"], learning["to_port"], learning["frames"]) == (1, 0, 4)
+    assert learning["flows"][0]["source_mac"] == PORTS[1].mac
+    assert learning["flows"][0]["destination_mac"] == PORTS[0].mac
