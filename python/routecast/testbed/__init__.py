@@ -5,7 +5,7 @@ from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.opening import make_bed, open_testbed
-from routecast.testbed.reading import parse_testbed, read_testbed, bed_schema
+from routecast.testbed.reading import bed_schema, parse_testbed, read_testbed
 from routecast.testbed.site import Device, DevicePort, DeviceSite, Missing
 
 __all__ = [
@@ -19,9 +19,9 @@ __all__ = [
     "Namespaces",
     "Phases",
     "TesterPort",
+    "bed_schema",
     "make_bed",
     "open_testbed",
     "parse_testbed",
     "read_testbed",
-    "bed_schema",
 ]

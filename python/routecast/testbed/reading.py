@@ -13,7 +13,7 @@ from routecast.router.did_you_mean import did_you_mean
 if TYPE_CHECKING:
     from routecast.testbed.document import InterfacesFile, NamespacesFile
 
-__all__ = ["BUILT_IN", "parse_testbed", "read_testbed", "bed_schema"]
+__all__ = ["BUILT_IN", "bed_schema", "parse_testbed", "read_testbed"]
 
 BUILT_IN = "namespaces"
 """What people write for the test bed that needs no file."""

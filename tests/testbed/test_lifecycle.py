@@ -1,0 +1,253 @@
+"""A test bed leaves the machine as it was, however the run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from testbed_rights import needs_namespaces
+
+from routecast.errors import EnvironmentProblem
+from routecast.testbed import make_bed, netns, state
+from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
+from routecast.testbed.site import run_command
+
+pytestmark = needs_namespaces
+
+RUN = """
+import sys, time
+from routecast.testbed import make_bed
+with make_bed(sys.argv[1], said=lambda line: print(line, file=sys.stderr, flush=True)) as bed:
+    bed.site.spawn("sleep", "1000")
+    bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+    print("up", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    """A name of this process's own: other tests and other people have beds at the same time."""
+    name = f"t{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
+    yield name
+    if name in state.beds():
+        state.remove(name)
+
+
+@pytest.fixture
+def bed_file(tmp_path: Path, name: str) -> str:
+    path = tmp_path / "bed.testbed.toml"
+    path.write_text(f'name = "{name}"\nkind = "namespaces"\nnetworks = 4\n')
+    return str(path)
+
+
+def start(bed_file: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, bed_file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n", process.communicate()[1]
+    return process
+
+
+def left(name: str) -> dict[str, list[str]]:
+    """What is there of a bed: namespaces, processes, kernel threads of its ports, state, pins."""
+    namespaces = [one for one in netns.named() if one.startswith(f"rc-{name}-")]
+    return {
+        "namespaces": namespaces,
+        "processes": [str(pid) for one in namespaces for pid in netns.process_ids(one)],
+        "files": [str(path) for path in state.FOLDER.glob(f"{name}*")] if state.FOLDER.is_dir() else [],
+        "pins": [str(path) for path in state.PINS.glob(f"{name}*")] if state.PINS.is_dir() else [],
+    }
+
+
+def settings() -> dict[str, str]:
+    """The settings of this namespace that a careless test bed might change."""
+    found = {}
+    for folder in ("net/ipv4", "net/ipv6/conf/all", "net/ipv6/conf/default", "net/core"):
+        for path in sorted(Path("/proc/sys", folder).iterdir()):
+            if path.is_file():
+                try:
+                    found[str(path)] = path.read_text()
+                except OSError:
+                    continue
+    return found
+
+
+def sleepers() -> set[int]:
+    text = subprocess.run(["pgrep", "-f", "^sleep 1000$"], capture_output=True, text=True, check=False).stdout
+    return set(map(int, text.split()))
+
+
+NOTHING = {"namespaces": [], "processes": [], "files": [], "pins": []}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_the_run_takes_the_bed_down(bed_file: str, name: str, number: int) -> None:
+    before, asleep = settings(), sleepers()
+    process = start(bed_file)
+    assert len(left(name)["namespaces"]) == 3
+    assert len(sleepers() - asleep) == 1
+    process.send_signal(number)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+    assert left(name) == NOTHING
+    assert sleepers() <= asleep
+    assert settings() == before
+
+
+def test_the_end_of_the_context_and_an_exception_in_it_take_the_bed_down(bed_file: str, name: str) -> None:
+    before = settings()
+    with make_bed(bed_file) as bed:
+        assert bed.site.run("cat", "/proc/sys/net/ipv4/ip_forward").strip() == "1"
+    assert left(name) == NOTHING
+    with pytest.raises(ZeroDivisionError), make_bed(bed_file):
+        raise ZeroDivisionError
+    assert left(name) == NOTHING
+    assert settings() == before
+
+
+def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
+    bed_file: str, name: str, tmp_path: Path
+) -> None:
+    before, asleep = settings(), sleepers()
+    process = start(bed_file)
+    process.kill()
+    process.communicate()
+    assert len(left(name)["namespaces"]) == 3
+    assert len(sleepers() - asleep) == 1
+    other = tmp_path / "other.testbed.toml"
+    other.write_text(f'name = "o{name[1:]}"\nkind = "namespaces"\nnetworks = 1\n')
+    said: list[str] = []
+    with make_bed(str(other), said=said.append):
+        assert left(name) == NOTHING  # the start of any bed removes what is left of every dead one
+    assert any(name in line for line in said)
+    assert sleepers() <= asleep
+    assert settings() == before
+
+
+def test_the_same_bed_starts_again_after_a_kill(bed_file: str, name: str) -> None:
+    process = start(bed_file)
+    process.kill()
+    process.communicate()
+    with make_bed(bed_file) as bed:
+        assert len(netns.process_ids(bed.site.netns or "")) == 0
+    assert left(name) == NOTHING
+
+
+def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(
+    bed_file: str, name: str
+) -> None:
+    asleep = sleepers()
+    process = start(bed_file)
+    process.kill()
+    process.communicate()
+    (state.FOLDER / f"{name}.json").unlink()
+    with make_bed(bed_file):
+        pass
+    assert left(name) == NOTHING
+    assert sleepers() <= asleep
+
+
+def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(bed_file: str, name: str) -> None:
+    process = start(bed_file)
+    try:
+        with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"), make_bed(bed_file):
+            pass
+        assert len(left(name)["namespaces"]) == 3, "the refused run must not touch the other's bed"
+        with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"):
+            state.remove(name)
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert left(name) == NOTHING
+
+
+def test_a_bed_that_was_put_up_stays_until_it_is_taken_down(bed_file: str, name: str) -> None:
+    with make_bed(bed_file) as bed:
+        bed.keep()
+    assert len(left(name)["namespaces"]) == 3
+    assert state.described(name)["state"] == "put up to stay"
+    with pytest.raises(EnvironmentProblem, match=f"testbed down {name}"), make_bed(bed_file):
+        pass
+    assert name not in state.clean_dead(said=lambda _: None)
+    state.remove(name)
+    assert left(name) == NOTHING
+
+
+def test_a_start_that_fails_half_way_leaves_nothing(bed_file: str, name: str) -> None:
+    bed = make_bed(bed_file)
+
+    def fail(site: object) -> None:
+        raise EnvironmentProblem("no")
+
+    bed.device.start = fail  # type: ignore[method-assign]  # the device is broken on purpose
+    with pytest.raises(EnvironmentProblem, match="no"), bed:
+        pass
+    assert left(name) == NOTHING
+
+
+def test_settings_outside_the_bed_are_set_back_even_after_a_kill(name: str) -> None:
+    place = f"rc-{name}-x"
+    run_command(["ip", "netns", "add", place])
+    try:
+        run_command(["ip", "-n", place, "link", "add", "v0", "type", "veth", "peer", "name", "v1"])
+        file = "/proc/sys/net/ipv4/conf/v0/rp_filter"
+        old = netns.inside(place, lambda: Path(file).read_text().strip())
+        had = get_offload(place, "v0", "tx")
+        noted = state.BedState(bed=name)
+        change_file(noted, file, "2", netns=place)
+        change_offload(noted, place, "v0", "tx", on=not had)
+        change_link(noted, place, "v0", "up", on=True)
+        assert get_offload(place, "v0", "tx") is not had
+        on_disk = state.BedState.read(name)
+        assert on_disk is not None
+        assert len(on_disk.settings) == 3
+        state.clean(on_disk)  # what the next start does for a killed run
+        assert netns.inside(place, lambda: Path(file).read_text().strip()) == old
+        assert get_offload(place, "v0", "tx") is had
+        links = json.loads(run_command(["ip", "-n", place, "-j", "link", "show", "v0"]))
+        assert "UP" not in links[0]["flags"]
+    finally:
+        run_command(["ip", "netns", "del", place])
+
+
+def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None:
+    with make_bed(bed_file) as bed:
+        threads = bed.facts()["device_threads"]
+        assert isinstance(threads, list)
+        assert [one["cores"] for one in threads] == [[bed.placement.dut]]
+        assert threads[0]["scheduler"] == "FIFO"
+        before = bed.device_threads()
+        bed.device.restart("link")
+        bed.settle()
+        assert bed.device_threads() != before  # another thread, bound again
+        assert [one["cores"] for one in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
+
+
+def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
+    with make_bed(bed_file) as bed:
+        for target in ("198.19.1.2", "198.19.64.2", "2001:2:0:8001::2", "2001:2:0:8040::2"):
+            (route,) = json.loads(bed.site.run("ip", "-j", "route", "get", target))
+            assert route["dev"] == "d1", target
+        for port in bed.ports:
+            text = run_command(["ip", "-n", port.netns or "", "-j", "route", "show", "default"])
+            assert json.loads(text)[0]["dev"] == port.interface
+
+
+def test_one_core_for_generator_and_device_is_said() -> None:
+    allowed = os.sched_getaffinity(0)
+    from routecast.testbed.placement import place
+
+    assert place().tester != place().dut or len(allowed) == 1
+    one = place(tester=min(allowed), dut=min(allowed))
+    assert "share core" in one.notes[0]
+    with pytest.raises(EnvironmentProblem, match=r"cores\.dut: core 4095"):
+        place(dut=4095)
