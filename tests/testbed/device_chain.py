@@ -20,6 +20,7 @@ GEN_MAC, D0_MAC = "02:00:00:00:01:02", "02:00:00:00:01:01"
 SINK_MAC, D1_MAC = "02:00:00:00:02:02", "02:00:00:00:02:01"
 ETH_P_ALL = 3
 SIGNATURE = b"RC"
+_BURST = 50
 
 
 @dataclass(kw_only=True)
@@ -31,45 +32,45 @@ class Chain:
     sink: str
     spawned: dict[int, str] = field(default_factory=dict)
 
-    def forward(
-        self, frames: list[bytes], *, reverse: bool = False, wait_s: float = 0.5, gap_s: float = 0.0
-    ) -> list[bytes]:
-        """Send frames into one end and return those with our signature that come out at the other, in order."""
+    def forward(self, frames: list[bytes], *, reverse: bool = False, wait_s: float = 3.0) -> list[bytes]:
+        """Send frames into one end and return those with our signature that come out at the other, in order.
+
+        They are sent in bursts that the smallest buffer of a device holds, each after the last has arrived. It ends
+        when as many arrived as were sent, or when none came for ``wait_s``: long enough for a busy machine.
+        """
         from_end, to_end = (self.gen, "g0"), (self.sink, "s0")
         if reverse:
             from_end, to_end = to_end, from_end
-        receiver = packet_socket(*to_end)
-        sender = packet_socket(*from_end)
-        with receiver, sender:
+        arrived: list[bytes] = []
+        with packet_socket(*to_end) as receiver, packet_socket(*from_end) as sender:
             receiver.settimeout(wait_s)
-            for frame in frames:
-                sender.send(frame)
-                if gap_s:
-                    threading_sleep(gap_s)
-            arrived = []
-            while len(arrived) < len(frames):
-                try:
-                    data, address = receiver.recvfrom(4096)
-                except TimeoutError:
+            for first in range(0, len(frames), _BURST):
+                for frame in frames[first : first + _BURST]:
+                    sender.send(frame)
+                if not collect(receiver, arrived, min(first + _BURST, len(frames))):
                     break
-                if address[2] != socket.PACKET_OUTGOING and SIGNATURE in data:
-                    arrived.append(data)
         return arrived
 
 
-def threading_sleep(seconds: float) -> None:
-    """Pause between two frames, so that a slow device under a busy machine need not drop."""
-    import time
-
-    time.sleep(seconds)
+def collect(receiver: socket.socket, arrived: list[bytes], wanted: int) -> bool:
+    """Add frames with our signature to ``arrived`` until it has ``wanted``; tell whether it got there."""
+    while len(arrived) < wanted:
+        try:
+            data, address = receiver.recvfrom(4096)
+        except TimeoutError:
+            return False
+        if address[2] != socket.PACKET_OUTGOING and SIGNATURE in data:
+            arrived.append(data)
+    return True
 
 
 @contextmanager
-def chain(name: str) -> Iterator[Chain]:
-    """Make the namespaces ``rc-d-NAME-gen``, ``-dut`` and ``-sink``; nothing is left of them afterwards."""
-    gen, dut, sink = (f"rc-d-{name}-{part}" for part in ("gen", "dut", "sink"))
-    for one in (gen, dut, sink):
-        subprocess.run(["ip", "netns", "delete", one], capture_output=True, check=False)
+def chain() -> Iterator[Chain]:
+    """Make the namespaces ``rc-d-PID-gen``, ``-dut`` and ``-sink``; nothing is left of them afterwards."""
+    for left in Path("/run/netns").glob("rc-d-*"):  # of a run that was killed
+        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+            subprocess.run(["ip", "netns", "delete", left.name], capture_output=True, check=False)
+    gen, dut, sink = (f"rc-d-{os.getpid()}-{part}" for part in ("gen", "dut", "sink"))
     folder = Path(tempfile.mkdtemp(prefix="rc-d-"))
     folder.chmod(0o755)
     spawned: dict[int, str] = {}
@@ -160,25 +161,39 @@ def libc_setns(descriptor: int) -> None:
 
 
 def udp4(
-    number: int, *, source: str, destination: str, source_mac: str, destination_mac: str, bytes_: int = 60
+    number: int,
+    *,
+    source: str = "198.18.1.2",
+    destination: str = "198.19.1.2",
+    source_mac: str = GEN_MAC,
+    destination_mac: str = D0_MAC,
+    hops: int = 64,
+    length: int = 60,
 ) -> bytes:
     """Return an IPv4/UDP frame without FCS, all checksums correct (RFC 791, RFC 768)."""
     addresses = socket.inet_aton(source) + socket.inet_aton(destination)
-    payload = payload_of(number, bytes_ - 14 - 20 - 8)
+    payload = payload_of(number, length - 14 - 20 - 8)
     udp = udp_of(payload, addresses + struct.pack("!BBH", 0, 17, len(payload) + 8))
-    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0, 64, 17, 0) + addresses
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), number, 0, hops, 17, 0) + addresses
     header = header[:10] + struct.pack("!H", checksum(header)) + header[12:]
     return mac(destination_mac) + mac(source_mac) + b"\x08\x00" + header + udp
 
 
 def udp6(
-    number: int, *, source: str, destination: str, source_mac: str, destination_mac: str, bytes_: int = 80
+    number: int,
+    *,
+    source: str = "2001:2:0:1::2",
+    destination: str = "2001:2:0:8001::2",
+    source_mac: str = GEN_MAC,
+    destination_mac: str = D0_MAC,
+    hops: int = 64,
+    length: int = 80,
 ) -> bytes:
     """Return an IPv6/UDP frame without FCS (RFC 8200, RFC 768)."""
     addresses = b"".join(socket.inet_pton(socket.AF_INET6, one) for one in (source, destination))
-    payload = payload_of(number, bytes_ - 14 - 40 - 8)
+    payload = payload_of(number, length - 14 - 40 - 8)
     udp = udp_of(payload, addresses + struct.pack("!IHBB", len(payload) + 8, 0, 0, 17))
-    header = struct.pack("!IHBB", 6 << 28, len(udp), 17, 64) + addresses
+    header = struct.pack("!IHBB", 6 << 28, len(udp), 17, hops) + addresses
     return mac(destination_mac) + mac(source_mac) + b"\x86\xdd" + header + udp
 
 
@@ -192,13 +207,6 @@ def udp_of(payload: bytes, pseudo_header: bytes) -> bytes:
     header = struct.pack("!HHHH", 49152, 9, 8 + len(payload), 0)
     total = checksum(pseudo_header + header + payload) or 0xFFFF
     return header[:6] + struct.pack("!H", total) + payload
-
-
-def number_of(frame: bytes) -> int:
-    """Return the number in the payload of a frame of ours."""
-    at = frame.index(SIGNATURE, 14 + 20) + len(SIGNATURE)
-    number: int = struct.unpack("!I", frame[at : at + 4])[0]
-    return number
 
 
 def checksum(data: bytes) -> int:

@@ -22,6 +22,8 @@ _CRASH_LOGS = Path("/var/tmp/frr")
 _USER = "frr"
 _LONGEST_ROUTING_S = 60.0
 _MOST_ROUTES = 500  # staticd 8.4 reads its file in quadratic time: 800 routes take 8 s
+# Not taken away at the end, and at the start not before staticd has had 60 s to claim them.
+_RETAINING = ["--retain", "--graceful_restart", "60"]
 _PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
 
 
@@ -34,8 +36,8 @@ class FrrOptions(RouterOptions):
     routes : int
         Further static routes that no test frame uses (of IPv4, and as many of IPv6 if that is on).
     retain : bool
-        Leave the routes in the kernel while ``zebra`` is being restarted (its option ``--retain``), so that
-        forwarding goes on; otherwise ``zebra`` takes them away as it ends.
+        Leave the routes in the kernel while ``zebra`` is being restarted (its options ``--retain`` and
+        ``--graceful_restart``), so that forwarding goes on; otherwise ``zebra`` takes them away as it ends.
     """
 
     routes: int = option(0, ROUTES_TEXT, minimum=0, maximum=_MOST_ROUTES)
@@ -108,7 +110,7 @@ class Frr(KernelRouter[FrrOptions]):
         self._configuration = [line for line in self._configuration if line not in set(wanted)] + wanted[:4]
         if len(wanted) > 4:
             self._configuration.append(f"… {len(wanted) - 4} routes more")
-        for daemon, more in (("zebra", ["--retain"] if self.chosen.retain else []), ("staticd", [])):
+        for daemon, more in (("zebra", _RETAINING if self.chosen.retain else []), ("staticd", [])):
             command = [
                 str(_DAEMONS / daemon),
                 *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),

@@ -18,6 +18,7 @@ __all__ = [
     "port_lines",
     "ports_down",
     "router_settings",
+    "switch_counters",
     "wait_until_up",
     "write_settings",
 ]
@@ -177,6 +178,23 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
         counts["tx"] += sent["packets"]
         counts["drop"] += sum(places.values())
     return counts
+
+
+def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts of a device that must send everything it receives: what it does not is its ``drop``.
+
+    Of that, ``process_drop`` is what the kernel did not drop at a port. A packet socket that overflows is in no count
+    of the programs that read it: nothing but the difference shows it. Frames still in the device are in it, too.
+
+    Parameters
+    ----------
+    site : DeviceSite
+    before : mapping of str to int
+        The counts of the ports before the device started.
+    """
+    counts = interface_counters(site)
+    received, sent, at_ports = (counts[name] - before.get(name, 0) for name in ("rx", "tx", "drop"))
+    return counts | {"drop": max(received - sent, 0), "process_drop": max(received - sent - at_ports, 0)}
 
 
 def ip_counters(site: DeviceSite) -> dict[str, int]:

@@ -15,13 +15,13 @@ from routecast.testbed.devices.options import check_options, option
 from routecast.testbed.site import DeviceSite
 
 __all__ = [
-    "_IPV6_TEXT",
     "LARGEST_SLOWDOWN",
-    "_MOST_ROUTES",
+    "ROUTES_TEXT",
     "SLOWDOWN_TEXT",
     "KernelRouter",
     "Linux",
     "LinuxOptions",
+    "RouterOptions",
 ]
 
 LARGEST_SLOWDOWN = 100_000

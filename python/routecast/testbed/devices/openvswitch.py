@@ -20,7 +20,7 @@ __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
 _BRIDGE = "rcovs0"
 _PACKAGE = "openvswitch-switch"
 _SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
-_PORT_COUNTS = re.compile(r"(rx|tx) pkts=(\d+|\?), bytes=(?:\d+|\?), drop=(\d+|\?), errs=(\d+|\?)")
+_PORT_COUNTS = re.compile(r"(rx|tx) pkts=(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,22 +66,20 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._switch = Processes()
         self._version_text = ""
         self._switch_id = 0
+        self._before: dict[str, int] = {}
         self._thread_lines: list[str] = []
 
     def counters(self) -> Mapping[str, int]:
-        """Return what the switch counted at each port, beside the kernel's own counts of the ports."""
-        of_kernel = interfaces.interface_counters(self.site)
-        counts = {"rx": 0, "tx": 0, "drop": 0}
+        """Return the kernel's counts of the ports, and what the switch says of each: ``d0_ovs_rx``, …
+
+        Those of the switch begin anew when its process is reset.
+        """
+        counts = interfaces.switch_counters(self.site, self._before)
         for port in self.site.ports:
             text = self._ofctl("dump-ports", _BRIDGE, port.interface)
-            for way, packets, drops, errors in _PORT_COUNTS.findall(text):
-                lost = sum(int(number) for number in (drops, errors) if number != "?")
-                number = int(packets) if packets != "?" else 0
-                counts[f"{port.interface}_ovs_{way}"] = number
-                counts[f"{port.interface}_ovs_{way}_drop"] = lost
-                counts[way] += number
-                counts["drop"] += lost
-        return counts | {name: count for name, count in of_kernel.items() if name not in counts}
+            for way, packets in _PORT_COUNTS.findall(text):
+                counts[f"{port.interface}_ovs_{way}"] = int(packets)
+        return counts
 
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._folder(site) / f"{_BRIDGE}.mgmt")
@@ -92,6 +90,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         lines = [f"link set {port.interface} up" for port in site.ports]
         self._configuration += interfaces.ip_batch(site, lines)
         interfaces.wait_until_up(site)
+        self._before = interfaces.interface_counters(site)
         self._start_database(site)
         self._start_switch(site)
         self._connect_ports(site)

@@ -28,6 +28,7 @@ _MEMORY_MB = 256
 _BUFFERS = 16_384
 _NO_WIRE = {"link": "driver null has no link"}
 _LONGEST_START_S = 20.0
+_DROPS = ("imissed", "ierrors", "oerrors", "rx_nombuf")
 _FORWARDING_THREAD = "worker-1"
 _TICKS_AT_WORK = 2
 
@@ -86,6 +87,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         super().__init__(options)
         self._processes = Processes()
         self._frame_bytes = _SMALLEST_FRAME_BYTES
+        self._before: dict[str, int] = {}
         self._version_text = "not started yet"
         self._thread_lines: list[str] = []
         if self.times_itself:
@@ -131,21 +133,21 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return counts
 
     def counters(self) -> Mapping[str, int]:
-        """Return what DPDK counted at its ports, beside the kernel's own counts of them."""
-        counts = {"rx": 0, "tx": 0, "drop": 0}
+        """Return the kernel's counts of the ports, and what DPDK says of each: ``d0_dpdk_rx``, …
+
+        Those of DPDK begin anew when the process is reset. With ``driver = "null"`` there are no others.
+        """
+        counts = {} if self.times_itself else interfaces.switch_counters(self.site, self._before)
         with self._telemetry(self.site) as telemetry:
-            for index, port in enumerate(self.site.ports):
-                statistics = telemetry.port_statistics(index)
-                counts["rx"] += statistics["ipackets"]
-                counts["tx"] += statistics["opackets"]
-                for name in ("ipackets", "opackets", "imissed", "ierrors", "oerrors", "rx_nombuf"):
-                    counts[f"{port.interface}_dpdk_{name}"] = statistics[name]
-                    if name not in {"ipackets", "opackets"}:
-                        counts["drop"] += statistics[name]
+            statistics = [telemetry.port_statistics(index) for index in range(len(self.site.ports))]
+        for port, of_port in zip(self.site.ports, statistics, strict=True):
+            counts[f"{port.interface}_dpdk_rx"] = of_port["ipackets"]
+            counts[f"{port.interface}_dpdk_tx"] = of_port["opackets"]
         if self.times_itself:
-            return counts
-        of_kernel = interfaces.interface_counters(self.site)
-        return counts | {name: count for name, count in of_kernel.items() if name not in counts}
+            counts["rx"] = sum(one["ipackets"] for one in statistics)
+            counts["tx"] = sum(one["opackets"] for one in statistics)
+            counts["drop"] = sum(one[name] for one in statistics for name in _DROPS)
+        return counts
 
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._socket(site))
@@ -153,6 +155,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
             quiet = {f"net/ipv6/conf/{port.interface}/disable_ipv6": 1 for port in site.ports}
             self._configuration += interfaces.write_settings(site, quiet)
             self._bring_up(site)
+            self._before = interfaces.interface_counters(site)
         self._start_process(site)
 
     def _end(self, site: DeviceSite) -> None:

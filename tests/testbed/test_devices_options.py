@@ -1,0 +1,116 @@
+"""What is said about devices and options that are not there; nothing here needs root."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.testbed.devices import DEVICES, make_device
+from routecast.testbed.devices.nftables import NftablesOptions
+from routecast.testbed.devices.processes import check_socket_path
+from routecast.testbed.site import Device, DeviceSite
+
+NAMES = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr", "external")
+
+
+def test_devices_are_known_by_the_names_that_their_classes_bear() -> None:
+    assert tuple(DEVICES) == NAMES
+    assert {name: DEVICES[name].name for name in DEVICES} == {name: name for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_device_offers_what_a_test_bed_asks_for(name: str) -> None:
+    device = make_device(name, {})
+    assert isinstance(device, Device)
+    assert device.layer in {2, 3}
+    assert device.data_path in {"kernel", "process"}
+    assert device.title
+    device.stop()  # never started: does nothing
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_is_documented_in_its_class_and_in_its_messages(name: str) -> None:
+    kind = DEVICES[name].options
+    documented = "".join(one.__doc__ or "" for one in kind.__mro__)
+    for declared in fields(kind):
+        assert declared.metadata["text"]
+        assert f"{declared.name} : " in documented or f", {declared.name} : " in documented
+
+
+def test_an_unknown_device_is_answered_with_the_nearest() -> None:
+    with pytest.raises(FileProblem, match='there is no "nftable"; did you mean "nftables"'):
+        make_device("nftable", {})
+
+
+def test_texts_and_values_of_files_mean_the_same() -> None:
+    from_texts = make_device("nftables", {"rules": "1_000", "conntrack": "yes"})
+    from_file = make_device("nftables", {"rules": 1000, "conntrack": True})
+    wanted = NftablesOptions(rules=1000, conntrack=True)
+    assert from_texts.chosen == from_file.chosen == wanted  # type: ignore[attr-defined]  # of routecast's devices
+
+
+def test_all_wrong_options_are_named_at_once() -> None:
+    with pytest.raises(FileProblem) as raised:
+        make_device("nftables", {"ruls": 3, "slowdown": -1, "conntrack": "perhaps", "ipv6": 2})
+    assert [problem.place for problem in raised.value.problems] == ["ruls", "slowdown", "conntrack", "ipv6"]
+    text = str(raised.value)
+    assert text.startswith("device nftables: 4 problems")
+    assert 'did you mean "rules"?' in text
+    assert "-1 is below 0" in text
+    assert "'perhaps' is not true or false" in text
+
+
+def test_a_choice_is_answered_with_the_nearest() -> None:
+    with pytest.raises(FileProblem, match="'afxpd' is not allowed; did you mean \"afxdp\""):
+        make_device("openvswitch", {"ports": "afxpd"})
+
+
+def test_options_made_in_code_are_held_to_the_same_ranges() -> None:
+    with pytest.raises(FileProblem, match="rules: 20001 is above 20000"):
+        NftablesOptions(rules=20_001)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("linux", "needs ip: apt install iproute2"),
+        ("nftables", "needs nft: apt install nftables"),
+        ("openvswitch", "needs ovs-vswitchd: apt install openvswitch-switch"),
+        ("testpmd", "needs dpdk-testpmd: apt install dpdk-dev"),
+    ],
+)
+def test_a_missing_program_is_said_with_its_package(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    device = make_device(name, {})
+    assert device.missing()
+    ports = tuple(_Port() for _ in range(2))
+    site = DeviceSite(netns="rc-d-none", ports=ports, cpu=None, priority=0, folder=tmp_path)  # type: ignore[arg-type]  # never looked at
+    with pytest.raises(EnvironmentProblem) as raised:
+        device.start(site)
+    assert said in str(raised.value)
+
+
+class _Port:
+    """A port that is never looked at."""
+
+
+def test_an_external_device_is_described_by_its_owner_and_not_touched(tmp_path: Path) -> None:
+    device = make_device("external", {"product": "Router 9000", "version": "7.2"})
+    device.start(DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=tmp_path))
+    facts = device.facts()
+    assert (facts["product"], facts["version"]) == ("Router 9000", "7.2")
+    assert (device.reset_kinds, device.counters(), device.missing()) == ((), {}, ())
+    with pytest.raises(FileProblem, match="cannot reset a device that it did not start"):
+        device.restart("process")
+    device.stop()
+
+
+def test_a_path_that_no_socket_can_have_is_refused() -> None:
+    with pytest.raises(EnvironmentProblem, match="too long for a socket"):
+        check_socket_path(Path("/" + "a" * 107))
+    check_socket_path(Path("/" + "a" * 106))
