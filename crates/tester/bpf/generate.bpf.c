@@ -53,6 +53,7 @@ struct generator {
 	__u64 calls;
 	__u64 sent;  /* with the warm-up */
 	__u64 ended; /* when the last frame was handed over, or the end was reached */
+	__u64 gone;  /* frames whose port does not exist any more */
 	__u64 free[MOST_STREAMS]; /* when the link of each port is free, ticks from the start */
 	struct stream stream[MOST_STREAMS];
 };
@@ -317,6 +318,12 @@ SEC("xdp") int generate(struct xdp_md *context)
 			wait.now))
 		return XDP_ABORTED;
 
+	/* A port leaves the table with its interface. What was sent must stay the first frames of the plan. */
+	if (bpf_redirect_map(&ports, stream->port, XDP_DROP) != XDP_REDIRECT) {
+		work->gone++;
+		work->stop = 1;
+		return XDP_DROP;
+	}
 	if (stream->index >= stream->warmup) {
 		if (!stream->sent)
 			stream->first = wait.now;
@@ -335,7 +342,7 @@ SEC("xdp") int generate(struct xdp_md *context)
 		work->stop = 1;
 	if (!work->unfinished)
 		work->ended = wait.now;
-	return bpf_redirect_map(&ports, stream->port, XDP_DROP);
+	return XDP_REDIRECT;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

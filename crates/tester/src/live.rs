@@ -8,7 +8,7 @@ mod layout;
 
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aya::maps::DevMap;
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ use crate::sys::{netns, test_run};
 
 use layout::{Flow, Generator, Stream};
 
-/// Below this rate a frame every time would block its core for long: another back end sends better.
-pub const LEAST_PPS: f64 = 2_000.0;
+/// Between frames the program holds its core, so these must not be rare: another back end sends those.
+const LEAST_PPS: f64 = 1_000.0;
 /// Frames are handed over one by one below this rate.
 pub const BATCHED_FROM_PPS: f64 = 1.5e6;
 /// Frames handed over together above it.
@@ -45,6 +45,8 @@ pub struct Place {
     pub port: usize,
     /// Index of the interface in its namespace.
     pub index: u32,
+    /// Longest datagram, bytes.
+    pub mtu: u32,
     /// Path of its namespace.
     pub netns: Option<String>,
 }
@@ -102,6 +104,20 @@ impl Live {
             loaded,
             places,
         })
+    }
+
+    fn check_mtu(&self, streams: &[Sending<'_>]) -> Result<()> {
+        for stream in streams {
+            // The MTU counts neither the Ethernet header nor the FCS.
+            let place = self.places.iter().find(|place| place.port == stream.port);
+            let most = place.map_or(u32::MAX, |place| place.mtu + 18);
+            let longest = stream.plan.slots().iter().map(|slot| u32::from(slot.bytes)).max().unwrap_or(0);
+            if longest > most {
+                let allowed = format!("at most {most} B with FCS: the MTU of the interface is {} B", most - 18);
+                return Err(TesterError::value(format!("streams[{}].sizes", stream.stream), longest, allowed));
+            }
+        }
+        Ok(())
     }
 
     fn make_room(&mut self, streams: &[Sending<'_>]) -> Result<()> {
@@ -204,11 +220,14 @@ impl Sender for Live {
         self.make_room(streams)?;
         let octets = |stream: &Sending<'_>| stream.plan.slots().iter().map(|slot| slot.bytes - 4).max().unwrap_or(60);
         let longest = streams.iter().map(octets).max().unwrap_or(60);
+        self.check_mtu(streams)?;
         if longest > LONGEST_OCTETS {
             let allowed = format!("live frames of at most {} B; send with `af_packet`", LONGEST_OCTETS + 4);
             return Err(TesterError::value("sizes", longest + 4, allowed));
         }
-        let ends = |stream: &Sending<'_>| stream.plan.end() / TICKS_PER_NS;
+        // A link that is full needs longer than the plan.
+        let link: u64 = streams.iter().map(|stream| stream.plan.link_ticks()).sum();
+        let ends = |stream: &Sending<'_>| stream.plan.end().max(stream.plan.start() + link) / TICKS_PER_NS;
         let mut work = Generator {
             start: start_ns,
             end: start_ns + streams.iter().map(ends).max().unwrap_or(0) + OVERTIME_NS,
@@ -222,6 +241,7 @@ impl Sender for Live {
             calls: 0,
             sent: 0,
             ended: 0,
+            gone: 0,
             free: [0; MOST_STREAMS],
             stream: [Stream::default(); MOST_STREAMS],
         };
@@ -235,9 +255,11 @@ impl Sender for Live {
         if repeat > 0 && !control.stop.load(Ordering::Acquire) {
             let thread = Thread::shielded();
             let generator = Arc::clone(&self.generator);
+            let counted = AtomicU64::new(0);
             control.watch(move |control| {
                 let stop = generator.word32(offset_of!(Generator, stop));
-                control.sent.store(generator.word64(offset_of!(Generator, sent)).load(Ordering::Relaxed), Ordering::Relaxed);
+                let sent = generator.word64(offset_of!(Generator, sent)).load(Ordering::Relaxed);
+                control.sent.fetch_add(sent - counted.swap(sent, Ordering::Relaxed), Ordering::Relaxed);
                 if control.stop.load(Ordering::Acquire) {
                     stop.store(1, Ordering::Release);
                 }
@@ -260,8 +282,11 @@ impl Sender for Live {
                 }
             }
         }
+        if self.generator.get(0).gone > 0 {
+            let error = std::io::Error::from_raw_os_error(libc::ENODEV);
+            return Err(TesterError::System { what: "sending live frames: the interface has gone".to_owned(), error });
+        }
         let report = self.report(streams.len());
-        control.sent.store(self.generator.get(0).sent, Ordering::Relaxed);
         Ok(report)
     }
 }

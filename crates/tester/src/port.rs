@@ -11,7 +11,7 @@ use crate::histogram::Sparse;
 use crate::plan::Plan;
 
 /// What a trial asks of a stream that a sender sends.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
     /// Index of the stream in the trial, the `stream` of its signature.
     pub stream: u8,
@@ -110,7 +110,7 @@ pub trait Sender: Send {
     /// What it is, with the driver and the modes that it found.
     fn facts(&self) -> Value;
 
-    /// Most frames per second that can be handed to it, if that is limited, and the least.
+    /// Fewest and most frames per second that it sends well.
     fn range_pps(&self) -> (f64, f64);
 
     /// Sends everything; plans begin at `start_ns` (`CLOCK_MONOTONIC`), or when the back end is ready if that is later.

@@ -1,16 +1,243 @@
-//! Every frame is accounted for.
+//! Every frame is accounted for: what the tester says of a wire and of a device that does wrong on purpose.
 
 mod bed;
 
-use bed::{Bed, flow, request, trial};
+use bed::{Bed, MACS, flow, flow_ipv6, request, trial};
+use routecast_tester::Device;
+use serde_json::{Value, json};
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// Sent and received, with nothing lost, twice, damaged or out of order.
+#[track_caller]
+fn assert_clean(stream: &Value, frames: u64) {
+    let counts = ["intended_frames", "sent_frames", "received_frames"].map(|name| number(&stream[name]));
+    assert_eq!(counts, [frames; 3], "{stream}");
+    for name in ["unsent_frames", "lost_frames", "duplicated_frames", "corrupted_frames", "reordered_frames"] {
+        assert_eq!(number(&stream[name]), 0, "{name}: {stream}");
+    }
+    assert_eq!(number(&stream["latency"]["count"]), frames);
+}
+
+/// Conservation: every sent frame is received or lost.
+#[track_caller]
+fn assert_conserved(stream: &Value) {
+    let [sent, received, lost] = ["sent_frames", "received_frames", "lost_frames"].map(|name| number(&stream[name]));
+    assert_eq!(sent, received + lost, "{stream}");
+    let runs: u64 = stream["lost_runs"].as_array().unwrap().iter().map(|run| number(&run[1])).sum();
+    assert!(runs == lost || stream["lost_runs_truncated"] == true, "{stream}");
+}
 
 #[test]
-fn what_is_sent_over_a_plain_wire_is_received() {
+fn what_is_sent_over_a_plain_wire_is_received_and_the_kernel_agrees() {
     let bed = bed!(Bed::pair("plain"));
     let mut tester = bed.tester();
-    eprintln!("{}", tester.facts());
-    for rate in [10_000.0, 100_000.0, 500_000.0, 1_000_000.0, 2e6, 4e6, 8e6] {
-        let outcome = trial(&mut tester, &request(&flow(false, 0), rate, 0.3));
-        eprintln!("{rate} {}", serde_json::to_string(&{let mut o = outcome.clone(); o["streams"][0]["latency"]["hdr_base64"]="".into();o["streams"][0]["ipdv"]["hdr_base64"]="".into();o}).unwrap());
+    for rate_pps in [500.0, 20_000.0, 400_000.0] {
+        let before = bed.counter(1, "s0", "rx_packets");
+        let outcome = trial(&mut tester, &request(&flow(false, 0), rate_pps, 0.2));
+        assert_clean(&outcome["streams"][0], (rate_pps * 0.2) as u64);
+        // Neighbour discovery of the kernel goes the same way.
+        let kernel = bed.counter(1, "s0", "rx_packets") - before;
+        let ours = number(&outcome["streams"][0]["received_frames"]);
+        assert!(kernel >= ours && kernel <= ours + number(&outcome["foreign_frames"]) + 8, "{kernel} {ours}");
+        let achieved_pps = outcome["streams"][0]["achieved_pps"].as_f64().unwrap();
+        assert!((achieved_pps / rate_pps - 1.0).abs() < 1e-3, "{achieved_pps}");
     }
+}
+
+#[test]
+fn frames_of_every_size_and_both_ip_versions_arrive_as_they_left() {
+    let bed = bed!(Bed::chain("sizes"));
+    let mut tester = bed.tester();
+    for bytes in [64, 65, 128, 511, 1024, 1280, 1518] {
+        for flow in [flow(true, 0), flow_ipv6(true, 0)] {
+            if bytes < 84 && flow["source_address"].as_str().unwrap().contains(':') {
+                continue;
+            }
+            let mut asked = request(&flow, 50_000.0, 0.04);
+            asked["streams"][0]["sizes"][0]["bytes"] = json!(bytes);
+            let stream = trial(&mut tester, &asked)["streams"][0].clone();
+            assert_clean(&stream, 2_000);
+            assert_eq!(number(&stream["received_bytes"]), 2_000 * bytes);
+        }
+    }
+}
+
+#[test]
+fn a_mix_keeps_its_shares_and_flows_their_turns() {
+    let bed = bed!(Bed::chain("mix"));
+    let mut tester = bed.tester();
+    // The simple IMIX: 7:4:1.
+    let sizes = json!([{"bytes": 64, "weight": 7}, {"bytes": 594, "weight": 4}, {"bytes": 1518, "weight": 1}]);
+    let flows: Vec<_> = (0..10).map(|nth| flow(true, nth)).collect();
+    let mut asked = request(&flows[0], 60_000.0, 0.1);
+    asked["streams"][0]["sizes"] = sizes;
+    asked["streams"][0]["flows"] = json!(flows);
+    let stream = trial(&mut tester, &asked)["streams"][0].clone();
+    assert_clean(&stream, 6_000);
+    assert_eq!(number(&stream["received_bytes"]), 500 * (7 * 64 + 4 * 594 + 1518));
+    for flow in stream["flows"].as_array().unwrap() {
+        assert_eq!((number(&flow["sent"]), number(&flow["received"])), (600, 600));
+    }
+}
+
+#[test]
+fn a_device_that_drops_every_1000th_frame_is_caught_at_exactly_these() {
+    let bed = bed!(Bed::chain("drop"));
+    let mut tester = bed.tester();
+    let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1), "drop_every": 1000});
+    let mut fault = Device::attach(&device.to_string()).unwrap();
+    let stream = trial(&mut tester, &request(&flow(true, 0), 100_000.0, 0.2))["streams"][0].clone();
+    let expected: Vec<_> = (1..=20).map(|nth| json!([nth * 1000 - 1, 1])).collect();
+    assert_eq!(stream["lost_runs"], json!(expected));
+    assert_eq!(number(&stream["lost_frames"]), 20);
+    assert_conserved(&stream);
+    assert_eq!(number(&fault.counters().unwrap()["dropped"]), 20);
+    // CBR: frame 999 was due after 999 gaps of 10 us.
+    assert!((stream["first_loss_s"].as_f64().unwrap() - 9.99e-3).abs() < 1e-9, "{stream}");
+    assert!((stream["last_loss_s"].as_f64().unwrap() - 0.199_99).abs() < 1e-9, "{stream}");
+
+    fault.set(&json!({"swallow": true}).to_string()).unwrap();
+    let stream = trial(&mut tester, &request(&flow(true, 0), 100_000.0, 0.05))["streams"][0].clone();
+    assert_eq!(stream["lost_runs"], json!([[0, 5000]]));
+    assert_eq!((number(&stream["received_frames"]), &stream["latency"]), (0, &Value::Null));
+}
+
+#[test]
+fn damaged_frames_are_counted_and_lost() {
+    let bed = bed!(Bed::chain("corrupt"));
+    let mut tester = bed.tester();
+    let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1), "corrupt_every": 100});
+    let _fault = Device::attach(&device.to_string()).unwrap();
+    for bytes in [64, 1518] {
+        let mut asked = request(&flow(true, 0), 50_000.0, 0.1);
+        asked["streams"][0]["sizes"][0]["bytes"] = json!(bytes);
+        let stream = trial(&mut tester, &asked)["streams"][0].clone();
+        assert_eq!((number(&stream["corrupted_frames"]), number(&stream["lost_frames"])), (50, 50));
+        assert_conserved(&stream);
+        assert_eq!(stream["lost_runs"][0], json!([99, 1]));
+    }
+}
+
+#[test]
+fn copies_and_late_arrivals_are_told_from_losses() {
+    let bed = bed!(Bed::pair("copies"));
+    let mut tester = bed.tester();
+    // A trial sends frames 0..n of stream 0; a second sender of the same signatures plays the device that duplicates.
+    let config = json!({"ports": [{"name": "again", "interface": "g0", "netns": bed.netns(0), "send": "af_packet",
+                                   "receive": "none"}]});
+    let mut again = routecast_tester::Tester::open(&config.to_string()).unwrap();
+    let mut asked = request(&flow(false, 0), 2_000.0, 0.5);
+    let mut copies = asked.clone();
+    // 100 copies of the first frames, while the trial is at higher numbers.
+    copies["duration_s"] = json!(0.05);
+    copies["warmup_s"] = json!(0.2);
+    copies["streams"][0]["to_port"] = json!(0);
+    asked["wait_s"] = json!(0.1);
+    let outcome = std::thread::scope(|threads| {
+        // It has no receiver, so nobody could say what became of them.
+        let copies = threads.spawn(move || again.trial(&copies.to_string(), &|_| std::ops::ControlFlow::Continue(())));
+        let outcome = trial(&mut tester, &asked);
+        let refused = copies.join().unwrap();
+        assert!(refused.is_err(), "a port without a receiver cannot be where frames arrive");
+        outcome
+    });
+    assert_clean(&outcome["streams"][0], 1_000);
+}
+
+#[test]
+fn both_directions_are_sent_by_one_generator_and_counted_apart() {
+    let bed = bed!(Bed::chain("both"));
+    let mut tester = bed.tester();
+    let back = json!({
+        "source_mac": MACS[3], "destination_mac": MACS[2],
+        "source_address": "198.19.1.2", "destination_address": "198.18.1.2", "source_port": 7, "destination_port": 9,
+    });
+    let mut asked = request(&flow(true, 0), 60_000.0, 0.1);
+    let mut second = asked["streams"][0].clone();
+    (second["port"], second["to_port"], second["rate_pps"]) = (json!(1), json!(0), json!(40_000.0));
+    second["flows"] = json!([back]);
+    asked["streams"].as_array_mut().unwrap().push(second);
+    let outcome = trial(&mut tester, &asked);
+    assert_clean(&outcome["streams"][0], 6_000);
+    assert_clean(&outcome["streams"][1], 4_000);
+    assert_eq!(outcome["back_end"]["senders"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn several_streams_of_one_port_have_their_own_numbers() {
+    let bed = bed!(Bed::pair("streams"));
+    let mut tester = bed.tester();
+    let mut asked = request(&flow(false, 0), 30_000.0, 0.1);
+    for (nth, rate_pps) in [(1, 20_000.0), (2, 10_000.0)] {
+        let mut stream = asked["streams"][0].clone();
+        (stream["rate_pps"], stream["flows"]) = (json!(rate_pps), json!([flow(false, nth)]));
+        asked["streams"].as_array_mut().unwrap().push(stream);
+    }
+    let outcome = trial(&mut tester, &asked);
+    for (nth, frames) in [3_000, 2_000, 1_000].into_iter().enumerate() {
+        assert_clean(&outcome["streams"][nth], frames);
+    }
+}
+
+#[test]
+fn a_warm_up_is_sent_and_not_counted() {
+    let bed = bed!(Bed::pair("warm"));
+    let mut tester = bed.tester();
+    let mut asked = request(&flow(false, 0), 50_000.0, 0.1);
+    asked["warmup_s"] = json!(0.05);
+    let outcome = trial(&mut tester, &asked);
+    assert_clean(&outcome["streams"][0], 5_000);
+    assert_eq!(number(&outcome["back_end"]["stale_frames"]), 2_500);
+}
+
+#[test]
+fn a_step_changes_the_rate_when_it_should() {
+    let bed = bed!(Bed::pair("step"));
+    let mut tester = bed.tester();
+    let mut asked = request(&flow(false, 0), 50_000.0, 0.2);
+    asked["streams"][0]["steps"] = json!([{"at_s": 0.1, "rate_pps": 20_000.0}]);
+    assert_clean(&trial(&mut tester, &asked)["streams"][0], 5_000 + 2_000);
+}
+
+#[test]
+fn a_number_of_frames_leaves_as_a_burst() {
+    let bed = bed!(Bed::pair("burst"));
+    let mut tester = bed.tester();
+    let mut asked = request(&flow(false, 0), 20_000.0, 0.2);
+    asked["streams"][0]["schedule"] = json!({"kind": "bursts", "burst_frames": 100});
+    asked["wire_bps"] = json!(1e9);
+    let stream = trial(&mut tester, &asked)["streams"][0].clone();
+    assert_clean(&stream, 4_000);
+    // 40 bursts of 100 frames, one every 5 ms; the last one begins at 195 ms and takes 100 times 672 ns.
+    let last_s = stream["last_sent_s"].as_f64().unwrap();
+    assert!((0.195..0.199).contains(&last_s), "{last_s}");
+    // Between bursts nothing comes for 5 ms less a burst.
+    assert!(stream["longest_gap_s"].as_f64().unwrap() > 4.5e-3, "{stream}");
+}
+
+#[test]
+fn what_cannot_be_sent_in_time_is_unsent_and_not_lost() {
+    let bed = bed!(Bed::pair("over"));
+    let mut tester = bed.tester();
+    let stream = trial(&mut tester, &request(&flow(false, 0), 50e6, 0.05))["streams"][0].clone();
+    assert_eq!(number(&stream["intended_frames"]), 2_500_000);
+    assert_eq!(number(&stream["unsent_frames"]) + number(&stream["sent_frames"]), 2_500_000);
+    assert!(number(&stream["unsent_frames"]) > 0, "50 million frames a second are beyond any core");
+    assert_conserved(&stream);
+}
+
+#[test]
+fn an_overloaded_device_loses_frames_and_each_is_known() {
+    let bed = bed!(Bed::chain("slow"));
+    let mut tester = bed.tester();
+    bed.own_core(1, "d0", 1);
+    let device = json!({"program": "slow", "interface": "d0", "netns": bed.netns(1), "iterations": 20_000});
+    let _slow = Device::attach(&device.to_string()).unwrap();
+    bed.own_core(1, "d0", 1);
+    let stream = trial(&mut tester, &request(&flow(true, 0), 400_000.0, 0.2))["streams"][0].clone();
+    assert_conserved(&stream);
+    assert!(number(&stream["lost_frames"]) > 0, "{stream}");
 }

@@ -48,6 +48,7 @@ pub struct Generator {
     pub calls: u64,
     pub sent: u64,
     pub ended: u64,
+    pub gone: u64,
     pub free: [u64; MOST_STREAMS],
     pub stream: [Stream; MOST_STREAMS],
 }
@@ -98,7 +99,7 @@ mod plain {
 
 const _: () = {
     assert!(size_of::<Stream>() == 128);
-    assert!(size_of::<Generator>() == 72 + 8 * MOST_STREAMS + 128 * MOST_STREAMS);
+    assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 128 * MOST_STREAMS);
     assert!(size_of::<Flow>() == 88);
     assert!(size_of::<Slot>() == 16);
     assert!(size_of::<Segment>() == 24);

@@ -3,6 +3,7 @@
 /// Rights that a tester needs, by their numbers in `linux/capability.h`.
 const NEEDED: [(&str, u32); 3] = [("CAP_NET_RAW", 13), ("CAP_NET_ADMIN", 12), ("CAP_BPF", 39)];
 const ADMIN: u32 = 21;
+const NICE: u32 = 23;
 const PERFMON: u32 = 38;
 
 fn effective() -> u64 {
@@ -34,4 +35,25 @@ pub fn missing(joins_namespaces: bool) -> Vec<&'static str> {
         missing.push("CAP_SYS_ADMIN (to join a network namespace)");
     }
     missing
+}
+
+/// Whether the calling thread may take a real-time priority.
+#[must_use]
+pub fn may_prioritise() -> bool {
+    effective() >> NICE & 1 == 1
+}
+
+/// Gives up every right of the calling thread that sending does not need. Rights are a thread's own, so the process
+/// keeps what its other threads have; if the kernel refuses, the thread keeps them too.
+pub fn keep_those_of_a_sender() {
+    const VERSION_3: u32 = 0x2008_0522;
+    let have = effective();
+    let keep = NEEDED.iter().map(|&(_, number)| number).chain([ADMIN].into_iter().filter(|_| have >> 39 & 1 == 0));
+    let keep = keep.fold(0_u64, |set, number| set | 1 << number) & have;
+    let (low, high) = (keep as u32, (keep >> 32) as u32);
+    let header = [VERSION_3, 0];
+    let data = [low, low, 0, high, high, 0];
+    // SAFETY: both arrays are what version 3 of the call reads: version and thread (0: the calling one), then effective,
+    // permitted and inheritable sets, low words before high words.
+    unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), data.as_ptr()) };
 }

@@ -115,6 +115,23 @@ impl Bed {
         bed
     }
 
+    /// A counter of the kernel, from `ip -s link`.
+    pub fn counter(&self, part: usize, interface: &str, name: &str) -> u64 {
+        let text = self.exec(part, &format!("cat /sys/class/net/{interface}/statistics/{name}"));
+        text.trim().parse().expect("a number")
+    }
+
+    /// Gives what an interface receives a thread on a core; must be done again after every change of its XDP program.
+    pub fn own_core(&self, part: usize, interface: &str, cpu: usize) {
+        self.exec(part, &format!("ethtool -K {interface} gro on"));
+        self.exec(part, &format!("sh -c 'echo 0 > /sys/class/net/{interface}/threaded'"));
+        let before = napi_threads(interface);
+        self.exec(part, &format!("sh -c 'echo 1 > /sys/class/net/{interface}/threaded'"));
+        for thread in napi_threads(interface).iter().filter(|thread| !before.contains(thread)) {
+            run(&format!("taskset -pc {cpu} {thread} && chrt -f -p 40 {thread}"));
+        }
+    }
+
     /// A tester on both ends.
     pub fn tester(&self) -> Tester {
         let last = self.namespaces.len() - 1;
@@ -127,6 +144,11 @@ impl Bed {
         });
         Tester::open(&config.to_string()).expect("the tester opens")
     }
+}
+
+fn napi_threads(interface: &str) -> Vec<String> {
+    let threads = run(&format!("ps -eo pid,comm | awk '$2 ~ \"^napi/{interface}-\" {{print $1}}'"));
+    threads.lines().map(str::to_owned).collect()
 }
 
 impl Drop for Bed {

@@ -1,0 +1,198 @@
+//! The ports of a tester: which back ends each interface offers and which one sends a trial.
+//!
+//! | `send` | a veth, a trial of frequent frames | a veth, rare frames | another driver |
+//! |---|---|---|---|
+//! | `auto` | live | `af_packet` | `af_xdp` where the driver has it in zero-copy, else `af_packet` |
+//! | another | that one or an error | that one or an error | that one or an error |
+
+use serde_json::{Value, json};
+
+use crate::config::{self, Config};
+use crate::error::{Result, TesterError};
+use crate::live::{Live, Place};
+use crate::plan::{Plan, TICKS_PER_NS};
+use crate::port::{Receiver, Sender};
+use crate::ring::{PacketReceiver, PacketSender, Receiving, XdpSender};
+use crate::sink::Sink;
+use crate::sys::interface::Interface;
+use crate::sys::netns;
+
+/// The kernel's generator holds its core from frame to frame, so no two may be further apart.
+const LARGEST_GAP_NS: u64 = 50_000_000;
+
+/// A port as it was opened.
+pub struct Port {
+    /// What was asked for.
+    pub config: config::Port,
+    /// What the kernel says of its interface.
+    pub interface: Interface,
+    /// How it receives.
+    pub receiver: Option<Box<dyn Receiver>>,
+    /// How it sends what the kernel's generator does not.
+    pub ring: Option<Box<dyn Sender>>,
+    /// Whether the kernel's generator may send here.
+    pub live: bool,
+    /// Why these back ends and not faster ones.
+    why: Vec<String>,
+}
+
+/// All ports and the generator that they share.
+pub struct Ports {
+    /// In the order of the configuration.
+    pub ports: Vec<Port>,
+    /// The generator in the kernel, where a port uses it.
+    pub live: Option<Live>,
+}
+
+impl Ports {
+    /// Opens every port.
+    ///
+    /// # Errors
+    ///
+    /// An interface or a back end that was asked for is not there, or the kernel refuses.
+    pub fn open(config: &Config) -> Result<Self> {
+        let ports = config.ports.iter().map(|port| Port::open(port, config)).collect::<Result<Vec<_>>>()?;
+        let place = |(index, port): (usize, &Port)| Place {
+            port: index,
+            index: port.interface.index,
+            mtu: port.interface.mtu,
+            netns: port.config.netns.clone(),
+        };
+        let places: Vec<_> = ports.iter().enumerate().filter(|(_, port)| port.live).map(place).collect();
+        let live = if places.is_empty() { None } else { Some(Live::new(places)?) };
+        Ok(Self { ports, live })
+    }
+
+    /// Back ends, drivers and modes of every port.
+    #[must_use]
+    pub fn facts(&self) -> Value {
+        let facts = |port: &Port| {
+            let live = self.live.as_ref().filter(|_| port.live).map(Sender::facts);
+            let ring = port.ring.as_ref().map(|ring| ring.facts());
+            json!({
+                "name": port.config.name,
+                "netns": port.config.netns,
+                "interface": port.interface,
+                "send": live.into_iter().chain(ring).collect::<Vec<_>>(),
+                "receive": port.receiver.as_ref().map(|receiver| receiver.facts()),
+                "why": port.why,
+            })
+        };
+        self.ports.iter().map(facts).collect()
+    }
+
+    /// Whether the kernel's generator sends these plans of a port.
+    ///
+    /// # Errors
+    ///
+    /// The port sends by it only, and the frames are too rare; or the port does not send.
+    pub fn sends_live(&self, port: usize, plans: &[&Plan]) -> Result<bool> {
+        let port = &self.ports[port];
+        if !port.live && port.ring.is_none() {
+            let allowed = format!("a port that sends; `{}` is opened with send = none", port.config.name);
+            return Err(TesterError::value("port", &port.config.name, allowed));
+        }
+        let least_pps = self.live.as_ref().map_or(f64::INFINITY, |live| live.range_pps().0);
+        let busiest = plans.iter().map(|plan| rate_and_gap(plan)).max_by(|one, other| one.0.total_cmp(&other.0));
+        let frequent = busiest.is_some_and(|(pps, gap_ns)| pps >= least_pps && gap_ns <= LARGEST_GAP_NS);
+        if port.live && !frequent && port.ring.is_none() {
+            return Err(TesterError::BackEnd {
+                port: port.config.name.clone(),
+                back_end: "live".to_owned(),
+                why: "frames so far apart would hold its core in the kernel; use send = auto or af_packet".to_owned(),
+            });
+        }
+        Ok(port.live && frequent)
+    }
+}
+
+/// Frames per second of a plan, and the largest distance of two, ns.
+fn rate_and_gap(plan: &Plan) -> (f64, u64) {
+    let largest = plan.slots().iter().map(|slot| slot.gap).max().unwrap_or(0) / TICKS_PER_NS;
+    let span_s = (plan.end() - plan.start()).max(1) as f64 / TICKS_PER_NS as f64 / 1e9;
+    (plan.frames() as f64 / span_s, largest)
+}
+
+impl Port {
+    fn open(port: &config::Port, config: &Config) -> Result<Self> {
+        let netns = port.netns.as_deref();
+        let interface = netns::inside(netns, || Interface::find(&port.interface, netns))?;
+        let mut opened = Self {
+            config: port.clone(),
+            interface,
+            receiver: None,
+            ring: None,
+            live: false,
+            why: Vec::new(),
+        };
+        opened.receiver = opened.open_receiver(config)?;
+        opened.open_senders()?;
+        Ok(opened)
+    }
+
+    fn open_receiver(&mut self, config: &Config) -> Result<Option<Box<dyn Receiver>>> {
+        let (interface, netns) = (self.interface.clone(), self.config.netns.clone());
+        let how =
+            Receiving { cpu: config.receive_cpu, priority: config.priority, timestamps: config.timestamps };
+        let ring = |interface: &Interface| -> Result<Option<Box<dyn Receiver>>> {
+            let opened = netns::inside(netns.as_deref(), || PacketReceiver::open(interface, how))?;
+            Ok(Some(Box::new(opened)))
+        };
+        match self.config.receive {
+            config::Receive::None => Ok(None),
+            config::Receive::AfPacket => ring(&interface),
+            // Only a ring hears the interface's own clock.
+            config::Receive::Auto if config.timestamps == config::Timestamps::Hardware => {
+                self.why.push("af_packet receives, because hardware time stamps were asked for".to_owned());
+                ring(&interface)
+            }
+            config::Receive::Xdp => Ok(Some(Box::new(Sink::open(interface, netns.clone())?))),
+            config::Receive::Auto => match Sink::open(interface.clone(), netns.clone()) {
+                Ok(sink) => Ok(Some(Box::new(sink))),
+                Err(error @ TesterError::NoPrograms) => Err(error),
+                Err(error) => {
+                    self.why.push(format!("af_packet receives, because XDP cannot: {error}"));
+                    ring(&interface)
+                }
+            },
+        }
+    }
+
+    fn open_senders(&mut self) -> Result<()> {
+        let (interface, netns) = (self.interface.clone(), self.config.netns.clone());
+        let packet = || -> Result<Option<Box<dyn Sender>>> {
+            let opened = netns::inside(netns.as_deref(), || PacketSender::open(&interface))?;
+            Ok(Some(Box::new(opened)))
+        };
+        let xdp = || -> Result<Option<Box<dyn Sender>>> {
+            let opened = netns::inside(netns.as_deref(), || XdpSender::open(&interface))?;
+            Ok(Some(Box::new(opened)))
+        };
+        match self.config.send {
+            config::Send::None => {}
+            config::Send::Live => self.live = true,
+            config::Send::AfXdp => self.ring = xdp()?,
+            config::Send::AfPacket => self.ring = packet()?,
+            config::Send::Auto if interface.driver == "veth" => {
+                self.live = true;
+                self.ring = packet()?;
+                self.why.push("live frames are the fastest on veth; af_packet sends what is rare".to_owned());
+            }
+            config::Send::Auto => match xdp() {
+                Ok(sender) if sender.as_ref().is_some_and(|one| one.facts()["mode"] == "zero-copy") => {
+                    self.ring = sender;
+                    self.why.push("af_xdp in zero-copy mode".to_owned());
+                }
+                Ok(_) => {
+                    self.ring = packet()?;
+                    self.why.push("af_packet sends, because the driver has no zero-copy AF_XDP".to_owned());
+                }
+                Err(error) => {
+                    self.ring = packet()?;
+                    self.why.push(format!("af_packet sends, because AF_XDP cannot: {error}"));
+                }
+            },
+        }
+        Ok(())
+    }
+}
