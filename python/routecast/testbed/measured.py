@@ -168,9 +168,7 @@ def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) ->
     if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
         return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
     if counts.lost_frames == 0:
-        if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
-            reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time, without loss yet"
-            return Bottleneck(name=busiest.name, kind="pool", reason=reason)
+        # A thread that is woken for every frame fills its core long before its capacity, so being busy says nothing.
         return Bottleneck(name="offered load", kind="load", reason="is carried without loss")
     if busiest is not None and busiest.utilisation_ratio > _FULL_RATIO:
         reason = f"is busy for {busiest.utilisation_ratio:.0%} of the time and loses frames"

@@ -1,0 +1,197 @@
+"""Trials on a real test bed of namespaces: exact counts, physics, and what a broken device looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testbed_rights import needs_tester
+
+from routecast.evaluate.trial import Trial
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.testbed import Measure, open_testbed
+from routecast.testbed.site import run_command
+
+pytestmark = needs_tester
+
+ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
+BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))
+
+Opened = Callable[..., AbstractContextManager[Measure]]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    @contextmanager
+    def open_bed(device: str = "linux", file: str = "", **values: Any) -> Iterator[Measure]:
+        path = tmp_path / "bed.testbed.toml"
+        name = f"w{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"
+        path.write_text(f'name = "{name}"\nkind = "namespaces"\n{file}\n')
+        with open_testbed(path, device=device, **values) as evaluator:
+            yield evaluator
+
+    return open_bed
+
+
+def load(rate_pps: float = 20e3, size: int = 64, flows: FlowSet = ONE) -> OfferedLoad:
+    return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(size), flows=flows)
+
+
+def conserved(trial: Trial) -> bool:
+    return trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0)
+
+
+def attached(evaluator: Measure, **settings: Any) -> Any:
+    """A program that does wrong on purpose, on the device's receiving port."""
+    from routecast import _core
+
+    site = evaluator.bed.site
+    program = _core.attach_xdp(
+        json.dumps({"program": "fault", "interface": "d0", "netns": site.netns_path, **settings})
+    )
+    evaluator.bed.settle()
+    return program
+
+
+@pytest.mark.parametrize("size", [64, 512, 1518])
+def test_what_linux_forwards_is_what_the_kernel_counted(opened: Opened, size: int) -> None:
+    with opened() as evaluator:
+        before = evaluator.bed.device.counters()
+        trial = evaluator.trial(load(size=size), 0.2)
+        after = evaluator.bed.device.counters()
+    assert conserved(trial)
+    assert trial.offered_frames == 4_000
+    passed = after["ip_forwarded"] - before["ip_forwarded"]
+    # Every attempt sends learning frames the other way and counted ones this way; only a retry adds to them.
+    assert passed >= (trial.forwarded_frames or 0)
+    assert trial.l2_bps == pytest.approx(trial.forwarded_pps * size * 8)  # S2
+    if trial.is_valid:
+        assert trial.offered_pps == pytest.approx(20e3, rel=1e-3)
+
+
+def test_a_dropped_frame_in_every_thousand_is_found_to_the_frame(opened: Opened) -> None:
+    with opened(retries=0) as evaluator, attached(evaluator, drop_every=1_000):
+        trial = evaluator.trial(load(rate_pps=50e3), 0.4)
+    assert conserved(trial)
+    assert trial.offered_frames == 20_000
+    # The machine may lose more when it stalls; the program's twenty are lost in any case.
+    assert (trial.dropped_frames or 0) >= 20
+    if (
+        not any("disturbance" in note for note in trial.notes)
+        and trial.drops_pps.get("d0_rx_dropped", 0.0) == 0.0
+    ):
+        assert trial.dropped_frames == 20
+
+
+def test_corrupted_frames_are_counted_and_are_no_received_ones(opened: Opened) -> None:
+    with opened(retries=0) as evaluator, attached(evaluator, corrupt_every=100):
+        trial = evaluator.trial(load(), 0.2)
+    assert conserved(trial)
+    assert trial.corrupted_frames == 40
+    assert any("another content" in note for note in trial.notes)
+
+
+def test_a_device_that_forwards_nothing_is_a_result_that_says_where_frames_stopped(opened: Opened) -> None:
+    with opened(retries=0) as evaluator:
+        evaluator.bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=0")
+        trial = evaluator.trial(load(), 0.1)
+    assert trial.is_valid
+    assert (trial.forwarded_frames, trial.loss_ratio) == (0, 1.0)
+    (note,) = [note for note in trial.notes if "came back" in note]
+    assert "0 of 2,000 frames came back: check" in note
+    assert "d0 received 2,0" in note
+
+
+def test_a_device_that_sends_frames_back_is_said_to(opened: Opened) -> None:
+    with opened(retries=0) as evaluator, attached(evaluator, reflect=True):
+        trial = evaluator.trial(load(), 0.1)
+    assert conserved(trial)
+    assert trial.forwarded_frames == 0
+    assert any("loops" in note for note in trial.notes)
+
+
+def test_a_delay_is_never_measured_shorter_than_it_is(opened: Opened) -> None:
+    with opened(retries=0) as evaluator, attached(evaluator, delay_ns=100_000):
+        trial = evaluator.trial(load(rate_pps=3e3), 0.2)
+    assert trial.latency is not None
+    assert trial.latency.min_s >= 100e-6
+    assert trial.delay_variation is not None
+    assert trial.delay_variation.max_s == pytest.approx(trial.latency.max_s - trial.latency.min_s)
+
+
+def test_a_bridge_carries_frames_for_the_far_port(opened: Opened) -> None:
+    with opened("bridge") as evaluator:
+        trial = evaluator.trial(load(), 0.2)
+    assert conserved(trial)
+    assert (trial.forwarded_frames or 0) > 0
+
+
+def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened) -> None:
+    with opened() as evaluator:
+        for one, size in ((evaluator, 64), (evaluator.over_networks(256), 64), (evaluator.with_ip(6), 84)):
+            trial = one.trial(load(flows=BOTH, size=size), 0.2)
+            assert conserved(trial)
+            assert trial.offered_frames == 4_000
+            assert (trial.forwarded_frames or 0) > 3_000
+        networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
+    assert networks >= 2 * 256
+
+
+def test_a_port_that_goes_down_during_a_trial_makes_it_invalid(opened: Opened) -> None:
+    with opened(retries=0) as evaluator:
+        port = evaluator.bed.ports[1]
+
+        def pull() -> None:
+            time.sleep(0.3)
+            run_command(["ip", "-n", port.netns or "", "link", "set", port.interface, "down"])
+
+        thread = threading.Thread(target=pull)
+        thread.start()
+        trial = evaluator.trial(load(rate_pps=5e3), 1.0)
+        thread.join()
+    assert any("the link is down" in reason for reason in trial.invalid)
+    assert conserved(trial)
+
+
+def test_overload_fills_the_core_of_a_slowed_router_and_the_ring_loses_the_rest(opened: Opened) -> None:
+    with opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame: 20 kpps
+        trial = evaluator.trial(load(rate_pps=200e3), 0.3)
+    assert conserved(trial)
+    assert trial.loss_ratio > 0.5
+    assert trial.bottleneck.name == f"core {evaluator.bed.placement.dut}"
+    assert trial.drops_pps["d0_rx_dropped"] * trial.duration_s == pytest.approx(trial.dropped_frames, abs=1)
+
+
+def test_no_port_offers_more_than_the_wire_that_the_tester_keeps(opened: Opened) -> None:
+    with opened(file='wire = "10 Mbit/s"') as evaluator:
+        trial = evaluator.trial(load(rate_pps=50e3), 0.2)
+    assert trial.intended_pps == 50e3
+    assert trial.offered_pps <= 10e6 / (84 * 8) * 1.001  # RFC 2544 sec. 20: 14,880 frames/s
+    assert any("line rate" in note for note in trial.notes)
+
+
+@pytest.mark.parametrize("kind", ["process", "link"])
+def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str) -> None:
+    with opened() as evaluator:
+        trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.3)
+        again = evaluator.trial(load(), 0.1)
+    assert conserved(trial)
+    assert trial.first_loss_s >= 0.2
+    assert (again.forwarded_frames or 0) > 0
+
+
+def test_the_facts_of_a_run_are_plain_data_with_everything_that_ran(opened: Opened) -> None:
+    with opened() as evaluator:
+        facts = json.loads(json.dumps(evaluator.facts()))
+    assert facts["device"]["name"] == "linux"
+    assert facts["bed"]["device_threads"][0]["scheduler"] == "FIFO"
+    assert facts["tester"]["ports"][0]["name"] == "gen"
