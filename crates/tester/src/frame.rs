@@ -33,7 +33,7 @@ use crate::request;
 
 mod verify;
 
-pub use verify::{Verdict, verify};
+pub use verify::{Verdict, signature, verify};
 
 /// First two octets of the signature: "RC".
 pub const MAGIC: u16 = 0x5243;

@@ -30,6 +30,13 @@ pub fn verify(frame: &[u8]) -> Verdict {
     }
 }
 
+/// The signature of a frame, however much of it is there; nothing is checked.
+#[must_use]
+pub fn signature(frame: &[u8]) -> Option<Signature> {
+    let (datagram, ipv6) = datagram(frame)?;
+    Signature::read(udp_of(datagram, ipv6)?.segment.get(UDP_BYTES..)?)
+}
+
 struct Udp<'a> {
     segment: &'a [u8],
     /// What the IP header says that the datagram is long.

@@ -108,6 +108,38 @@ impl Socket {
         unsafe { libc::poll(&raw mut asked, 1, timeout_ms) > 0 }
     }
 
+    /// A time stamp that the driver took of a frame sent as a probe, and what is left of the frame.
+    ///
+    /// The stamp is in `CLOCK_REALTIME`, ns. `None` when there is none at the moment.
+    pub fn probe(&self, frame: &mut [u8]) -> Option<(u64, usize)> {
+        let mut part = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+        let mut control = Control([0; 256]);
+        // SAFETY: zero is a valid message header.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control.0.len() as _;
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        // SAFETY: the part and the control data outlive the call and have the lengths told.
+        let received = unsafe { libc::recvmsg(self.0.as_raw_fd(), &raw mut message, flags) };
+        let octets = usize::try_from(received).ok()?;
+        // SAFETY: the kernel wrote well-formed control messages of the length in the header.
+        let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+        while !header.is_null() {
+            // SAFETY: not null, so it points to a header inside the control data.
+            let told = unsafe { *header };
+            if told.cmsg_level == libc::SOL_SOCKET && told.cmsg_type == libc::SCM_TIMESTAMPING {
+                // SAFETY: the kernel writes three times, of which the first is the software's; they may be unaligned.
+                let time = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+                return Some((time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64, octets));
+            }
+            // SAFETY: both belong to the message.
+            header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
+        }
+        Some((0, octets))
+    }
+
     /// The error that the socket holds, such as of an interface that went down.
     pub fn error(&self) -> Option<io::Error> {
         let [code] = self.get(libc::SOL_SOCKET, libc::SO_ERROR).ok()?;
@@ -119,6 +151,11 @@ fn answer(result: libc::c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Room for control messages, aligned as their headers are.
+#[repr(C, align(8))]
+#[derive(Debug)]
+struct Control([u8; 256]);
+
 /// Frames that are handed to an `AF_PACKET` socket together.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -126,6 +163,8 @@ pub(super) struct Batch {
     stride: usize,
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
+    /// Asks the driver for a time stamp.
+    probe: Box<Control>,
 }
 
 // SAFETY: the pointers are into boxes that move with the batch.
@@ -151,7 +190,29 @@ impl Batch {
                 message
             })
             .collect();
-        Self { frames, stride, parts, messages }
+        let mut probe = Box::new(Control([0; 256]));
+        let header = libc::cmsghdr {
+            // SAFETY: only computes a length.
+            cmsg_len: unsafe { libc::CMSG_LEN(4) } as _,
+            cmsg_level: libc::SOL_SOCKET,
+            cmsg_type: libc::SO_TIMESTAMPING,
+        };
+        // SAFETY: the room is aligned and longer than a header and a word.
+        unsafe {
+            let to = probe.0.as_mut_ptr().cast::<libc::cmsghdr>();
+            to.write(header);
+            libc::CMSG_DATA(to).cast::<u32>().write_unaligned(libc::SOF_TIMESTAMPING_TX_SOFTWARE);
+        }
+        Self { frames, stride, parts, messages, probe }
+    }
+
+    /// Whether the driver shall stamp the first frame of the next call.
+    pub fn set_probe(&mut self, probe: bool) {
+        let message = &mut self.messages[0].msg_hdr;
+        message.msg_control = if probe { self.probe.0.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+        // SAFETY: only computes a length.
+        let octets = unsafe { libc::CMSG_SPACE(4) };
+        message.msg_controllen = if probe { octets as _ } else { 0 };
     }
 
     /// The room of the `nth` frame, which will have so many octets.

@@ -278,6 +278,23 @@ fn delays_are_those_of_a_veth() {
     }
 }
 
+/// The driver of a veth stamps frames in software when it takes them.
+#[test]
+fn probes_say_how_long_the_hand_over_takes() {
+    let Some(bed) = Bed::new("probes") else { return };
+    let mut receiver = bed.receiver();
+    let mut sender = bed.sender("af_packet");
+    assert_eq!(sender.facts()["hand_over"], Value::Null);
+    let seen = trial(&mut *sender, &mut receiver, &request(0.2, 1e4, &json!({})));
+    seen.is_complete();
+    let told = sender.facts()["hand_over"].clone();
+    assert!(told["probes"].as_u64().unwrap() >= 5, "{told}");
+    let least_ns = told["min_ns"].as_u64().unwrap();
+    assert!(least_ns > 0 && least_ns < 1_000_000, "{told}");
+    // What the driver takes has not yet arrived.
+    assert!(least_ns < seen.received.streams[0].latency.max_ns, "{told}");
+}
+
 #[test]
 fn a_frame_longer_than_the_interface_carries_is_refused_before_anything_is_sent() {
     let Some(bed) = Bed::new("mtu") else { return };
