@@ -14,7 +14,7 @@ from routecast.testbed.links import Link, LinkReader
 from routecast.testbed.netns import FOLDER
 from routecast.testbed.site import run_command
 
-__all__ = ["OVERRIDE", "PortFacts", "inspect_ports"]
+__all__ = ["OVERRIDE", "PortFacts", "inspect_ports", "link_bps"]
 
 OVERRIDE = "--i-own-this-network"
 """The option with which a user takes the responsibility."""
@@ -33,7 +33,6 @@ class PortFacts:
     mac: str
     mtu: int
     is_up: bool
-    link_bps: float | None
     driver: str
 
 
@@ -75,7 +74,6 @@ def inspect_ports(
             mac=link.mac,
             mtu=link.mtu,
             is_up=link.is_up,
-            link_bps=_speed(netns, name),
             driver=_driver(netns, name),
         )
         for (netns, name), link in zip(ports, before, strict=True)
@@ -134,8 +132,8 @@ def _ip(netns: str | None, *words: str) -> list[dict[str, Any]]:
     return found
 
 
-def _speed(netns: str | None, interface: str) -> float | None:
-    """Return the rate of the link as its driver says it, bit/s; None where it does not."""
+def link_bps(netns: str | None, interface: str) -> float | None:
+    """Return the rate of a link as its driver says it, bit/s; None where it does not, or while the link is down."""
     try:
         text = _sysfs(netns, f"/sys/class/net/{interface}/speed")
         speed = int(text)

@@ -1,0 +1,179 @@
+"""Sending on interfaces: what is refused, what is set back, and that it measures. Everything runs inside namespaces."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from testbed_rights import needs_namespaces, needs_tester
+
+from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.testbed import make_bed, netns
+from routecast.testbed.links import LinkReader
+from routecast.testbed.safety import inspect_ports
+from routecast.testbed.site import run_command
+
+pytestmark = needs_namespaces
+
+
+@pytest.fixture
+def lab() -> Iterator[str]:
+    """A namespace "lab" with e0 and e1, cabled to a router in the namespace "lab-dut"."""
+    lab = f"rct-{os.getpid()}-{time.monotonic_ns() % 100_000}"
+    dut = f"{lab}-dut"
+    for place in (lab, dut):
+        run_command(["ip", "netns", "add", place])
+        netns.inside(place, lambda: Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1"))
+    try:
+        for side in (0, 1):
+            run_command(
+                ["ip", "link", "add", f"e{side}", "netns", lab, "address", f"02:00:00:00:0{side + 1}:02"]
+                + ["type", "veth", "peer", "name", f"r{side}", "netns", dut]
+                + ["address", f"02:00:00:00:0{side + 1}:01"]
+            )
+            run_command(["ip", "netns", "exec", dut, "ethtool", "-K", f"r{side}", "gro", "on"], check=False)
+            router = [
+                f"link set r{side} up",
+                f"address add 198.{18 + side}.1.1/24 dev r{side}",
+                f"neighbour add 198.{18 + side}.1.2 lladdr 02:00:00:00:0{side + 1}:02 dev r{side} nud permanent",
+            ]
+            run_command(["ip", "-n", dut, "-batch", "-"], stdin="\n".join(router) + "\n")
+            run_command(["ip", "-n", lab, "link", "set", f"e{side}", "up"])
+        netns.inside(dut, lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("1"))
+        yield lab
+    finally:
+        for place in (lab, dut):
+            run_command(["ip", "netns", "del", place], check=False)
+
+
+@pytest.fixture
+def file_of(tmp_path: Path) -> Callable[..., str]:
+    def write(
+        lab: str | None, *, more: str = "", first: str = "e0", second: str = "e1", wire: str = ""
+    ) -> str:
+        place = f'netns = "{lab}"\n' if lab else ""
+        rate = f'wire = "{wire}"\n' if wire else ""
+        path = tmp_path / "lab.testbed.toml"
+        path.write_text(
+            f'name = "i{os.getpid() % 100_000}"\nkind = "interfaces"\n{more}\n'
+            f'[[port]]\ninterface = "{first}"\ndut_mac = "02:00:00:00:01:01"\n{place}{rate}'
+            f'[[port]]\ninterface = "{second}"\ndut_mac = "02:00:00:00:02:01"\n{place}{rate}'
+        )
+        return str(path)
+
+    return write
+
+
+def refusal(lab: str, *ports: str, own_network: bool = False) -> str:
+    with pytest.raises(FileProblem) as caught:
+        inspect_ports([(lab, port) for port in ports], own_network=own_network, idle_s=0.2)
+    return str(caught.value)
+
+
+def test_quiet_interfaces_with_benchmarking_addresses_are_taken(lab: str) -> None:
+    run_command(["ip", "-n", lab, "address", "add", "198.18.1.2/24", "dev", "e0"])
+    facts = inspect_ports([(lab, "e0"), (lab, "e1")], own_network=False, idle_s=0.2)
+    assert [one.mac for one in facts] == ["02:00:00:00:01:02", "02:00:00:00:02:02"]
+    assert all(one.is_up and one.mtu == 1500 for one in facts)
+
+
+def test_an_interface_with_the_default_route_is_refused(lab: str) -> None:
+    run_command(["ip", "-n", lab, "address", "add", "198.18.1.2/24", "dev", "e0"])
+    run_command(["ip", "-n", lab, "route", "add", "default", "via", "198.18.1.1"])
+    text = refusal(lab, "e0", "e1")
+    assert "e0 carries the default route" in text
+    assert "--i-own-this-network" in text
+    assert "e1" not in text
+    assert inspect_ports([(lab, "e0"), (lab, "e1")], own_network=True)
+
+
+def test_an_address_outside_the_benchmarking_ranges_is_refused(lab: str) -> None:
+    run_command(["ip", "-n", lab, "address", "add", "192.0.2.1/24", "dev", "e1"])
+    text = refusal(lab, "e0", "e1")
+    assert "e1 has the address 192.0.2.1/24" in text
+    assert "198.18.0.0/15" in text  # RFC 6815 sec. 3
+
+
+def test_an_interface_with_other_traffic_is_refused(lab: str) -> None:
+    ping = (
+        "import socket, time\n"
+        "s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
+        "s.bind(('e0', 0))\n"
+        "while True:\n    s.send(bytes(60)); time.sleep(0.01)\n"
+    )
+    other = subprocess.Popen(["ip", "netns", "exec", lab, sys.executable, "-c", ping])
+    try:
+        time.sleep(0.5)
+        assert "carries other traffic" in refusal(lab, "e0", "e1")
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_missing_interfaces_loopback_and_bridge_members_are_refused_all_at_once(lab: str) -> None:
+    text = refusal(lab, "e7", "lo")
+    assert "e7 is not there; interfaces are e0, e1, lo" in text
+    assert "loopback" in text
+    run_command(["ip", "-n", lab, "link", "add", "b0", "type", "bridge"])
+    run_command(["ip", "-n", lab, "link", "set", "e0", "master", "b0"])
+    assert "part of a bridge" in refusal(lab, "e0", "e1")
+
+
+def test_a_namespace_that_is_not_there_is_named(file_of: Callable[..., str]) -> None:
+    with pytest.raises(FileProblem, match="no network namespace nowhere"), make_bed(file_of("nowhere")):
+        pass
+
+
+def test_a_wire_faster_than_its_link_is_refused(lab: str, file_of: Callable[..., str]) -> None:
+    with (
+        pytest.raises(FileProblem, match="has 10 Gbit/s: a tester cannot send faster"),
+        make_bed(file_of(lab, wire="40 Gbit/s")),
+    ):
+        pass
+
+
+def test_a_link_that_stays_down_is_an_error(
+    lab: str, file_of: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("routecast.testbed.interfaces._LINK_UP_WITHIN_S", 0.3)
+    run_command(["ip", "-n", f"{lab}-dut", "link", "set", "r1", "down"])
+    with pytest.raises(EnvironmentProblem, match="e1: the link is down"), make_bed(file_of(lab)):
+        pass
+
+
+def test_interfaces_are_set_up_and_afterwards_as_they_were(lab: str, file_of: Callable[..., str]) -> None:
+    run_command(["ip", "-n", lab, "link", "set", "e1", "down"])
+    with make_bed(file_of(lab)) as bed, LinkReader(lab) as links:
+        assert links.read()["e1"].is_up
+        assert bed.ports[0].wire_bps == 10e9  # what a veth says of itself
+    with LinkReader(lab) as links:
+        assert not links.read()["e1"].is_up
+        assert links.read()["e0"].is_up
+
+
+def test_the_whole_command_runs_inside_a_namespace_of_its_own(lab: str, file_of: Callable[..., str]) -> None:
+    needs = needs_tester.args[0]
+    if needs:
+        pytest.skip(str(needs_tester.kwargs["reason"]))
+    done = subprocess.run(
+        ["ip", "netns", "exec", lab, sys.executable, "-m", "routecast", "measure", "--testbed", file_of(None)]
+        + ["--load", "20 kpps", "--duration", "200 ms", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    trial = json.loads(done.stdout)
+    assert trial["offered_frames"] == 4_000
+    assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
+    assert trial["forwarded_frames"] > 0
+    assert trial["facts"]["bed"]["kind"] == "interfaces"
+    # What is sent where is said before it is sent.
+    assert "sending from e0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2" in done.stderr
