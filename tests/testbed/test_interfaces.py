@@ -33,9 +33,8 @@ def lab() -> Iterator[str]:
     try:
         for side in (0, 1):
             run_command(
-                ["ip", "link", "add", f"e{side}", "netns", lab, "address", f"02:00:00:00:0{side + 1}:02"]
-                + ["type", "veth", "peer", "name", f"r{side}", "netns", dut]
-                + ["address", f"02:00:00:00:0{side + 1}:01"]
+                f"ip link add e{side} netns {lab} address 02:00:00:00:0{side + 1}:02 type veth "
+                f"peer name r{side} netns {dut} address 02:00:00:00:0{side + 1}:01".split()
             )
             run_command(["ip", "netns", "exec", dut, "ethtool", "-K", f"r{side}", "gro", "on"], check=False)
             router = [
@@ -162,8 +161,10 @@ def test_the_whole_command_runs_inside_a_namespace_of_its_own(lab: str, file_of:
     if needs:
         pytest.skip(str(needs_tester.kwargs["reason"]))
     done = subprocess.run(
-        ["ip", "netns", "exec", lab, sys.executable, "-m", "routecast", "measure", "--testbed", file_of(None)]
-        + ["--load", "20 kpps", "--duration", "200 ms", "--json"],
+        [
+            *("ip", "netns", "exec", lab, sys.executable, "-m", "routecast", "measure"),
+            *("--testbed", file_of(None), "--load", "20 kpps", "--duration", "200 ms", "--json"),
+        ],
         capture_output=True,
         text=True,
         check=False,

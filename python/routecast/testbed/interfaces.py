@@ -12,7 +12,7 @@ from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.capabilities import FOR_SENDING, require
 from routecast.testbed.document import InterfacePort, InterfacesFile
 from routecast.testbed.links import LinkReader
-from routecast.testbed.safety import PortFacts, inspect_ports
+from routecast.testbed.safety import PortFacts, inspect_ports, link_bps
 from routecast.testbed.settings import change_link
 from routecast.testbed.site import Device, DevicePort, DeviceSite
 from routecast.testbed.state import BedState
@@ -72,18 +72,19 @@ class Interfaces(Bed):
         self._facts = inspect_ports(
             [(port.netns, port.interface) for port in self._file.port], own_network=self._own_network
         )
-        problems: list[Problem] = []
-        ports = []
-        for number, (port, fact) in enumerate(zip(self._file.port, self._facts, strict=True)):
+        for port, fact in zip(self._file.port, self._facts, strict=True):
             change_link(noted, port.netns, port.interface, "up", on=True)
             if port.mac is not None and port.mac != fact.mac:
                 change_link(noted, port.netns, port.interface, "promiscuous", on=True)
-            ports.append(_tester_port(number, port, fact, problems))
-        if problems:
-            raise FileProblem(f"test bed {self.name!r}", problems)
         for port in self._file.port:
             _wait_for_link(port)
-        self.ports = tuple(ports)
+        problems: list[Problem] = []
+        self.ports = tuple(
+            _tester_port(number, port, fact, problems)
+            for number, (port, fact) in enumerate(zip(self._file.port, self._facts, strict=True))
+        )
+        if problems:
+            raise FileProblem(f"test bed {self.name!r}", problems)
 
     def _make_site(self, noted: BedState) -> DeviceSite:
         return DeviceSite(
@@ -110,14 +111,13 @@ class Interfaces(Bed):
 
 
 def _tester_port(number: int, port: InterfacePort, fact: PortFacts, problems: list[Problem]) -> TesterPort:
-    wire_bps = port.wire or fact.link_bps
+    of_link_bps = link_bps(port.netns, port.interface)
+    wire_bps = port.wire or of_link_bps
     place = f"port[{number}].wire"
     if wire_bps is None:
         problems.append(Problem(place, f"is missing: the driver of {port.interface} does not say its rate"))
-    elif port.wire and fact.link_bps and port.wire > fact.link_bps * (1.0 + 1e-9):
-        what = (
-            f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {fact.link_bps / 1e9:g} Gbit/s"
-        )
+    elif port.wire and of_link_bps and port.wire > of_link_bps * (1.0 + 1e-9):
+        what = f"is {port.wire / 1e9:g} Gbit/s, the link of {port.interface} has {of_link_bps / 1e9:g} Gbit/s"
         problems.append(Problem(place, f"{what}: a tester cannot send faster"))
     default = port_addresses(number) if number < 2 else _NO_NETWORKS
     return TesterPort(
