@@ -1,0 +1,195 @@
+"""Searches find a known capacity within the width that they state, and say so when they cannot."""
+
+from __future__ import annotations
+
+import math
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("MLRsearch")
+
+from benchmark_fakes import LINE_PPS, LINK_BPS, Disturbed, Faulty, Fluid, profile_with
+
+from routecast.benchmark import PlainRig, Stream, plan_of, run_benchmark
+from routecast.benchmark.profile import GoalProfile
+from routecast.benchmark.result import ThroughputRow
+from routecast.benchmark.search import longest_burst
+from routecast.benchmark.stage import Counts
+
+SEARCHES = ["mlrsearch", "binary"]
+LOSSLESS = GoalProfile(
+    name="lossless", width=0.005, initial_trial="1 s", final_trial="60 s", duration_sum="60 s"
+)
+
+
+def search(
+    evaluator: Fluid, how: str, *goals: GoalProfile, bidirectional: bool = False
+) -> tuple[ThroughputRow, ...]:
+    profile = profile_with(
+        throughput={"goal": goals or (LOSSLESS,), "base_goal": "", "verify_losses": 0, "search": how}
+    )
+    streams = [Stream(name="both ways", bidirectional=True)] if bidirectional else []
+    plan = plan_of(profile, procedures=["throughput"], streams=streams)
+    result = run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS))
+    assert result.throughput is not None
+    return result.throughput.rows
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(share=st.floats(0.01, 0.99))
+def test_a_search_brackets_the_capacity_within_its_goal_width(how: str, share: float) -> None:
+    capacity = share * LINE_PPS
+    (row,) = search(Fluid(capacity), how)
+    assert row.outcome == "found"
+    # One frame in a trial is the resolution of the fake's counting.
+    assert row.lower_pps <= capacity * (1.0 + 1e-6) + 2.0 < row.upper_pps * (1.0 + 1e-6) + 4.0
+    assert (row.upper_pps - row.lower_pps) / row.upper_pps <= LOSSLESS.width * (1.0 + 1e-9)
+    assert row.throughput_pps == row.lower_pps
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_a_goal_with_loss_is_met_where_so_much_is_lost(how: str) -> None:
+    # Loss is 1 - C/rate, so a tolerated loss of p lets the rate be C/(1 - p).
+    goal = GoalProfile(
+        name="1 %", loss_ratio=0.01, width=0.002, initial_trial="1 s", final_trial="1 s", duration_sum="1 s"
+    )
+    (row,) = search(Fluid(3e6), how, goal)
+    assert row.lower_pps <= 3e6 / 0.99 * (1.0 + 1e-5) <= row.upper_pps * (1.0 + 1e-5)
+    # RFC 9971: what is forwarded at the lower bound.
+    assert row.conditional_pps == pytest.approx(3e6, rel=0.003)
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_a_router_faster_than_the_medium_has_the_mediums_maximum(how: str) -> None:
+    (row,) = search(Fluid(2 * LINE_PPS), how)
+    assert row.outcome == "maximum"
+    assert row.throughput_pps == pytest.approx(LINE_PPS)
+    assert math.isnan(row.upper_pps)
+    assert row.of_theoretical_ratio == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_a_router_that_forwards_nothing_is_below_the_search(how: str) -> None:
+    (row,) = search(Fluid(0.0), how)
+    assert row.outcome == "below"
+    assert math.isnan(row.throughput_pps)
+    assert "least rate" in row.reason
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_loads_are_per_port_and_results_over_all_ports(how: str) -> None:
+    evaluator = Fluid(4e6)
+    (row,) = search(evaluator, how, bidirectional=True)
+    assert row.throughput_pps == pytest.approx(4e6, rel=0.006)
+    assert row.per_port_pps == pytest.approx(2e6, rel=0.006)
+    assert row.theoretical_pps == pytest.approx(2 * LINE_PPS)
+    assert max(rate for rate, _ in evaluator.trials) == pytest.approx(2 * LINE_PPS)
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_the_deciding_trials_have_the_final_length(how: str) -> None:
+    """A queue lets short trials pass above the capacity; full length decides (RFC 2544 sec. 24)."""
+    evaluator = Fluid(1e6, queue_frames=100_000)
+    (row,) = search(evaluator, how)
+    # In 60 s the queue hides at most 100,000 / 60 frames/s.
+    assert row.throughput_pps <= 1e6 + 100_000 / 60.0 + 2.0
+    assert (row.throughput_pps, 60.0) in [(pytest.approx(rate), length) for rate, length in evaluator.trials]
+
+
+def test_several_goals_are_searched_at_once_and_each_has_its_row() -> None:
+    ndr = GoalProfile(
+        name="NDR", exceed_ratio=0.5, initial_trial="1 s", final_trial="1 s", duration_sum="21 s", width=0.005
+    )
+    pdr = ndr.model_copy(update={"name": "PDR", "loss_ratio": 0.005})
+    first, second = search(Fluid(5e6), "mlrsearch", ndr, pdr)
+    assert (first.goal, second.goal) == ("NDR", "PDR")
+    assert first.throughput_pps == pytest.approx(5e6, rel=0.006)
+    assert second.throughput_pps == pytest.approx(5e6 / 0.995, rel=0.006)
+
+
+def test_trials_that_may_exceed_the_goal_ride_out_disturbances() -> None:
+    """A stall of 2 ms in every third second of trials makes strict zero loss meaningless; RFC 9971's NDR stands it."""
+    ndr = GoalProfile(
+        name="NDR", exceed_ratio=0.5, initial_trial="1 s", final_trial="1 s", duration_sum="21 s", width=0.005
+    )
+    (tolerant,) = search(Disturbed(2e6), "mlrsearch", ndr)
+    (strict,) = search(Disturbed(2e6), "mlrsearch", LOSSLESS)
+    assert tolerant.throughput_pps == pytest.approx(2e6, rel=0.01)
+    assert strict.outcome == "below" or strict.throughput_pps < 0.9 * 2e6
+
+
+def test_loss_verification_rides_out_disturbances_too() -> None:
+    goal = GoalProfile(
+        name="short", initial_trial="0.5 s", final_trial="0.5 s", duration_sum="0.5 s", width=0.01
+    )
+    profile = profile_with(
+        throughput={
+            "goal": (goal,),
+            "base_goal": "",
+            "verify_losses": 4,
+            "verify_below": 0.1,
+            "search": "binary",
+        }
+    )
+    found = []
+    for seed in range(5):
+        evaluator = Disturbed(2e6)
+        evaluator.random.seed(seed)
+        plan = plan_of(profile, procedures=["throughput"])
+        result = run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS))
+        assert result.throughput is not None
+        found.append(result.throughput.rows[0].throughput_pps)
+    assert fmean(found) == pytest.approx(2e6, rel=0.02)
+
+
+def test_a_tester_that_does_not_reach_the_medium_limits_the_search_and_says_so() -> None:
+    plan = plan_of(profile_with(throughput={"goal": (LOSSLESS,), "base_goal": ""}), procedures=["throughput"])
+    evaluator = Faulty(2e6, reaches_pps=3e6)
+    result = run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS))
+    assert result.throughput is not None
+    assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.02)
+    assert any("the tester reaches" in note for note in result.notes)
+    assert [one.section for one in result.compliance.deviations].count("20") == 1
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+def test_an_invalid_trial_is_never_a_result(how: str) -> None:
+    """Every trial near the capacity stays invalid, so there is no throughput, and the reason is named."""
+    evaluator = Faulty(2e6, fails=lambda rate, number: "a link went down" if rate < 3e6 else "")
+    (row,) = search(evaluator, how)
+    assert row.outcome == "undetermined"
+    assert math.isnan(row.throughput_pps)
+    assert "a link went down" in row.reason
+
+
+def test_an_invalid_trial_is_run_again_and_kept() -> None:
+    evaluator = Faulty(2e6, fails=lambda rate, number: "stolen time" if number % 3 == 0 else "")
+    plan = plan_of(profile_with(), procedures=["throughput"])
+    result = run_benchmark(plan, PlainRig(evaluator=evaluator, link=LINK_BPS))
+    assert result.throughput is not None
+    assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.03)
+    assert result.invalid_trials == sum(bool(record.trial.invalid) for record in result.trials) > 3
+    again = [record for record in result.trials if record.attempt == 2]
+    assert again
+    assert all(record.trial.is_valid for record in again)
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(longest=st.integers(0, 10**6), most=st.integers(1, 10**6), hint=st.integers(0, 10**6))
+def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hint: int) -> None:
+    def send(frames: int, purpose: str) -> Counts:
+        assert 1 <= frames <= most
+        return Counts(offered=frames, lost=max(frames - longest, 0))
+
+    burst = longest_burst(
+        send, most_frames=most, width_ratio=0.01, verify_losses=1, verify_below=0.1, hint_frames=hint
+    )
+    if longest >= most:
+        assert (burst.frames, burst.outcome) == (most, "limit")
+    else:
+        assert burst.outcome == "found"
+        assert burst.frames <= longest <= burst.frames + max(round(0.0101 * (longest + 1)), 1)
