@@ -35,7 +35,7 @@ def interactive(figure: Figure) -> Json:
             "plot_bgcolor": "rgba(0,0,0,0)",
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
             "xaxis": _axis(figure.x),
-            "yaxis": _axis(figure.y),
+            "yaxis": _axis(figure.y) | {"automargin": True},
         },
     }
 
@@ -95,6 +95,7 @@ def _points(points: Points) -> Json:
     trace: Json = {
         "type": "scatter",
         "mode": "markers",
+        "cliponaxis": False,
         "name": points.name,
         "x": _numbers(points.x),
         "y": _numbers(points.y),

@@ -26,6 +26,7 @@ __all__ = [
     "Drawing",
     "Facts",
     "Folded",
+    "Listing",
     "Notice",
     "Page",
     "Prose",
@@ -85,6 +86,14 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Short statements that must be made, one beneath the other."""
+
+    title: str
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
     """A table too long to be read at once: closed until the reader opens it."""
 
@@ -92,7 +101,7 @@ class Folded:
     table: Table
 
 
-Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Folded
+Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Folded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,12 @@ def throughput_figure(result: ThroughputResult) -> Figure | None:
         return None
     kinds = list(dict.fromkeys((row.stream, row.goal) for row in rows))
     goals = {goal for _, goal in kinds}
-    marks: list[Mark] = list(_theoretical(result.rows))
+    marks: list[Mark] = []
+    for line in _theoretical(result.rows):
+        points = Points(
+            name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False
+        )
+        marks += [line, points]
     for (stream, goal), colour in zip(kinds, palette(len(kinds), ordered=False), strict=True):
         mine = sorted(
             (row for row in rows if (row.stream, row.goal) == (stream, goal)), key=lambda row: row.frame_bytes
@@ -98,20 +103,25 @@ def _frame_axis(rows: Sequence[ThroughputRow]) -> Axis:
 def _rate_axis(least: float, greatest: float, *, is_log: bool) -> Axis:
     title = "frames/s"
     if is_log:
-        low, high = 10.0 ** math.floor(math.log10(least)), 10.0 ** math.ceil(math.log10(greatest))
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        ticks = tuple(
-            factor * 10.0**n for n in decades for factor in (1.0, 2.0, 5.0) if low <= factor * 10.0**n <= high
-        )
-        if len(ticks) > 10:
-            ticks = tuple(10.0**n for n in decades)
-        return Axis(
-            title=title, scale="log", ticks=ticks, labels=tuple(map(_short, ticks)), low=low, high=high
-        )
+        ticks = _log_ticks(least, greatest)
+        labels = tuple(map(_short, ticks))
+        return Axis(title=title, scale="log", ticks=ticks, labels=labels, low=ticks[0], high=ticks[-1])
     step = 10.0 ** math.floor(math.log10(greatest / 4.0))
     step *= max(factor for factor in (1.0, 2.0, 5.0) if factor * step <= greatest / 4.0)
     ticks = tuple(step * n for n in range(int(greatest / step) + 2))
     return Axis(title=title, ticks=ticks, labels=tuple(map(_short, ticks)), low=0.0, high=ticks[-1])
+
+
+def _log_ticks(least: float, greatest: float) -> tuple[float, ...]:
+    """Return round values from below the least to above the greatest: 1, 2, 5 of each decade, or whole decades."""
+    first, last = math.floor(math.log10(least)), math.ceil(math.log10(greatest))
+    if last - first > 4:
+        return tuple(10.0**n for n in range(first, last + 1))
+    ticks = [factor * 10.0**n for n in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
+    low = max(tick for tick in ticks if tick <= least * 1.0001)
+    high = min(tick for tick in ticks if tick >= greatest * 0.9999)
+    high = high if high > low else next(tick for tick in ticks if tick > low)
+    return tuple(tick for tick in ticks if low <= tick <= high)
 
 
 def _short(rate_pps: float) -> str:
@@ -185,11 +195,7 @@ def latency_figure(result: LatencyResult) -> Figure | None:
         return None
     ticks = tuple(-math.log10(1.0 - ratio) for ratio in (0.0, *_TAIL))
     labels = ("0", *(f"{100.0 * ratio:g}" for ratio in _TAIL))
-    low, high = (
-        10.0 ** math.floor(math.log10(max(least, 1e-3))),
-        10.0 ** math.ceil(math.log10(max(most, 1e-3))),
-    )
-    decades = tuple(10.0**n for n in range(round(math.log10(low)), round(math.log10(high)) + 1))
+    marked = _log_ticks(max(least, 1e-3), max(most, 1e-3))
     return Figure(
         name="latency",
         title="Latency by percentile",
@@ -200,15 +206,15 @@ def latency_figure(result: LatencyResult) -> Figure | None:
             ticks=ticks,
             labels=labels,
             low=0.0,
-            high=ticks[-1],
+            high=ticks[-1] + 0.02,
         ),
         y=Axis(
             title="latency",
             scale="log",
-            ticks=decades,
-            labels=tuple(time(tick * 1e-6) for tick in decades),
-            low=low,
-            high=max(high, 10.0 * low),
+            ticks=marked,
+            labels=tuple(time(tick * 1e-6) for tick in marked),
+            low=marked[0],
+            high=marked[-1],
         ),
         marks=tuple(marks),
     )

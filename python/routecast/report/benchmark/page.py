@@ -9,22 +9,23 @@ from routecast.benchmark.result import BenchmarkResult, LatencyResult, Throughpu
 from routecast.quantity import format_bps, format_duration
 from routecast.report.benchmark.facts import setup_facts
 from routecast.report.benchmark.figures import frame_loss_figures, latency_figure, throughput_figure
+from routecast.report.benchmark.run_tables import deviations_table, not_run_table, trials_table
 from routecast.report.benchmark.tables import (
     back_to_back_table,
-    deviations_table,
     frame_loss_table,
     latency_statistics_table,
     latency_table,
-    not_run_table,
     recovery_table,
     reset_table,
     throughput_table,
-    trials_table,
 )
 from routecast.report.benchmark.texts import frames_per_second, percent_of, plural, stream_of, time
-from routecast.report.page import Block, Folded, Notice, Page, Prose, Section, Tile, Tiles
+from routecast.report.page import Block, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Table
 
 __all__ = ["benchmark_page"]
+
+_MOST_ROWS = 24
 
 _LEVELS = {
     "unconditional": ("good", "Unconditionally compliant"),
@@ -35,9 +36,13 @@ _LEVELS = {
 
 def benchmark_page(result: BenchmarkResult) -> Page:
     """Return the page: the compliance statement first, then RFC 2544's sections in their order."""
-    sections = [_compliance(result), *_procedures(result), _setup(result), _trials(result)]
+    sections = [_compliance(result), *_procedures(result)]
+    if result.not_run:
+        sections.append(_not_run(result))
+    sections += [_setup(result), _trials(result)]
+    title = result.setup.device_title
     return Page(
-        title=f"{result.setup.device_title}: RFC 2544 benchmark",
+        title=f"{title[:1].upper()}{title[1:]}: RFC 2544 benchmark",
         question=f"RFC 2544 and its updates, profile {result.profile_name}"
         + (f", {result.started_utc[:10]}" if result.started_utc else ""),
         answer=_answer(result),
@@ -68,8 +73,6 @@ def _compliance(result: BenchmarkResult) -> Section:
     ]
     if compliance.deviations:
         blocks.append(deviations_table(result))
-    if result.not_run:
-        blocks.append(not_run_table(result))
     if result.notes:
         blocks.append(Prose(tuple(f"**Note.** {note}" for note in result.notes)))
     return Section(
@@ -92,7 +95,7 @@ def _procedures(result: BenchmarkResult) -> Iterator[Section]:
             title="Frame loss rate",
             lead="What part of the frames is lost when more is offered than the router can forward. From the maximum "
             "rate downwards, until two trials in a row lose nothing.",
-            blocks=(*frame_loss_figures(result.frame_loss), frame_loss_table(result.frame_loss)),
+            blocks=(*frame_loss_figures(result.frame_loss), _long(frame_loss_table(result.frame_loss))),
         )
     if result.back_to_back:
         yield Section(
@@ -118,6 +121,13 @@ def _procedures(result: BenchmarkResult) -> Iterator[Section]:
         )
 
 
+def _long(table: Table) -> Table | Folded:
+    """Fold a table that would push what follows out of sight."""
+    if len(table.rows) <= _MOST_ROWS:
+        return table
+    return Folded(summary=f"{table.title}: show {plural(len(table.rows), 'row')}", table=table)
+
+
 def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Section:
     blocks: list[Block] = []
     tiles = tuple(_throughput_tile(result, row) for row in _headlines(throughput))
@@ -129,14 +139,15 @@ def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Sectio
     blocks.append(throughput_table(throughput))
     setup = result.setup
     protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
-    blocks.append(
-        Prose((f"Protocol: {protocols}. Stream format: {setup.frame_format}. Media: {setup.medium}.",))
-    )
-    said = [*(f"{text}." for text in throughput.advertised[1:]), *result.search_statements]
-    if throughput.search:
-        said.insert(0, f"Search: {throughput.search}.")
-    if said:
-        blocks.append(Prose(tuple(said)))
+    said = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
+    blocks.append(Listing(title="Conditions", entries=said))
+    if throughput.advertised:
+        entries = tuple(f"{text}." for text in throughput.advertised)
+        blocks.append(Listing(title="What may be advertised, as sec. 26.1 wants it", entries=entries))
+    searched = (f"Search: {throughput.search}.",) if throughput.search else ()
+    if searched or result.search_statements:
+        entries = (*searched, *result.search_statements)
+        blocks.append(Listing(title="How it was searched (RFC 9971)", entries=entries))
     return Section(
         anchor="throughput",
         title="Throughput",
@@ -159,12 +170,13 @@ def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
 def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
     stream = stream_of(result, row.stream)
     protocol = f"UDP over {stream.protocol}" if stream else "UDP"
+    named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
     loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
     return Tile(
         value=frames_per_second(row.throughput_pps),
         meaning=f"frames/s of {row.frame_bytes} bytes, {loss}",
         beside=f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
-        f"({percent_of(row.of_theoretical_ratio)}); {protocol}, {row.stream}; {format_bps(row.l1_bps)} on the wire",
+        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire",
     )
 
 
@@ -184,6 +196,15 @@ def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
         most = max(at_throughput, key=lambda row: row.latency_s.mean)
         lead += f" Averages are from {time(least.latency_s.mean)} to {time(most.latency_s.mean)}."
     return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
+
+
+def _not_run(result: BenchmarkResult) -> Section:
+    return Section(
+        anchor="not-run",
+        title="What was not run",
+        lead="What the standards know and this run left out, with the reason.",
+        blocks=(not_run_table(result),),
+    )
 
 
 def _setup(result: BenchmarkResult) -> Section:

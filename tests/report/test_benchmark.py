@@ -1,0 +1,246 @@
+"""The report of a benchmark says what RFC 2544 and its updates say that a report must."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import benchmark_results as results
+
+from routecast.benchmark.result import BenchmarkResult, Compliance, ThroughputResult
+from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
+from routecast.report.benchmark.facts import flattened
+from routecast.report.figures import Figure, Line
+from routecast.report.page import render_page
+
+SCHEMA = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return render_page(benchmark_page(results.whole()))
+
+
+def text_of(html: str) -> str:
+    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("&amp;", "&")
+
+
+def figure(result: BenchmarkResult, name: str) -> Figure:
+    return next(figure for figure in benchmark_page(result).figures() if figure.name == name)
+
+
+def test_the_compliance_statement_comes_first_with_every_deviation(html: str) -> None:
+    text = text_of(html)
+    assert text.index("NOT compliant with RFC 2544") < text.index("Throughput over frame size")
+    for deviation in results.whole().compliance.deviations:
+        assert deviation.wanted in text
+        assert deviation.done in text
+    assert re.search(r"<tr class='strong'><td[^>]*>RFC 2544</td><td[^>]*>26.2</td><td[^>]*>MUST", html)
+
+
+@pytest.mark.parametrize(
+    ("level", "mood"), [("unconditional", "good"), ("conditional", "fair"), ("not compliant", "bad")]
+)
+def test_each_level_of_compliance_has_its_look(level: Any, mood: str) -> None:
+    compliance = Compliance(level=level, statement="It is so.", deviations=())
+    page = render_page(benchmark_page(replace(results.whole(), compliance=compliance)))
+    assert f'<div class="notice {mood}"' in page
+
+
+def test_the_headline_has_what_section_26_1_wants(html: str) -> None:
+    # (a) maximum rate in frames/s, (b) size, (c) theoretical limit, (d) protocol
+    answer = re.search(r'<p class="answer">(.*?)</p>', html, re.DOTALL)
+    assert answer
+    for must in ("2,422,481 frames/s", "64 bytes", "14,880,952 frames/s", "IPv4 (UDP)"):
+        assert must in answer[1]
+
+
+def test_throughput_is_drawn_over_frame_size_with_the_theoretical_rate() -> None:
+    drawn = figure(results.whole(), "throughput")
+    assert "frame size" in drawn.x.title
+    assert drawn.y.title == "frames/s"
+    lines = {mark.name: mark for mark in drawn.marks if isinstance(mark, Line)}
+    theoretical = next(line for name, line in lines.items() if name.startswith("theoretical"))
+    measured = lines["measured, IPv4, no loss"]
+    assert theoretical.x == measured.x == tuple(map(float, results.SIZES))
+    assert theoretical.y[0] == pytest.approx(14_880_952, abs=1)  # RFC 2544 sec. 20, 10 Gbit/s and 64 B
+    assert all(a <= b for a, b in zip(measured.y, theoretical.y, strict=True))
+
+
+def test_frame_loss_has_both_axes_from_0_to_100_percent() -> None:
+    drawn = figure(results.whole(), "frame-loss")
+    for axis in (drawn.x, drawn.y):
+        assert (axis.low, axis.high) == (0.0, 100.0)
+    assert "theoretical" in drawn.x.title
+    assert {mark.name for mark in drawn.marks} == {f"{size} B" for size in results.SIZES}
+
+
+def test_latency_names_its_definition_and_has_a_row_for_each_size(html: str) -> None:
+    text = text_of(html)
+    assert "RFC 1242 sec. 3.8, store and forward" in text
+    for size in results.SIZES:
+        assert re.search(rf"<td class='right'>{size}</td><td class='left'>IPv4</td>", html)
+    assert "Ethernet, 10 Gbit/s (virtual)" in text
+
+
+def test_latency_is_drawn_by_percentile_in_its_unit() -> None:
+    drawn = figure(results.whole(), "latency")
+    line = next(mark for mark in drawn.marks if isinstance(mark, Line) and mark.name == "64 B")
+    assert min(line.y) == pytest.approx(0.432, rel=0.01)  # us: 632 ns is the median, 200 ns less the least
+    assert max(line.y) == pytest.approx(2.04, rel=0.01)
+
+
+def test_back_to_back_recovery_and_reset_say_what_their_sections_want(html: str) -> None:
+    text = text_of(html)
+    for must in (
+        "TST009 binary search with loss verification",
+        "Corrected",
+        "302.0",
+        "not tested: throughput is the maximum",
+        "−2 µs" if "−2 µs" in text else "59 µs",
+        "process reset: 21.500 ms",
+        "4.2.2",
+    ):
+        assert must in text
+
+
+def test_all_facts_and_how_to_do_it_again_are_there(html: str) -> None:
+    text = text_of(html)
+    for must in (
+        "sysctl -w net.ipv4.ip_forward=1",
+        "GRO on d0",
+        "live frames",
+        "cores · generator",
+        "UDP echo requests in Ethernet II frames",
+        "routecast benchmark rfc2544 --testbed namespaces",
+        "kernel 6.18",
+        "interruption of power",
+        "MLRsearch (RFC 9971)",
+        "Goal width is",
+    ):
+        assert must in text
+
+
+def test_every_trial_is_listed_and_invalid_ones_stand_out(html: str) -> None:
+    rows = re.findall(r"<tr class='strong'>.*?</tr>", html)
+    assert sum("the link went down" in row for row in rows) == 1
+    assert "6 trials, 1 of them invalid" in text_of(html)
+
+
+def test_what_devices_say_of_themselves_cannot_break_the_page(html: str) -> None:
+    assert "forwarding &lt;b&gt;&amp;" in html
+    assert "<b>&" not in html
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_closes_what_it_opens(html: str) -> None:
+    body = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+    assert not re.search(r"""(?:src|href)=["']https?:""", body)
+    open_tags: list[str] = []
+
+    class Balance(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Any) -> None:
+            if tag not in {"meta", "link", "br", "path", "circle", "rect"}:
+                open_tags.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            if tag not in {"path", "circle", "rect"}:
+                assert open_tags.pop() == tag
+
+    Balance().feed(body)
+    assert open_tags == []
+
+
+def test_a_benchmark_that_found_nothing_still_has_a_report(tmp_path: Path) -> None:
+    page = write_report(results.found_nothing(), tmp_path).read_text(encoding="utf-8")
+    assert "no trial was valid" in page
+    assert "nan" not in text_of(page).lower().split()
+
+
+def test_a_benchmark_of_one_size_has_its_figures() -> None:
+    full = results.whole()
+    row = results.throughput_row(results.STREAMS[0], 64)
+    page = benchmark_page(replace(full, throughput=ThroughputResult(rows=(row,))))
+    assert "throughput" in {drawn.name for drawn in page.figures()}
+    render_page(page)
+
+
+def test_the_folder_has_page_figures_schema_and_data(tmp_path: Path) -> None:
+    written = write_report(results.whole(), tmp_path)
+    assert written == tmp_path / "report.html"
+    names = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {
+        "report.html",
+        "benchmark.json",
+        "benchmark.schema.json",
+        "figures/throughput.svg",
+        "figures/latency.svg",
+        "figures/frame-loss.svg",
+    }
+
+
+def test_data_of_the_run_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "benchmark.json").write_text("{}", encoding="utf-8")
+    write_report(results.whole(), tmp_path)
+    assert (tmp_path / "benchmark.json").read_text(encoding="utf-8") == "{}"
+
+
+# the published schema
+
+
+def test_the_published_schema_is_that_of_the_classes() -> None:
+    # python -m routecast.report.benchmark.schema rewrites it
+    assert benchmark_schema() == SCHEMA
+
+
+@pytest.mark.parametrize("make", [results.whole, results.found_nothing])
+def test_the_schema_allows_what_is_written(make: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI jsonschema is not installed")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.validate(json.loads(json.dumps(make().to_json(), allow_nan=False)), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("compliance", "level"), "perhaps"),
+        (("throughput", "rows", 0, "throughput_pps"), "fast"),
+        (("throughput", "rows", 0, "frame_bytes"), 64.5),
+        (("trials",), -1),
+        (("schema",), "routecast-benchmark/9"),
+        (("latency", "rows", 0, "ipdv_s"), [1.0]),
+        (("surprise",), 1),
+    ],
+)
+def test_the_schema_refuses_what_is_not_written(path: tuple[Any, ...], value: object) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI jsonschema is not installed")
+    document: Any = json.loads(json.dumps(results.whole().to_json()))
+    node = document
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = value
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document, SCHEMA)
+
+
+def test_every_rate_and_time_of_the_schema_is_documented() -> None:
+    row = SCHEMA["$defs"]["ThroughputRow"]["properties"]
+    assert "lower bound of the search" in row["throughput_pps"]["description"]
+    assert row["throughput_pps"]["type"] == ["number", "null"]
+
+
+def test_facts_are_flattened_however_they_are_nested() -> None:
+    rows = dict(
+        flattened({"a": {"b": {"c": None}}, "d": [{"x": 1}, {"x": 2}], "e": [], "f": {}, "g": [1, 2]})
+    )
+    assert rows == {"a · b · c": "–", "d": "x = 1\nx = 2", "e": "none", "f": "none", "g": "1, 2"}
