@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -33,7 +34,7 @@ class Fluid:
             grown = held + (rate_pps - self.capacity_pps) * (until_s - since_s)
             if grown > self.queue_frames and rate_pps > self.capacity_pps:
                 full_s = since_s + (self.queue_frames - held) / (rate_pps - self.capacity_pps)
-                first_s, last_s = (first_s if first_s == first_s else full_s), until_s
+                first_s, last_s = (full_s if math.isnan(first_s) else first_s), until_s
                 lost += grown - self.queue_frames
             held = min(max(grown, 0.0), self.queue_frames)
             since_s = until_s

@@ -1,0 +1,84 @@
+"""``routecast benchmark rfc2544``: tables, JSON, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("routecast._core", reason="the extension is not built")
+
+from routecast.cli import main
+
+ROUTER = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
+
+
+def command(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as leave:
+        main(["benchmark", "rfc2544", *map(str, arguments)])
+    return int(leave.value.code or 0)
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_a_model_in_closed_form_gets_its_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--evaluator", "solve", ROUTER) == 0
+    printed = capsys.readouterr().out
+    for title in ("Throughput (RFC 2544 sec. 26.1)", "Latency", "Frame loss rate", "Not run", "Deviations"):
+        assert title in printed
+    assert "NOT compliant with RFC 2544" in printed
+    assert "14,880,952" in printed  # the theoretical maximum beside every rate
+    assert max(map(len, printed.splitlines())) <= 80
+    assert Path("quick-multicore/benchmark.json").exists()
+
+
+def test_json_is_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--evaluator", "solve", ROUTER, "--procedures", "throughput", "--json", "--out", "there")
+    assert command(*arguments, "--frame", "64 B", "--frame", "1518 B", "--bidirectional") == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = document["throughput"]["rows"]
+    assert {row["frame_bytes"] for row in rows} == {64, 1518}
+    # Two links of 10 Gbit/s, both ways: 2 x 14,880,952 frames of 64 bytes.
+    assert rows[0]["theoretical_pps"] == pytest.approx(2 * 10e9 / (8 * 84))
+    assert document == json.loads(Path("there/benchmark.json").read_text())
+
+
+def test_a_dry_run_says_how_long_it_takes_and_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("--testbed", "namespaces", "--profile", "rfc2544", "--dry-run") == 0
+    said = capsys.readouterr().err
+    assert "Expected on the wire" in said
+    assert " h " in said
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "nothing to test"),
+        (("--evaluator", "simulate"), "give a ROUTER.toml"),
+        (("--evaluator", "solve", "--testbed", "namespaces", str(ROUTER)), "--evaluator measure"),
+        ((str(ROUTER), "--testbed", "namespaces"), "--evaluator simulate"),
+        (("--evaluator", "solve", str(ROUTER), "--procedures", "latensy"), 'did you mean "latency"'),
+        (("--evaluator", "solve", str(ROUTER), "--profile", "rfc25"), 'did you mean "rfc2544"'),
+        (("--evaluator", "solve", str(ROUTER), "--frame", "12 B"), "64"),
+        (("--evaluator", "solve", str(ROUTER), "--frame", ""), "frame"),
+        (("--evaluator", "solve", str(ROUTER), "--ipv6"), "not protocols"),
+        (("--evaluator", "solve", str(ROUTER), "--filters", "25"), "no packet filter"),
+        (("--evaluator", "simulate", str(ROUTER), "--outage", "process"), "KIND=TIME"),
+        (("--testbed", "nowhere.testbed.toml"), "nowhere.testbed.toml"),
+        (("--testbed", "namespaces", "--dut", "linx"), 'did you mean "linux"'),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*arguments) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+    assert printed.out == ""

@@ -1,0 +1,198 @@
+"""The compliance statement follows from the profile's values; profiles are read strictly; time is planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmark_fakes import profile_with
+
+from routecast.benchmark import PROCEDURES, Profile, plan_of, read_profile, shipped_profiles
+from routecast.benchmark.compliance import compliance_of, search_statements
+from routecast.benchmark.result import Compliance
+from routecast.benchmark.schedule import Clock, expected
+from routecast.errors import FileProblem, ModelProblem
+
+
+def judged(profile: Profile) -> Compliance:
+    plan = plan_of(profile)
+    return compliance_of(
+        profile,
+        procedures=plan.procedures,
+        frame_bytes=plan.frame_bytes,
+        streams=plan.streams,
+        evaluator="measure",
+    )
+
+
+def sections(compliance: Compliance) -> set[str]:
+    return {f"{one.document} {one.section} {one.requirement}" for one in compliance.deviations}
+
+
+def test_the_profile_rfc2544_satisfies_every_must_and_should() -> None:
+    found = judged(read_profile("rfc2544"))
+    assert found.deviations == ()
+    assert found.level == "unconditional"
+    assert "Unconditionally compliant" in found.statement
+
+
+def test_the_profile_quick_says_in_what_it_does_not_comply() -> None:
+    found = judged(read_profile("quick"))
+    assert found.level == "not compliant"
+    assert found.statement.startswith("NOT compliant")
+    # Short trials, cut pauses, few repetitions, verified losses.
+    wanted = {
+        "RFC 2544 9 SHOULD",
+        "RFC 2544 24 SHOULD",
+        "RFC 2544 23 d SHOULD",
+        "RFC 2544 23 e SHOULD",
+        "RFC 2544 26.1 MUST",
+        "RFC 2544 26.2 MUST",
+        "RFC 2544 26.4 MUST",
+        "RFC 2544 26.5 MUST",
+        "RFC 6201 4 MUST",
+    }
+    assert wanted <= sections(found)
+    half_second = next(one for one in found.deviations if one.section == "24")
+    assert half_second.done.startswith("500 ms")
+
+
+def test_goals_that_trials_may_exceed_are_not_rfc_1242s_throughput() -> None:
+    found = judged(read_profile("ndrpdr"))
+    assert "RFC 2544 26.1 MUST" in sections(found)
+    statements = " ".join(search_statements(read_profile("ndrpdr"), plan_of(read_profile("ndrpdr")).streams))
+    # RFC 9971: the goals of FD.io CSIT, the conversion between ports, the width, the phases.
+    for text in (
+        "exceed ratio 0.5",
+        "duration sum 21 s",
+        "twice the load of a port",
+        "Goal width",
+        "sec. 23",
+    ):
+        assert text in statements
+
+
+@pytest.mark.parametrize(
+    ("table", "values", "section"),
+    [
+        ("trial", {"settle": 4.9}, "RFC 2544 23 e SHOULD"),
+        ("trial", {"residual": 1.0}, "RFC 2544 23 d SHOULD"),
+        ("trial", {"before": 0.0}, "RFC 2544 23 b SHOULD"),
+        ("throughput", {"verify_losses": 1}, "RFC 2544 26.1 MUST"),
+        ("throughput", {"slice": 0.6}, "RFC 2544 24 SHOULD"),
+        ("latency", {"repeats": 19}, "RFC 2544 26.2 MUST"),
+        ("latency", {"duration": 119.0}, "RFC 2544 26.2 SHOULD"),
+        ("latency", {"rates": (0.5,)}, "RFC 2544 26.2 MUST"),
+        ("frame_loss", {"step": 0.2}, "RFC 2544 26.3 MUST"),
+        ("frame_loss", {"stop_after": 1}, "RFC 2544 26.3 SHOULD"),
+        ("frame_loss", {"duration": 59.0}, "RFC 2544 24 SHOULD"),
+        ("back_to_back", {"longest": 1.0}, "RFC 2544 26.4 MUST"),
+        ("back_to_back", {"repeats": 49}, "RFC 2544 26.4 SHOULD"),
+        ("back_to_back", {"residual": 1.0}, "RFC 9004 5.4 MUST"),
+        ("recovery", {"overload": 1.2}, "RFC 2544 26.5 MUST"),
+        ("recovery", {"recovery": 0.4}, "RFC 2544 26.5 MUST"),
+        ("recovery", {"overload_duration": 30.0}, "RFC 2544 26.5 MUST"),
+        ("reset", {"before": 10.0}, "RFC 6201 4 MUST"),
+        ("reset", {"rate": 0.5}, "RFC 2544 26.6 MUST"),
+    ],
+)
+def test_each_value_that_falls_short_is_one_deviation(
+    table: str, values: dict[str, object], section: str
+) -> None:
+    found = judged(profile_with("rfc2544", **{table: values}))
+    assert sections(found) == {section}
+    must = section.endswith("MUST")
+    assert found.level == ("not compliant" if must else "conditional")
+
+
+def test_a_procedure_that_is_not_run_is_not_judged() -> None:
+    profile = profile_with("rfc2544", reset={"before": 1.0})
+    plan = plan_of(profile, procedures=["throughput"])
+    found = compliance_of(
+        profile,
+        procedures=plan.procedures,
+        frame_bytes=plan.frame_bytes,
+        streams=plan.streams,
+        evaluator="simulate",
+    )
+    assert found.level == "unconditional"
+    assert "predictions" in found.statement
+
+
+def test_a_run_of_the_letter_takes_most_of_a_day_and_a_quick_one_a_minute() -> None:
+    quick = plan_of(read_profile("quick"))
+    seconds = sum(expected(quick.profile, name).seconds for _, _, name in quick.stages())
+    assert 20.0 < seconds <= 60.0
+    full = plan_of(read_profile("rfc2544"), procedures=["latency"], streams=quick.streams)
+    # 20 trials of 120 s with 9 s of pauses for seven sizes: 5 h (RFC 2544 sec. 26.2).
+    hours = (
+        sum(expected(full.profile, "latency").seconds for _, _, name in full.stages() if name == "latency")
+        / 3600
+    )
+    assert hours == pytest.approx(5.0, abs=0.3)
+
+
+def test_progress_ends_at_its_total() -> None:
+    plan = plan_of(read_profile("quick"))
+    told: list[tuple[int, int]] = []
+    clock = Clock(plan.stages(), plan.profile, lambda done, total, what: told.append((done, total)))
+    for stream, size, procedure in plan.stages():
+        clock.begin(stream, size, procedure)
+        for _ in range(5):
+            clock.trial(0.5, is_known=False)
+        clock.end()
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert told[-1][0] == told[-1][1] == round(clock.total_s)
+
+
+def test_the_shipped_profiles_are_those_of_the_documentation() -> None:
+    assert shipped_profiles() == ("ndrpdr", "quick", "rfc2544")
+    assert read_profile("rfc2544").frames == (64, 128, 256, 512, 1024, 1280, 1518)  # RFC 2544 sec. 9.1
+
+
+def test_an_unknown_profile_is_guessed() -> None:
+    with pytest.raises(FileProblem, match='did you mean "quick"'):
+        read_profile("quik")
+
+
+def test_a_profiles_faults_are_all_named_with_their_places(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    text = (
+        Path(str(read_profile.__globals__["files"]("routecast"))) / "data/benchmark/quick.toml"
+    ).read_text()
+    text = text.replace("step = 0.1", "step = 1.5").replace('settle = "20 ms"', 'settle = "20 parsecs"')
+    file.write_text(text + "\nvorsicht = 1\n", encoding="utf-8")
+    with pytest.raises(FileProblem) as caught:
+        read_profile(file)
+    said = str(caught.value)
+    for place in ("frame_loss.step", "trial.settle", "vorsicht"):
+        assert place in said
+
+
+def test_a_goal_whose_lengths_contradict_each_other_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "x"\ntitle = "x"\nframes = ["64 B"]\n[throughput]\n[[throughput.goal]]\nname = "g"\n'
+        'initial_trial = "2 s"\nfinal_trial = "1 s"\n',
+        encoding="utf-8",
+    )
+    with pytest.raises(FileProblem, match="initial_trial <= final_trial <= duration_sum"):
+        read_profile(file)
+
+
+def test_an_unknown_procedure_is_guessed() -> None:
+    with pytest.raises(ModelProblem, match='did you mean "latency"'):
+        plan_of(read_profile("quick"), procedures=["latensy"])
+
+
+def test_procedures_that_rest_on_the_throughput_bring_it() -> None:
+    plan = plan_of(read_profile("quick"), procedures=["recovery"])
+    assert plan.procedures == ("throughput", "recovery")
+    assert "throughput was run as well" in plan.notes[0]
+    assert set(plan_of(read_profile("quick")).procedures) == set(PROCEDURES)
+
+
+def test_reset_is_run_with_the_smallest_frame_and_bursts_for_throughput_alone() -> None:
+    plan = plan_of(read_profile("rfc2544"))
+    assert {size for stream, size, name in plan.stages() if name == "reset"} == {64}
+    assert {name for stream, _, name in plan.stages() if stream.burst_frames > 1} == {"throughput"}

@@ -1,0 +1,168 @@
+"""A benchmark that was interrupted goes on where it stopped, and ends with the result that it would have had."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("polars")
+
+from benchmark_fakes import LINK_BPS, Disturbed, Fluid, profile_with
+
+from routecast.benchmark import BenchmarkResult, PlainRig, plan_of, run_benchmark
+from routecast.benchmark.journal import read_trial
+from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.evaluate.trial import Trial
+from routecast.load import OfferedLoad
+
+
+class Broken(Exception):
+    """What ends a run in these tests."""
+
+
+class Breaking(Disturbed):
+    """A noisy router whose run ends at a trial; the noise depends on the number of the trial alone."""
+
+    breaks_at = 0
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        if self.breaks_at and len(self.trials) >= self.breaks_at:
+            raise Broken
+        self.random.seed(f"{load.rate_pps}/{duration_s}")
+        return super().trial(load, duration_s)
+
+
+def run(out: Path | None, breaks_at: int = 0) -> tuple[BenchmarkResult, Breaking]:
+    evaluator = Breaking(2e6, queue_frames=256)
+    evaluator.breaks_at = breaks_at
+    result = run_benchmark(plan_of(profile_with()), PlainRig(evaluator=evaluator, link=LINK_BPS), out=out)
+    return result, evaluator
+
+
+def told(result: BenchmarkResult) -> dict[str, object]:
+    """Return a result without what a clock decides."""
+    return replace(result, resumed_trials=0, elapsed_s=0.0, started_utc="").to_json()
+
+
+@pytest.mark.parametrize("breaks_at", [1, 7, 40])
+def test_a_broken_run_that_is_started_again_ends_with_the_same_result(tmp_path: Path, breaks_at: int) -> None:
+    whole, undisturbed = run(None)
+    with pytest.raises(Broken):
+        run(tmp_path, breaks_at)
+    assert (tmp_path / "trials.parquet").exists()
+    assert not (tmp_path / "benchmark.json").exists()
+    resumed, evaluator = run(tmp_path)
+    assert resumed.resumed_trials == breaks_at
+    assert len(evaluator.trials) == len(undisturbed.trials) - breaks_at
+    assert told(resumed) == told(whole)
+    # NaN is not equal to itself, so trials are compared as plain data.
+    assert [r.trial.to_json() for r in resumed.trials] == [r.trial.to_json() for r in whole.trials]
+    assert json.loads((tmp_path / "benchmark.json").read_text())["schema"] == "routecast-benchmark/1"
+
+
+def test_a_complete_run_is_started_anew(tmp_path: Path) -> None:
+    run(tmp_path)
+    again, evaluator = run(tmp_path)
+    assert again.resumed_trials == 0
+    assert len(evaluator.trials) == len(again.trials)
+
+
+def test_trials_parquet_has_a_line_for_every_trial(tmp_path: Path) -> None:
+    import polars
+
+    result, _ = run(tmp_path)
+    table = polars.read_parquet(tmp_path / "trials.parquet")
+    assert len(table) == len(result.trials)
+    # S12, for every line.
+    assert (table["offered_frames"] - table["forwarded_frames"] - table["dropped_frames"]).to_list() == [
+        0
+    ] * len(table)
+    assert set(table["procedure"].unique()) == {
+        "throughput",
+        "latency",
+        "frame_loss",
+        "back_to_back",
+        "recovery",
+    }
+    assert read_trial(table["trial"][0]).to_json() == result.trials[0].trial.to_json()
+
+
+def test_the_unfinished_trials_of_another_benchmark_are_not_mixed_in(tmp_path: Path) -> None:
+    with pytest.raises(Broken):
+        run(tmp_path, 5)
+    other = plan_of(profile_with(latency={"repeats": 2}))
+    with pytest.raises(FileProblem, match="another benchmark"):
+        run_benchmark(other, PlainRig(evaluator=Fluid(2e6), link=LINK_BPS), out=tmp_path)
+    # Nothing is lost by asking.
+    resumed, _ = run(tmp_path)
+    assert resumed.resumed_trials == 5
+
+
+def test_a_full_disk_is_said_and_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routecast.evaluate import ledger
+
+    written = 0
+    write_whole = ledger._write_whole
+
+    def write(frame: object, path: Path) -> None:
+        nonlocal written
+        written += 1
+        if written > 3:
+            raise OSError(28, "No space left on device")
+        write_whole(frame, path)  # type: ignore[arg-type]  # handed on
+
+    monkeypatch.setattr(ledger, "_write_whole", write)
+    monkeypatch.setattr(ledger, "FLUSH_EVERY_S", 0.0)
+    with pytest.raises(EnvironmentProblem, match=r"No space left.*finished trials are kept"):
+        run(tmp_path)
+    monkeypatch.undo()
+    resumed, _ = run(tmp_path)
+    assert resumed.resumed_trials == 3
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_a_run_that_is_interrupted_or_killed_goes_on(tmp_path: Path, number: int, code: int) -> None:
+    pytest.importorskip("routecast._core", reason="the extension is not built")
+    router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
+    command = [
+        *(sys.executable, "-m", "routecast", "benchmark", "rfc2544", "--evaluator", "simulate", str(router)),
+        *("--out", str(tmp_path / "out"), "--json", "--procedures", "throughput,frame_loss"),
+    ]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        parts = tmp_path / "out" / "trials.parts"
+        for _ in range(600):
+            if any(parts.glob("*.parquet")) or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    if number == signal.SIGINT:
+        assert "goes on from there" in said
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    document = json.loads(done.stdout)
+    assert document["resumed_trials"] > 0
+    assert document["throughput"]["rows"]
+
+
+def test_the_extension_is_not_needed_for_a_fake() -> None:
+    code = """
+    import sys
+    sys.modules["routecast._core"] = None
+    from routecast.benchmark import read_profile
+    print(read_profile("quick").name)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "quick"
