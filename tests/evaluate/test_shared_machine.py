@@ -196,6 +196,30 @@ def test_without_a_wake_up_both_queues_are_those_that_never_sleep():
     assert DD1SetUp(arrival_pps=2e5, service_s=3e-6, set_up=none).waiting_mean_s == 0.0
 
 
+@pytest.mark.parametrize("rate_pps", [50e3, 200e3, 280e3, 300e3])
+def test_interruptions_of_a_core_with_equal_gaps_follow_the_backlogs_that_they_leave(rate_pps):
+    router = softirq(per_packet_s=SERVICE_S, interruptions=TAKEN, ring_frames=1024)
+    solved = Solve(router).trial(load(rate_pps), 1.0).latency
+    simulated = Simulate(router, seed=8, replications=8).trial(load(rate_pps), 4.0).latency
+    assert solved is not None
+    assert simulated is not None
+    # 6 %: 10^4 interruptions, of whose squares the mean wait is made.
+    assert solved.mean_s == pytest.approx(simulated.mean_s, rel=0.06)
+    assert solved.p999_s == pytest.approx(simulated.p999_s, rel=0.1)
+
+
+def test_rare_long_interruptions_lose_what_the_ring_does_not_hold():
+    # r rho (D - 256 g): 2 interruptions of 2 ms in a second of work at 200 kpps.
+    taken = Interruptions(rate_hz=2.0, duration=RandomTime(mean_s=2e-3))
+    router = softirq(per_packet_s=SERVICE_S, interruptions=taken)
+    expected = 2.0 * 0.64 * (2e-3 - 256 / 200e3)
+    solved = Solve(router).trial(load(200e3), 1.0)
+    assert solved.loss_ratio == pytest.approx(expected, rel=1e-6)
+    simulated = Simulate(router, seed=1, replications=8, steady_state=False).trial(load(200e3), 40.0)
+    # 10 %: some 400 interruptions.
+    assert simulated.loss_ratio == pytest.approx(expected, rel=0.15)
+
+
 def test_frames_spread_evenly_between_service_and_wake_up_while_gaps_are_short():
     # S .. W + S: median W/2 + S.
     queue = DD1SetUp(arrival_pps=300e3, service_s=3.2e-6, set_up=RandomTime(mean_s=20e-6))

@@ -13,7 +13,7 @@ from routecast.evaluate.queueing.markov import (
     quantile_s,
     require_range,
 )
-from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.set_up import DD1Interrupted, DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc, kingman_bound_s
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "MG1K",
     "MM1",
     "MM1K",
+    "DD1Interrupted",
     "DD1SetUp",
     "GIGc",
     "MG1SetUp",

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from routecast.evaluate.queueing.markov import Queue, quantile_s, require_range
-from routecast.router.random_time import RandomTime
+from routecast.router.random_time import Interruptions, RandomTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["DD1SetUp", "MG1SetUp", "SetUpAdded"]
+__all__ = ["DD1Interrupted", "DD1SetUp", "MG1SetUp", "SetUpAdded"]
 
 _POINTS = 4096
 _GRID = 400
@@ -164,10 +164,101 @@ class DD1SetUp(Queue):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DD1Interrupted(Queue):
+    """D/D/1 whose server is interrupted while it works: equal gaps g, constant service S < g. Approximation.
+
+    An interruption D delays the frame in service by D and the j-th one after it by ``D - jδ``, ``δ = g - S``, as long
+    as that is positive: ``P(W > t) = rS·Σ_j P(D > t + jδ)`` at r interruptions per second of work. That is exact while
+    each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` has not: waits
+    are stretched by ``1/(1 - u)``, and the chance to wait follows from the busy periods of M/G/1; exact in the limit of
+    short gaps for exponential D.
+
+    Parameters
+    ----------
+    service_s : float
+        Without interruptions.
+    room_frames : float
+        Frames that can wait. Of what a long interruption brings, the rest is lost; valid while such losses are rare.
+    """
+
+    arrival_pps: float
+    service_s: float
+    interruptions: Interruptions
+    room_frames: float = math.inf
+
+    def __post_init__(self) -> None:
+        load = self.arrival_pps * self.service_s * self.interruptions.stretch
+        require_range(self.method, load < 1.0, "is not stable: the load must be < 1")
+
+    @property
+    def method(self) -> str:
+        """Its name."""
+        return "D/D/1 with interruptions (approximation)"
+
+    @property
+    def loss_ratio(self) -> float:
+        """``r·rho·E[(D - room·g)+]``."""
+        points, beyond = _sorted_points(self.interruptions.duration)
+        longest_s = self.room_frames / self.arrival_pps
+        place = int(np.searchsorted(points, longest_s, side="right"))
+        if place == len(points):
+            return 0.0
+        excess_s = (float(beyond[place]) - (len(points) - place) * longest_s) / len(points)
+        return self.interruptions.rate_hz * self.arrival_pps * self.service_s * max(excess_s, 0.0)
+
+    @property
+    def _drain_s(self) -> float:
+        return 1.0 / self.arrival_pps - self.service_s
+
+    @property
+    def _left(self) -> float:
+        """``1 - u``, the share of the backlogs that have drained."""
+        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
+        return 1.0 - (stretch - 1.0) / stretch / (1.0 - load)
+
+    @property
+    def _strikes(self) -> float:
+        """Interruptions of a service, those that strike while a backlog drains counted with it."""
+        load, stretch = self.arrival_pps * self.service_s, self.interruptions.stretch
+        busy = (stretch - 1.0) * load / ((1.0 - load) * self._left)
+        return self.interruptions.rate_hz * self.service_s / (self._left * (1.0 + busy))
+
+    @property
+    def waiting_mean_s(self) -> float:
+        """``rS·E[Σ_j (D - jδ)+]``, and the correction for backlogs that meet."""
+        points, _ = _sorted_points(self.interruptions.duration)
+        later = np.floor(points / self._drain_s)
+        sums = later * points - 0.5 * self._drain_s * later * (later + 1.0)
+        return self._strikes / self._left * float(sums.mean())
+
+    @property
+    def sojourn_mean_s(self) -> float:
+        """Waiting and mean completion."""
+        return self.waiting_mean_s + self.service_s * self.interruptions.stretch
+
+    def waiting_tail(self, time_s: float) -> float:
+        """``rS·Σ_j P(D > t + jδ)``, with the correction."""
+        if time_s < 0.0:
+            return 1.0
+        points, _ = _sorted_points(self.interruptions.duration)
+        later = np.maximum(np.ceil((points - time_s * self._left) / self._drain_s) - 1.0, 0.0)
+        return min(self._strikes * float(later.mean()), 1.0)
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Probability of a wait, or of an interruption of the frame's own service, that takes longer."""
+        left_s = time_s - self.service_s
+        points, _ = _sorted_points(self.interruptions.duration)
+        own = self.interruptions.rate_hz * self.service_s * float((points > left_s).mean())
+        waits = self.waiting_tail(left_s)
+        return min(waits + own * (1.0 - waits), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetUpAdded(Queue):
     """An approximate queue whose server sleeps: its wait, and that of D/D/1 with the same mean times, added up.
 
-    Exact in light traffic, where nobody waits but for the set-up, and where service hardly varies. Only means.
+    Exact in light traffic, where nobody waits but for the set-up, and where service hardly varies. Percentiles are
+    those of independent waits, where those of ``queue`` are known.
     """
 
     queue: Queue
@@ -194,6 +285,23 @@ class SetUpAdded(Queue):
         """Waiting and service."""
         return self.queue.sojourn_mean_s + self.set_up.waiting_mean_s
 
+    def waiting_tail(self, time_s: float) -> float:
+        """Convolution of both waits; NaN where that of ``queue`` is not known."""
+        return self._tail(time_s, sojourn=False)
+
+    def sojourn_tail(self, time_s: float) -> float:
+        """Convolution of the wait for set-up times with the sojourn time of ``queue``."""
+        return self._tail(time_s, sojourn=True)
+
+    def _tail(self, time_s: float, *, sojourn: bool) -> float:
+        added, first = _grid(self.set_up, False), _atoms(self.queue, sojourn)
+        if added is None or first is None:
+            return math.nan
+        times, chances = first
+        left = time_s - times
+        tails = np.interp(left, added[0], added[1], right=0.0)
+        return float(chances @ np.where(left < 0.0, 1.0, tails))
+
 
 @lru_cache(maxsize=64)
 def _sorted_points(time: RandomTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -206,15 +314,24 @@ def _sorted_points(time: RandomTime) -> tuple[NDArray[np.float64], NDArray[np.fl
 
 
 @lru_cache(maxsize=64)
-def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Return a queue's waiting or sojourn time as points and their chances; None where its law is not known."""
+def _grid(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the tail of a queue's waiting or sojourn time over a grid of times; None where its law is not known."""
     tail = queue.sojourn_tail if sojourn else queue.waiting_tail
     mean_s = queue.sojourn_mean_s if sojourn else queue.waiting_mean_s
     if math.isnan(tail(mean_s)):
         return None
-    middle, end = quantile_s(tail, mean_s, 0.95), quantile_s(tail, mean_s, 1.0 - 1e-6)
+    middle, end = (quantile_s(tail, max(mean_s, 1e-12), ratio) for ratio in (0.95, 1.0 - 1e-6))
     edges = np.concatenate([np.linspace(0.0, middle, _GRID), np.linspace(middle, end, _GRID)[1:]])
-    tails = np.array([tail(float(edge)) for edge in edges])
+    return edges, np.array([tail(float(edge)) for edge in edges])
+
+
+@lru_cache(maxsize=64)
+def _atoms(queue: Queue, sojourn: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return a queue's waiting or sojourn time as points and their chances; None where its law is not known."""
+    grid = _grid(queue, sojourn)
+    if grid is None:
+        return None
+    edges, tails = grid
     chances = np.concatenate([[1.0 - tails[0]], -np.diff(tails), [tails[-1]]])
     times = np.concatenate([[0.0], 0.5 * (edges[1:] + edges[:-1]), [edges[-1]]])
     kept = chances > 0.0

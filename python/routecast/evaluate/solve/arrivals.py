@@ -188,7 +188,7 @@ def depart(
         return Arriving(
             kind="unknown", rate_pps=rate, scv=1.0, why=arriving.why, spacings=spacings, sizes=sizes
         )
-    if isinstance(queue, (DD1SetUp, MG1SetUp, SetUpAdded)):
+    if isinstance(queue, DD1SetUp | MG1SetUp | SetUpAdded):
         why = "follows a task unit that sleeps, which lets frames go in bursts"
         return Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, spacings=spacings, sizes=sizes)
     used = min(utilisation, 1.0) ** 2

@@ -22,7 +22,7 @@ from routecast.evaluate.solve.crowding import admitted_by_size
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.laws import OVERLOADED, Station, law_of
 from routecast.evaluate.solve.share import served_at_once
-from routecast.evaluate.solve.shared_machine import asleep, completed, set_up_of
+from routecast.evaluate.solve.shared_machine import asleep, completed, interrupted, set_up_of
 from routecast.evaluate.solve.stations import behind_link, shared_queue
 from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
 from routecast.evaluate.trial import Delay
@@ -232,7 +232,9 @@ class _Walk:
                 f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
             )
             return station.full_queue, ""
-        queue, reason = law_of(station, arriving, self.notes.append)
+        queue, reason = interrupted(self.fluid, index, station, arriving), ""
+        if queue is None:
+            queue, reason = law_of(station, arriving, self.notes.append)
         sleep = set_up_of(self.fluid, index)
         if queue is not None and sleep is not None:
             queue, reason = asleep(station, queue, arriving, sleep)

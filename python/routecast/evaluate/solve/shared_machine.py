@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from routecast.evaluate.queueing.general import DD1, ServiceMix
 from routecast.evaluate.queueing.markov import MMcK, Queue
-from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.set_up import DD1Interrupted, DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving
 from routecast.evaluate.solve.fluid import Fluid
@@ -16,10 +16,11 @@ from routecast.evaluate.solve.share import Cost
 from routecast.evaluate.solve.stations import FullQueue
 from routecast.router.random_time import RandomTime
 
-__all__ = ["SetUp", "asleep", "completed", "set_up_of"]
+__all__ = ["SetUp", "asleep", "completed", "interrupted", "set_up_of"]
 
 _RARE = 1e-6
 _SPREAD = 6.0
+_RARE_LOSS = 1e-3
 
 
 def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
@@ -34,6 +35,27 @@ def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
     if second <= 0.0:
         return mix
     return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
+
+
+def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> Queue | None:
+    """Return the queue of one interrupted server with equal gaps and constant service; None where it is not that.
+
+    Nor is it where interruptions are so long that they overflow the queue often: laws by two moments know of its end.
+    """
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    constant = task.service.variation == "deterministic" and station.exact and station.mix.is_one_size
+    if cost.scatter_s <= 0.0 or not constant or arriving.kind != "regular" or len(task.needs) > 1:
+        return None
+    interruptions = fluid.model.pool(task.needs[0].pool).interruptions
+    if interruptions is None or task.needs[0].units > 1 or station.servers > 1 or station.load >= 1.0:
+        return None
+    queue = DD1Interrupted(
+        arrival_pps=station.rate_pps,
+        service_s=station.mix.mean_s / cost.stretch,
+        interruptions=interruptions,
+        room_frames=station.room - station.servers,
+    )
+    return queue if queue.loss_ratio <= _RARE_LOSS else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
