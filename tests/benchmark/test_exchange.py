@@ -454,3 +454,69 @@ def test_a_table_for_validate_asks_for_what_the_file_does_not_say(tmp_path: Path
     with pytest.raises(FileProblem, match="--cores"):
         validate_text(records)
     assert validate_text(records, cores=2).splitlines()[1].startswith("2,64.0,999500.0")
+
+
+def benchmark_row(stream: str, size: int, loss_ratio: float, lower_pps: float) -> Json:
+    """A row of ``benchmark.json``'s throughput, as far as the exchange reads it."""
+    return {
+        "stream": stream,
+        "frame_bytes": size,
+        "goal": "no loss" if loss_ratio == 0.0 else f"PDR {loss_ratio:.1%}",
+        "loss_ratio": loss_ratio,
+        "throughput_pps": lower_pps,
+        "per_port_pps": lower_pps,
+        "conditional_pps": lower_pps * (1.0 - loss_ratio),
+        "lower_pps": lower_pps,
+        "upper_pps": 1.01 * lower_pps,
+        "final_trial_s": 0.5,
+    }
+
+
+def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
+    sizes = (64, 512)
+    document = {
+        "schema": "routecast-benchmark/1",
+        "setup": {"device_title": "Linux IPv4 forwarding", "link_bps": [1e10, 1e10]},
+        "throughput": {
+            "rows": [
+                benchmark_row("IPv4", size, loss, rate)
+                for size in sizes
+                for loss, rate in ((0.0, 1e6), (0.005, 1.1e6))
+            ]
+        },
+    }
+    records = read(document, tmp_path)
+    assert [(r.goal, r.bound) for r in records[:4]] == [
+        ("ndr", "lower"),
+        ("ndr", "upper"),
+        ("pdr", "lower"),
+        ("pdr", "upper"),
+    ]
+    written: list[Any] = list(uti_documents(records).values())
+    assert [document["result"]["type"] for document in written] == ["ndrpdr", "ndrpdr"]
+    lines = validate_text(records, goal="ndr", cores=1).splitlines()
+    assert lines[1] == '1,64.0,1000000.0,,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
+
+
+def test_the_trials_of_our_own_benchmarks_are_records(tmp_path: Path) -> None:
+    from routecast.benchmark.journal import open_journal
+    from routecast.benchmark.result import TrialRecord
+
+    trial = read(samples.iperf3(), tmp_path)[0].trial
+    with open_journal(tmp_path / "run", "one") as journal:
+        journal.add(
+            "key",
+            TrialRecord(
+                number=1,
+                procedure="throughput",
+                stream="IPv4",
+                frame_bytes=128,
+                purpose="search 1",
+                attempt=1,
+                rate_pps=1e6,
+                trial=trial,
+            ),
+        )
+    (record,) = read_records(tmp_path / "run" / "trials.parquet")
+    assert (record.title, record.frame_bytes, record.facts["purpose"]) == ("IPv4", 128.0, "search 1")
+    assert record.trial.to_json() == trial.to_json()

@@ -30,6 +30,7 @@ class ImportFormat(StrEnum):
     NFVBENCH = "nfvbench"
     TRAFFICGEN = "trafficgen"
     TREX = "trex"
+    BENCHMARK = "benchmark"
     CSV = "csv"
     PARQUET = "parquet"
 

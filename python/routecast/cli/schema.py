@@ -13,24 +13,31 @@ __all__ = ["Kind", "schema"]
 
 
 class Kind(StrEnum):
-    """Kinds of files that people write."""
+    """Kinds of files that people write, and those that programs read."""
 
     ROUTER = "router"
     STUDY = "study"
     WIRE_STUDY = "wire_study"
     TESTBED = "testbed"
+    BENCHMARK = "benchmark"
 
 
-def schema(kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml.")]) -> None:
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")],
+) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
     if kind in (Kind.STUDY, Kind.WIRE_STUDY):
         from routecast.study.reading import study_schema
 
         print_json(study_schema("wire" if kind is Kind.WIRE_STUDY else "tables"))
-    elif kind is Kind.TESTBED:
-        from routecast.testbed.reading import testbed_schema
+    elif kind is Kind.BENCHMARK:
+        from routecast.report.benchmark import benchmark_schema
 
-        print_json(testbed_schema())
+        print_json(benchmark_schema())
+    elif kind is Kind.TESTBED:
+        from routecast.testbed.reading import bed_schema
+
+        print_json(bed_schema())
     else:
         from routecast.router.files import router_schema
 

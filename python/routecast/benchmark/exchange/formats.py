@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+from routecast.benchmark.exchange.benchmark import is_benchmark, read_benchmark
 from routecast.benchmark.exchange.document import Document, Node, parse_document, read_text
 from routecast.benchmark.exchange.iperf3 import is_iperf3, join_stream, read_iperf3
 from routecast.benchmark.exchange.nfvbench import is_nfvbench, read_nfvbench
@@ -26,6 +27,7 @@ _JSON: Final[Mapping[str, tuple[Callable[[Node], bool], Reader]]] = {
     "nfvbench": (is_nfvbench, read_nfvbench),
     "trafficgen": (is_trafficgen, read_trafficgen),
     "trex": (is_trex, read_trex),
+    "benchmark": (is_benchmark, read_benchmark),
 }
 _TABLES: Final = {"csv": read_csv, "parquet": read_parquet}
 
@@ -35,8 +37,9 @@ FORMATS: Final[Mapping[str, str]] = {
     "nfvbench": "NFVbench --json",
     "trafficgen": "bench-trafficgen binary-search.json",
     "trex": "TRex ndr -o json",
+    "benchmark": "benchmark.json of routecast",
     "csv": "routecast's own table of trials",
-    "parquet": "routecast's own table of trials",
+    "parquet": "routecast's own table of trials, or a benchmark's trials.parquet",
 }
 """What can be read, by the name that ``--format`` takes."""
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from routecast.benchmark.exchange.benchmark import is_journal, read_journal
 from routecast.benchmark.exchange.document import read_text
 from routecast.benchmark.exchange.record import NAN, Record
 from routecast.errors import FileProblem, Problem
@@ -155,6 +156,8 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
         frame = polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise FileProblem(str(path), [Problem("", f"cannot be read as Parquet: {error}")]) from None
+    if is_journal(frame.columns):
+        return read_journal(path)
     if not is_table(frame.columns):
         raise FileProblem(str(path), [Problem("", _header_message(frame.columns))])
     problems: list[Problem] = []

@@ -112,7 +112,7 @@ def _procedures(result: BenchmarkResult) -> Iterator[Section]:
             blocks=(recovery_table(result.recovery),),
         )
     if result.reset:
-        statements = tuple(f"{row.statement}." for row in result.reset.rows if row.statement)
+        statements = tuple(f"{row.statement[:1].upper()}{row.statement[1:]}." for row in result.reset.rows if row.statement)
         yield Section(
             anchor="reset",
             title="Reset",

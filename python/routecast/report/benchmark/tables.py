@@ -220,8 +220,8 @@ def back_to_back_table(result: BackToBackResult) -> Table:
     """Sec. 26.4 as RFC 9004 has it."""
     words = {
         "found": "",
-        "limit": "the longest burst allowed passed",
-        "skipped": "not tested: throughput is the maximum",
+        "limit": "the longest allowed",
+        "skipped": "not tested",
         "undetermined": "not determined",
     }
     table = Table(

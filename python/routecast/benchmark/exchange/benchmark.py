@@ -1,0 +1,135 @@
+"""routecast's own benchmarks as records: ``benchmark.json`` gives what was found, ``trials.parquet`` every trial.
+
+Throughput rows become the bounds of searches, a goal without loss an NDR and the one with the least loss besides a
+PDR, so that a benchmark can be written as CSIT UTI and as a table for ``routecast validate``.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from routecast.benchmark.exchange.document import Document, Node
+from routecast.benchmark.exchange.record import NAN, Bound, Record, measured
+from routecast.errors import FileProblem, Problem
+
+__all__ = ["is_benchmark", "is_journal", "read_benchmark", "read_journal"]
+
+_SCHEMA = "routecast-benchmark/1"
+_JOURNAL = frozenset({"procedure", "stream", "frame_bytes", "purpose", "trial"})
+
+
+def is_benchmark(root: Node) -> bool:
+    """Whether the document is a ``benchmark.json``."""
+    return root.get("schema").value == _SCHEMA
+
+
+def is_journal(columns: list[str]) -> bool:
+    """Whether a table is a benchmark's ``trials.parquet``."""
+    return set(columns) >= _JOURNAL
+
+
+def read_benchmark(document: Document) -> tuple[Record, ...]:
+    """Read the bounds that the searches for the throughput ended with.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        No throughput was searched for.
+    """
+    rows = document.root.at("throughput.rows")
+    if not rows.value:
+        rows.problem("is missing or empty: it is what is exchanged; trials.parquet has the single trials")
+        document.check()
+    records: list[Record] = []
+    lossy = sorted({row.get("loss_ratio").number() for row in rows.items()} - {0.0})
+    for row in rows.items():
+        records += _bounds(document, row, lossy)
+    document.check()
+    return tuple(records)
+
+
+def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
+    setup = document.root.get("setup")
+    loss_ratio = row.need("loss_ratio").finite(least=0.0, most=1.0)
+    frame_bytes = row.need("frame_bytes").finite(least=64.0)
+    goal = "ndr" if loss_ratio == 0.0 else "pdr" if lossy[:1] == [loss_ratio] else "search"
+    lower_pps, upper_pps = row.get("lower_pps").number(least=0.0), row.get("upper_pps").number(least=0.0)
+    forwarded_pps = row.get("conditional_pps").number(least=0.0)
+    link_bps = (
+        [node.number(least=0.0) for node in setup.get("link_bps").items()] if setup.get("link_bps") else []
+    )
+    per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
+    ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
+    duration_s = row.get("final_trial_s").number(least=0.0)
+    records = []
+    ends: tuple[tuple[Bound, float, float], ...] = (
+        ("lower", lower_pps, forwarded_pps),
+        ("upper", upper_pps, NAN),
+    )
+    for bound, rate_pps, received_pps in ends:
+        if math.isnan(rate_pps) and bound == "upper":
+            continue
+        invalid: tuple[str, ...] = ()
+        if math.isnan(rate_pps):
+            invalid = (f"no rate was found: {row.get('reason').text() or row.get('outcome').text()}",)
+        trial = measured(
+            intended_pps=rate_pps,
+            offered_pps=rate_pps,
+            forwarded_pps=received_pps,
+            frame_bytes=frame_bytes,
+            duration_s=duration_s,
+            invalid=invalid,
+        )
+        records.append(
+            Record(
+                source=f"routecast {document.root.at('versions.routecast').text()}".strip(),
+                title=f"{setup.get('device_title').text()}, {row.get('stream').text()}",
+                goal=goal,
+                bound=bound,
+                goal_loss_ratio=loss_ratio,
+                frame_bytes=frame_bytes,
+                ports=ports or None,
+                link_bps=link_bps[0] if link_bps else NAN,
+                device=setup.get("device_title").text(),
+                tester="routecast",
+                trial=trial,
+                facts={"goal": row.get("goal").text()},
+            )
+        )
+    return records
+
+
+def read_journal(path: Path) -> tuple[Record, ...]:
+    """Read every trial of a benchmark's ``trials.parquet``.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        A trial in it cannot be read.
+    """
+    import polars
+
+    from routecast.benchmark.journal import read_trial
+
+    records, problems = [], []
+    for number, row in enumerate(polars.read_parquet(path).sort("number").to_dicts(), start=1):
+        try:
+            trial = read_trial(str(row["trial"]))
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(Problem(f"row {number}, column trial", f"is no trial: {error}"))
+            continue
+        records.append(
+            Record(
+                source="routecast",
+                title=str(row["stream"]),
+                goal="search" if row["procedure"] == "throughput" else "run",
+                frame_bytes=float(row["frame_bytes"]),
+                tester="routecast",
+                trial=trial,
+                facts={name: row.get(name) for name in ("number", "procedure", "purpose", "attempt")},
+            )
+        )
+    if problems:
+        raise FileProblem(str(path), problems)
+    return tuple(records)
