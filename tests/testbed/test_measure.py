@@ -12,6 +12,7 @@ from testbed_fakes import FakeBed, FakeDevice, FakeTester, FakeWatch, port
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
+from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
@@ -117,6 +118,26 @@ def test_what_the_kernel_says_against_a_trial_makes_it_invalid(
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert any(words in reason for reason in trial.invalid)
+
+
+def test_a_wall_clock_that_is_set_during_a_trial_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeWatch, "clock_step_s", -3.0)
+    with measure(FakeTester()) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.is_valid  # frames are stamped by the monotonic clock
+    assert any("wall clock was set by -3.000 s" in note for note in trial.notes)
+
+
+def test_bursts_are_not_held_to_an_even_rate() -> None:
+    bursts = Arrivals.on_off(burst_frames=32, peak_ratio=4)
+    with measure(FakeTester(bent(achieved_pps=1.1e5))) as evaluator:
+        assert evaluator.trial(load(arrivals=bursts), 0.5).is_valid
+        assert not evaluator.trial(load(), 0.5).is_valid
+
+
+def test_an_unknown_back_end_suggests_the_nearest() -> None:
+    with pytest.raises(ModelProblem, match="af_xdp"):
+        measure(FakeTester(), back_end="afxdp")
 
 
 def test_frames_that_come_back_to_the_port_that_sends_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,7 @@ class FakeBed:
 class FakeWatch:
     """Links that stay up, the second of which takes frames in; ``bend`` changes a reading before it is handed out."""
 
+    clock_step_s: ClassVar[float] = 0.0
     bend: ClassVar[Callable[[dict[str, Any]], None]] = staticmethod(lambda links: None)
 
     def __init__(self, namespaces: Sequence[str | None], cores: Sequence[int]) -> None:
@@ -109,7 +110,7 @@ class FakeWatch:
             FakeWatch.bend(links)
         return Reading(
             at_s=float(self.reads),
-            realtime_offset_s=0.0,
+            realtime_offset_s=FakeWatch.clock_step_s * self.reads,
             links={(None, name): link(name, **values) for name, values in links.items()},
             cores={},
             threads_s={},

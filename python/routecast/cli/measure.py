@@ -140,7 +140,7 @@ def measure(
 
     An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
     """
-    from routecast.errors import CriterionFailed, QuantityProblem
+    from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.quantity import parse_duration_s
     from routecast.testbed import Phases, open_testbed
     from routecast.testbed.options import pairs
@@ -190,7 +190,11 @@ def measure(
         facts = evaluator.facts()
     _print(trial, facts, as_json=as_json)
     if out is not None:
-        _append(out, trial, offered, evaluator, facts)
+        try:
+            _append(out, trial, offered, evaluator, facts)
+        except OSError as problem:
+            what = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
+            raise EnvironmentProblem(what) from problem
     if not trial.is_valid:
         raise CriterionFailed(
             f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}"

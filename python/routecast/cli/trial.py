@@ -27,6 +27,8 @@ def print_trial(console: Console, trial: Trial) -> None:
     if trial.energy_j:
         print_table(console, _energy(trial))
     console.print(f"Bottleneck: {trial.bottleneck.name} {trial.bottleneck.reason}.", markup=False)
+    for reason in trial.invalid:
+        console.print(f"Invalid, no result: {reason}", markup=False, style="bold red")
     for note in trial.notes:
         console.print(f"Note: {note}", markup=False, style="dim")
 
@@ -46,6 +48,15 @@ def _rates(trial: Trial) -> Table:
             f"{trial.dropped_frames or 0:,} dropped + {trial.in_flight_frames or 0:,} in flight"
         )
         rows.append(("frames", counts))
+    rows += [
+        (name, f"{count:,}")
+        for name, count in (
+            ("duplicated", trial.duplicated_frames),
+            ("reordered", trial.reordered_frames),
+            ("corrupted", trial.corrupted_frames),
+        )
+        if count
+    ]
     return Table(
         name="trial",
         title=f"{trial.evaluator}, {format_duration(trial.duration_s)}",

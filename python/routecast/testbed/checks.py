@@ -104,6 +104,8 @@ def _rates(seen: Seen) -> Iterator[str]:
                     f"({_percent(1.0 - sent / intended)} too few)"
                 )
                 continue
+            if not part.outcome["is_even"][number]:
+                continue  # bursts and steps have no one rate between their first and last frame
             wanted, got = float(stream["intended_pps"]), float(stream["achieved_pps"])
             frame_s = part.duration_s * abs(got - wanted)  # in frames over the slice
             if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frame_s > 1.0:

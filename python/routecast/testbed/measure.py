@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, Self
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.router.did_you_mean import did_you_mean
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted
@@ -22,7 +23,10 @@ from routecast.testbed.measured import trial_of
 from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
 from routecast.testbed.watch import Reading, Watch
 
-__all__ = ["Measure", "Phases", "Tester", "open_tester"]
+__all__ = ["BACK_ENDS", "Measure", "Phases", "Tester", "open_tester"]
+
+BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
+"""How frames are sent; auto takes the fastest that a port has for a load."""
 
 _LEARNING_PPS = 5_000.0
 _TRIAL_IDS = 128
@@ -147,6 +151,9 @@ class Measure:
         on_progress: Callable[[float], object] | None = None,
         tester: Callable[[Mapping[str, Any]], Tester] = open_tester,
     ) -> None:
+        if back_end not in BACK_ENDS:
+            what = f"got {back_end!r}: {did_you_mean(back_end, BACK_ENDS)}"
+            raise ModelProblem("measure", [Problem("back_end", what)])
         if retries < 0 or (slice_s is not None and not slice_s > 0.0):
             what = f"retries {retries}, slice_s {slice_s}: retries are >= 0, a slice is longer than 0 s"
             raise ModelProblem("measure", [Problem("", what)])
@@ -418,6 +425,9 @@ class Measure:
             **outcome,
             "ports": [int(stream["port"]) for stream in streams.streams],
             "to_ports": stream_ports(streams.streams),
+            "is_even": [
+                stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams
+            ],
         }
 
     def _ask(

@@ -230,10 +230,8 @@ def remove(bed: str) -> None:
 def described(bed: str) -> dict[str, Any]:
     """Return what a bed is: its name, whether it is in use, kept or left, its process and its namespaces."""
     state = BedState.read(bed) or BedState(bed=bed)
-    try:
-        with _held(bed):
-            condition = "put up to stay" if state.is_kept else "left by a process that ended"
-    except EnvironmentProblem:
+    condition = "put up to stay" if state.is_kept else "left by a process that ended"
+    if state.is_in_use():
         condition = "in use"
     return {"name": bed, "state": condition, "pid": state.pid, "namespaces": state.namespaces}
 

@@ -1,0 +1,219 @@
+"""routecast measure and routecast testbed, as people run them: output, exit codes, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from testbed_rights import needs_namespaces, needs_tester
+
+from routecast.benchmark.exchange.table import read_csv, read_parquet
+from routecast.testbed import netns, state
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> str:
+    path = tmp_path / "bed.testbed.toml"
+    path.write_text(
+        f'name = "c{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"\nkind = "namespaces"\n'
+    )
+    return str(path)
+
+
+def name_of(bed: str) -> str:
+    return Path(bed).read_text().split('"')[1]
+
+
+def run(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*before, sys.executable, "-m", "routecast", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "COLUMNS": "120", "NO_COLOR": "1"},
+    )
+
+
+def is_gone(bed: str) -> bool:
+    name = name_of(bed)
+    return not [one for one in netns.named() if name in one] and name not in state.beds()
+
+
+@needs_tester
+def test_a_measured_trial_is_printed_like_any_other_and_kept_in_tables(bed: str, tmp_path: Path) -> None:
+    csv, parquet = tmp_path / "trials.csv", tmp_path / "trials.parquet"
+    arguments = ("measure", "--testbed", bed, "--dut", "linux", "--dut-option", "ipv6=false")
+    arguments += ("--load", "20 kpps", "--frame", "128 B", "--flows", "10", "--duration", "200 ms")
+    for out in (csv, csv, parquet, parquet):
+        done = run(*arguments, "--out", str(out))
+        assert done.returncode in {0, 1}, done.stderr
+        for words in ("measure, 200 ms", "offered load", "frames        4,000 offered = ", "Bottleneck: "):
+            assert words in done.stdout
+        assert (
+            "sending from g0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2 and others"
+            in done.stderr
+        )
+    for records in (read_csv(csv), read_parquet(parquet)):
+        assert len(records) == 2
+        assert [(record.trial.offered_frames, record.frame_bytes, record.flows) for record in records] == [
+            (4_000, 128.0, 10)
+        ] * 2
+        assert records[0].device == "linux"
+    assert is_gone(bed)
+
+
+@needs_tester
+def test_json_has_the_trial_and_what_ran_it(bed: str) -> None:
+    done = run(
+        "measure", "--testbed", bed, "--load", "20 kpps", "--bidirectional", "--duration", "100 ms", "--json"
+    )
+    trial = json.loads(done.stdout)
+    assert trial["evaluator"] == "measure"
+    assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"] == 2_000
+    assert {"device", "bed", "tester", "trial"} <= set(trial["facts"])
+
+
+@needs_tester
+def test_a_full_disk_costs_the_table_and_not_the_trial(bed: str) -> None:
+    done = run("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "100 ms", "--out", "/dev/full")
+    assert done.returncode == 3
+    assert "2,000 offered" in done.stdout
+    assert "/dev/full: cannot be written: No space left on device" in done.stderr
+    assert is_gone(bed)
+
+
+@needs_tester
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(bed: str, number: int) -> None:
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "routecast",
+            "measure",
+            "--testbed",
+            bed,
+            "--load",
+            "20 kpps",
+            "--duration",
+            "60 s",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert "sending from" in process.stderr.readline()
+    time.sleep(0.5)
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
+    assert out == ""
+    assert is_gone(bed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("measure", "--testbed", "namespaces"), 2, "--load"),
+        (("measure", "--testbed", "nowhere.toml", "--load", "1 kpps"), 2, "needs no file"),
+        (("measure", "--testbed", "namespaces", "--load", "1"), 2, "no unit"),
+        (("measure", "--testbed", "namespaces", "--load", "1 kpps", "--dut", "linus"), 2, "linux"),
+        (("measure", "--testbed", "namespaces", "--load", "1 kpps", "--dut-option", "x"), 2, "key=value"),
+        (("testbed", "down"), 2, "--all"),
+        (("testbed", "down", "nobody-has-this-name"), 2, "there is no test bed"),
+    ],
+)
+def test_wrong_use_says_what_is_allowed(arguments: Sequence[str], code: int, words: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+
+
+@needs_tester
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--frame", "9000 B"), "MTU of 1500 B"),
+        (("--ip-version", "6"), "84 B"),
+        (("--ip-version", "5"), "4 or 6"),
+        (("--back-end", "life"), "live"),
+    ],
+)
+def test_a_load_that_the_bed_cannot_send_is_wrong_use(bed: str, arguments: Sequence[str], words: str) -> None:
+    done = run("measure", "--testbed", bed, "--load", "1 kpps", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert is_gone(bed)
+
+
+@needs_namespaces
+def test_without_rights_the_missing_ones_are_named(bed: str) -> None:
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv: apt install util-linux")
+    done = run(
+        *("measure", "--testbed", bed, "--load", "1 kpps"),
+        before=("setpriv", "--bounding-set=-net_raw,-bpf", "--inh-caps=-net_raw,-bpf"),
+    )
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "needs CAP_NET_RAW, CAP_BPF, which this process does not have" in done.stderr
+
+
+@needs_namespaces
+def test_a_bed_that_is_put_up_is_listed_and_taken_down(bed: str) -> None:
+    done = run("testbed", "up", bed)
+    assert done.returncode == 0, done.stderr
+    assert f"g0 in rc-{name_of(bed)}-gen" in done.stdout
+    listed = json.loads(run("testbed", "list", "--json").stdout)
+    assert [one["state"] for one in listed if one["name"] == name_of(bed)] == ["put up to stay"]
+    assert name_of(bed) in run("testbed", "list").stdout
+    again = run("testbed", "up", bed)
+    assert again.returncode == 3
+    assert "take it down" in again.stderr
+    assert run("testbed", "down", name_of(bed)).returncode == 0
+    assert is_gone(bed)
+
+
+@needs_namespaces
+def test_a_device_of_xdp_programs_cannot_be_left_standing(bed: str) -> None:
+    done = run("testbed", "up", bed, "--dut-option", "slowdown=10")
+    assert done.returncode == 3
+    assert "--wait" in done.stderr
+    assert is_gone(bed)
+
+
+def test_devices_are_listed_with_their_options_and_what_they_lack() -> None:
+    found = json.loads(run("testbed", "devices", "--json").stdout)
+    by_name = {one["name"]: one for one in found}
+    assert {"linux", "bridge", "xdp", "external"} <= set(by_name)
+    assert by_name["linux"]["options"][0]["name"] == "slowdown"
+    assert all(one["meaning"] for entry in found for one in entry["options"])
+    assert "Linux IP forwarding" in run("testbed", "devices").stdout
+
+
+def test_the_schema_of_test_beds_is_printed() -> None:
+    schema = json.loads(run("schema", "testbed").stdout)
+    assert schema["title"] == "routecast test bed file"
+
+
+@needs_tester
+def test_the_tester_tests_itself(bed: str) -> None:
+    done = run("testbed", "selftest", "--testbed", bed, "--json")
+    found = json.loads(done.stdout)["checks"]
+    ran = [check for check in found if check["trial"] is not None]
+    assert {check["name"] for check in ran} >= {"maximum", "latency"}
+    for check in ran:
+        trial = check["trial"]
+        assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12
+        assert trial["forwarded_frames"] > 0
+    assert all(check["reason"] for check in found if check["trial"] is None)
+    assert is_gone(bed)
