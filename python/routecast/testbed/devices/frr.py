@@ -6,13 +6,14 @@ import pwd
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, RouterOptions
+from routecast.testbed.devices.linux import ROUTES_TEXT, KernelRouter, RouterOptions, first_and_last
 from routecast.testbed.devices.options import option
-from routecast.testbed.devices.processes import Processes, check_socket_path
+from routecast.testbed.devices.processes import Processes, accepts, check_socket_path
 from routecast.testbed.site import DeviceSite, Missing
 
 __all__ = ["Frr", "FrrOptions"]
@@ -21,9 +22,13 @@ _DAEMONS = Path("/usr/lib/frr")
 _CRASH_LOGS = Path("/var/tmp/frr")
 _USER = "frr"
 _LONGEST_ROUTING_S = 60.0
-_MOST_ROUTES = 500  # staticd 8.4 reads its file in quadratic time: 800 routes take 8 s
+_POLL_S = 0.1
+_ROUTE_WORDS = ("ip route ", "ipv6 route ", "… ")
+_MOST_ROUTES = 5000  # staticd takes about 1.5 ms for each
 # Not taken away at the end, and at the start not before staticd has had 60 s to claim them.
 _RETAINING = ["--retain", "--graceful_restart", "60"]
+# The file is one transaction: committed line by line, it takes time with the square of its length.
+_AT_ONCE = ["--tcli"]
 _PROTOCOL = "196"  # of staticd's routes in the kernel; its name is that of the kernel's own static routes
 
 
@@ -107,10 +112,9 @@ class Frr(KernelRouter[FrrOptions]):
         wanted = self._route_lines(site)
         file = folder / "frr.conf"
         file.write_text("\n".join([*wanted, ""]), encoding="utf-8")
-        self._configuration = [line for line in self._configuration if line not in set(wanted)] + wanted[:4]
-        if len(wanted) > 4:
-            self._configuration.append(f"… {len(wanted) - 4} routes more")
-        for daemon, more in (("zebra", _RETAINING if self.chosen.retain else []), ("staticd", [])):
+        kept = [line for line in self._configuration if not line.startswith(_ROUTE_WORDS)]
+        self._configuration = kept + first_and_last(wanted)
+        for daemon, more in (("zebra", _RETAINING if self.chosen.retain else []), ("staticd", _AT_ONCE)):
             command = [
                 str(_DAEMONS / daemon),
                 *("-f", str(file), "-i", str(folder / f"{daemon}.pid"), "-z", str(folder / "zserv.api")),
@@ -119,12 +123,12 @@ class Frr(KernelRouter[FrrOptions]):
             # A crash log, and vtysh's history, go where HOME says.
             process = self._daemons.spawn(site, daemon, *command, environment={"HOME": str(folder)})
             self._process_ids.append(process.pid)
-            ready = folder / ("zserv.api" if daemon == "zebra" else f"{daemon}.vty")
-            self._daemons.wait_for(ready.exists, daemon)
+            self._daemons.wait_for(partial(accepts, folder / f"{daemon}.vty"), daemon)
         self._wait_for_routes(site)
 
     def _stop_daemons(self, site: DeviceSite) -> None:
-        self._daemons.stop()
+        # A zebra that outlives staticd takes its routes away, retained or not.
+        self._daemons.stop(first_first=True)
         for number in self._process_ids:
             for folder in _CRASH_LOGS.glob(f"*.{number}"):
                 shutil.rmtree(folder, ignore_errors=True)

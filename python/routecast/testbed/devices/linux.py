@@ -22,10 +22,12 @@ __all__ = [
     "Linux",
     "LinuxOptions",
     "RouterOptions",
+    "first_and_last",
 ]
 
 LARGEST_SLOWDOWN = 100_000
 _MOST_ROUTES = 65_536
+_SHOWN_LINES = 8
 SLOWDOWN_TEXT = "iterations of known work that XDP spends on each frame at the receiving port"
 _IPV6_TEXT = "forward IPv6 too"
 ROUTES_TEXT = "further routes that no test frame uses, so that the forwarding table is not empty"
@@ -100,9 +102,11 @@ class KernelRouter(StartedDevice[_O]):
     def _configure(self, site: DeviceSite) -> None:
         settings = interfaces.router_settings(site, ipv6=self.chosen.ipv6)
         self._configuration += interfaces.write_settings(site, settings)
-        self._configuration += interfaces.ip_batch(site, interfaces.port_lines(site, ipv6=self.chosen.ipv6))
-        interfaces.ip_batch(site, self._routes(site))
-        self._configuration += _first_and_last(self._routes(site))
+        lines = interfaces.port_lines(site, ipv6=self.chosen.ipv6) + self._routes(site)
+        done = interfaces.ip_batch(site, lines)
+        routes = [line for line in done if line.startswith("ip route ")]
+        self._configuration += [line for line in done if not line.startswith("ip route ")]
+        self._configuration += first_and_last(routes)
         interfaces.wait_until_up(site)
 
     def _routes(self, site: DeviceSite) -> list[str]:
@@ -154,7 +158,9 @@ class Linux(KernelRouter[LinuxOptions]):
         return interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
 
 
-def _first_and_last(lines: list[str]) -> list[str]:
-    if len(lines) <= 4:
-        return [f"ip {line}" for line in lines]
-    return [f"ip {lines[0]}", f"… {len(lines) - 2} more", f"ip {lines[-1]}"]
+def first_and_last(lines: list[str]) -> list[str]:
+    """Return a long list of like lines by its ends, and a short one as it is."""
+    if len(lines) <= _SHOWN_LINES:
+        return lines
+    half = _SHOWN_LINES // 2
+    return [*lines[:half], f"… {len(lines) - 2 * half} more, in order", *lines[-half:]]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from routecast.testbed.devices.linux import KernelRouter, RouterOptions
+from routecast.testbed.devices.linux import KernelRouter, RouterOptions, first_and_last
 from routecast.testbed.devices.options import option
 from routecast.testbed.site import DeviceSite, Missing
 
@@ -14,6 +14,7 @@ __all__ = ["Nftables", "NftablesOptions"]
 
 _MOST_RULES = 20_000
 _TABLE = "routecast"
+_END = "    counter name accepted accept"
 _CONNTRACK_TEXT = "track connections; the rules are looked at for every frame all the same"
 
 
@@ -61,6 +62,11 @@ class Nftables(KernelRouter[NftablesOptions]):
     def _configure(self, site: DeviceSite) -> None:
         super()._configure(site)
         self._load_rules(site)
+        for family in self._families():
+            lines = self._rule_set(family)
+            rules = [line for line in lines if " saddr " in line]
+            end = lines.index(_END)
+            self._configuration += [*lines[: end - len(rules)], *first_and_last(rules), *lines[end:]]
 
     def _end(self, site: DeviceSite) -> None:
         self._remove_rules(site)
@@ -73,13 +79,11 @@ class Nftables(KernelRouter[NftablesOptions]):
 
     def _load_rules(self, site: DeviceSite) -> None:
         self._remove_rules(site)
-        families = ("ip", "ip6") if self.chosen.ipv6 else ("ip",)
-        for family in families:
-            rule_set = self._rule_set(family)
-            site.run("nft", "--file", "-", stdin="\n".join(rule_set))
-            if len(rule_set) > 20:
-                rule_set = [*rule_set[:8], f"    … {len(rule_set) - 12} lines more", *rule_set[-4:]]
-            self._configuration += rule_set
+        for family in self._families():
+            site.run("nft", "--file", "-", stdin="\n".join(self._rule_set(family)))
+
+    def _families(self) -> tuple[str, ...]:
+        return ("ip", "ip6") if self.chosen.ipv6 else ("ip",)
 
     def _remove_rules(self, site: DeviceSite) -> None:
         for family in ("ip", "ip6"):
@@ -98,7 +102,7 @@ class Nftables(KernelRouter[NftablesOptions]):
                 f"    {family} saddr {_unused_address(family, number)} counter name filtered drop"
                 for number in range(self.chosen.rules)
             ),
-            "    counter name accepted accept",
+            _END,
             "  }",
             "}",
         ]

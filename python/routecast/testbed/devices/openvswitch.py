@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from routecast.testbed.devices import interfaces
 from routecast.testbed.devices.lifecycle import StartedDevice
 from routecast.testbed.devices.options import check_options, option
-from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
+from routecast.testbed.devices.processes import Processes, accepts, check_socket_path, make_real_time
 from routecast.testbed.site import DeviceSite, Missing
 
 __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
@@ -131,7 +131,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
             "-vsyslog:off",
             environment=self._environment(site),
         )
-        self._database.wait_for((folder / "db.sock").exists, "the database of Open vSwitch")
+        self._database.wait_for(lambda: accepts(folder / "db.sock"), "the database of Open vSwitch")
         self._vsctl("--no-wait", "init")
         if site.cpu is not None:
             self._vsctl(
@@ -152,7 +152,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
             environment=self._environment(site),
         )
         self._switch_id = process.pid
-        self._switch.wait_for((folder / "vs.ctl").exists, "ovs-vswitchd")
+        self._switch.wait_for(lambda: accepts(folder / "vs.ctl"), "ovs-vswitchd")
 
     def _connect_ports(self, site: DeviceSite) -> None:
         # Secure: a frame that no flow of ours matches is dropped, the switch learns nothing by itself.
@@ -194,7 +194,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
             self._ofctl("add-flow", _BRIDGE, flow)
 
     def _is_managed(self) -> bool:
-        return (self._folder(self.site) / f"{_BRIDGE}.mgmt").exists()
+        return accepts(self._folder(self.site) / f"{_BRIDGE}.mgmt")
 
     def _make_real_time(self, site: DeviceSite) -> None:
         forwards = "pmd-" if self.chosen.ports == "afxdp" else "ovs-vswitchd"
@@ -210,15 +210,20 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
     def _vsctl(self, *command: str) -> str:
         words = ("ovs-vsctl", f"--db=unix:{self._folder(self.site)}/db.sock", "--timeout=20", *command)
         if not {"get", "init"} & set(command):
-            self._configuration.append("ovs-vsctl " + " ".join(command))
+            self._note("ovs-vsctl", *command)
         return self.site.run(*words, environment=self._environment(self.site))
 
     def _ofctl(self, command: str, bridge: str, *arguments: str) -> str:
         if command != "dump-ports":
-            self._configuration.append(" ".join(("ovs-ofctl", command, bridge, *arguments)))
+            self._note("ovs-ofctl", command, bridge, *arguments)
         place = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
         words = ("ovs-ofctl", "--timeout=20", command, place, *arguments)
         return self.site.run(*words, environment=self._environment(self.site))
+
+    def _note(self, *command: str) -> None:
+        line = " ".join(command)
+        if line not in self._configuration:  # as it is after a reset
+            self._configuration.append(line)
 
     def _clear_folder(self, site: DeviceSite) -> None:
         shutil.rmtree(self._folder(site), ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from pathlib import Path
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.site import DeviceSite
 
-__all__ = ["Processes", "check_socket_path", "make_real_time"]
+__all__ = ["Processes", "accepts", "check_socket_path", "make_real_time"]
 
 _POLL_S = 0.02
 _GRACE_S = 3.0
@@ -30,7 +31,7 @@ class _Running:
 
 
 class Processes:
-    """The running processes of one device, the last one started ended first."""
+    """The running processes of one device."""
 
     def __init__(self) -> None:
         self._running: list[_Running] = []
@@ -44,8 +45,10 @@ class Processes:
         self._running.append(_Running(process=process, program=program, log=site.folder / log))
         return process
 
-    def wait_for(self, ready: Callable[[], bool], what: str, *, longest_s: float = 10.0) -> None:
-        """Wait until ``ready()``.
+    def wait_for(
+        self, ready: Callable[[], bool], what: str, *, longest_s: float = 10.0, poll_s: float = _POLL_S
+    ) -> None:
+        """Wait until ``ready()``, asked every ``poll_s``.
 
         Raises
         ------
@@ -62,12 +65,19 @@ class Processes:
             if time.monotonic() > until_s:
                 said = "; ".join(f"{one.program}: {_last_lines(one.log)}" for one in self._running)
                 raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {said}")
-            time.sleep(_POLL_S)
+            time.sleep(poll_s)
 
-    def stop(self, *, grace_s: float = _GRACE_S) -> None:
-        """End all processes and what they started: asked first, killed ``grace_s`` later."""
+    def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
+        """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.
+
+        Parameters
+        ----------
+        first_first : bool
+            Begin with the first that was started, instead of the last.
+        grace_s : float
+        """
         running, self._running = self._running, []
-        for one in reversed(running):
+        for one in running if first_first else reversed(running):
             _signal(one.process, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 one.process.wait(grace_s)
@@ -101,6 +111,16 @@ def make_real_time(process_id: int, site: DeviceSite, wanted: Callable[[str], bo
                 done.append("no real-time priority: not permitted")
             lines.append(f"thread {name}: {', '.join(done) or 'left to the scheduler'}")
     return lines
+
+
+def accepts(path: Path) -> bool:
+    """Tell whether a process accepts connections at a Unix socket; that it is there does not mean so yet."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 def check_socket_path(path: Path) -> None:
