@@ -58,6 +58,9 @@ def softirq(
     meanwhile find a backlog that drains. Everything after the receive ring (bridge or route, transmission) is
     done in the same poll and is in the cost of the frame.
 
+    Where gaps are longer than a wake-up and a service, a frame's latency is just these two: the quantiles of a wake-up
+    are those of the latency measured at a low constant rate, less the service.
+
     The work for a frame of ``S`` bytes is ``per_packet_s + per_byte_s·S + work_iterations·work_s_per_iteration +
     rules·rule_s`` (S5).
 
