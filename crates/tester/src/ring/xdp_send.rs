@@ -193,7 +193,7 @@ impl Rings {
 }
 
 impl Outlet for Rings {
-    const BATCH: usize = 32;
+    const BATCH: usize = 8;
 
     fn prepare(&mut self, _octets: usize) -> Result<()> {
         // What an earlier trial left in the ring must not leave in this one.
