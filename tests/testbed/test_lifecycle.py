@@ -232,6 +232,15 @@ def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None
         assert [one["cores"] for one in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
 
 
+def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.testbed.toml"
+    other.write_text(f'name = "n{os.getpid() % 100_000}"\nkind = "namespaces"\nnetworks = 1\n')
+    with make_bed(bed_file) as one, make_bed(str(other)) as two:
+        assert len(one.device_threads()) == len(two.device_threads()) == 1
+        assert one.device_threads() != two.device_threads()
+        assert any("works on the same cores" in line for line in one.neighbours())
+
+
 def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
     with make_bed(bed_file) as bed:
         for target in ("198.19.1.2", "198.19.64.2", "2001:2:0:8001::2", "2001:2:0:8040::2"):

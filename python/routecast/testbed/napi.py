@@ -11,7 +11,6 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
@@ -46,11 +45,17 @@ def make_threaded(netns: str, interface: str) -> bool:
 
 
 def threads(netns: str | None, interface: str) -> tuple[int, ...]:
-    """Return the kernel threads that poll an interface, by netlink's ``netdev`` family (Linux 6.8).
+    """Return the kernel threads that poll an interface, by netlink's ``netdev`` family.
 
-    Where the kernel does not know the family, by the names of the newest threads.
+    Before Linux 6.8, which brought the family, the newest thread with the interface's name: other namespaces may have
+    interfaces of the same name, so that only one test bed at a time is safe there.
     """
-    return tuple(dict.fromkeys(inside(netns, lambda: list(_asked(interface)) or list(_named(interface)))))
+
+    def look() -> list[int]:
+        found = _asked(interface)
+        return _named(interface) if found is None else found
+
+    return tuple(dict.fromkeys(inside(netns, look)))
 
 
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
@@ -90,29 +95,26 @@ def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -
     return found
 
 
-def _asked(interface: str) -> Iterator[int]:
+def _asked(interface: str) -> list[int] | None:
+    """Return the threads that the kernel names; None where it knows no such question."""
     try:
         index = socket.if_nametoindex(interface)
-        handle = open_netlink(GENERIC)
     except OSError:
-        return
-    with handle:
+        return []
+    with open_netlink(GENERIC) as handle:
         name = struct.pack("BBH", _GET_FAMILY, 1, 0) + attribute(_FAMILY_NAME, b"netdev\0")
         handle.send(message(GENERIC, name, REQUEST))
         family = next((attributes(body[4:])[_FAMILY_ID] for body in answers(handle, GENERIC, one=True)), None)
         if family is None:
-            return
+            return None
         number = struct.unpack("H", family)[0]
         wanted = struct.pack("BBH", _NAPI_GET, 1, 0) + attribute(_NAPI_IFINDEX, struct.pack("I", index))
         handle.send(message(number, wanted, REQUEST | DUMP))
-        for body in answers(handle, number):
-            pid = attributes(body[4:]).get(_NAPI_PID)
-            if pid is not None and (value := struct.unpack("I", pid)[0]):
-                yield value
+        pids = [attributes(body[4:]).get(_NAPI_PID, bytes(4)) for body in answers(handle, number)]
+        return [value for pid in pids if (value := struct.unpack("I", pid)[0])]
 
 
-def _named(interface: str) -> Iterator[int]:
-    """Yield threads by name, newest first: other namespaces may have interfaces of the same name."""
+def _named(interface: str) -> list[int]:
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -122,4 +124,4 @@ def _named(interface: str) -> Iterator[int]:
                 continue
             if name.startswith(f"napi/{interface}-"):
                 found.append(int(folder.name))
-    yield from sorted(found, reverse=True)[:1]
+    return sorted(found, reverse=True)[:1]
