@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.protocol import Evaluator
-from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 
 __all__ = ["find_overload_pps"]

@@ -136,8 +136,10 @@ class Stage:
         """Return the stream's load at a rate."""
         return load_of(self.stream, self.frame_bytes, rate_pps, flows=self.flows, steps=steps)
 
-    def trial(self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep) -> Trial:
-        """Run one trial until it is valid.
+    def trial(
+        self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep, attempts: int = 0
+    ) -> Trial:
+        """Run one trial until it is valid; as often as the profile says, or ``attempts`` times.
 
         Raises
         ------
@@ -145,7 +147,11 @@ class Stage:
             It stayed invalid.
         """
         load = self.load(rate_pps, *steps)
-        return self._valid(load, duration_s, purpose, lambda: self.evaluator.trial(load, duration_s), "")
+
+        def run() -> Trial:
+            return self.evaluator.trial(load, duration_s)
+
+        return self._valid(load, duration_s, purpose, run, attempts=attempts)
 
     def reset_trial(
         self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float
@@ -164,7 +170,7 @@ class Stage:
         def run() -> Trial:
             return evaluator.reset_trial(load, duration_s, kind=kind, at_s=at_s)
 
-        return self._valid(load, duration_s, purpose, run, f"{kind}@{at_s!r}")
+        return self._valid(load, duration_s, purpose, run, reset=f"{kind}@{at_s!r}")
 
     def burst(self, frames: int, purpose: str, *, residual_s: float) -> Counts:
         """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
@@ -183,9 +189,16 @@ class Stage:
         return Counts(offered=trial.offered_frames or 0, lost=trial.dropped_frames or 0)
 
     def _valid(
-        self, load: OfferedLoad, duration_s: float, purpose: str, run: Callable[[], Trial], reset: str
+        self,
+        load: OfferedLoad,
+        duration_s: float,
+        purpose: str,
+        run: Callable[[], Trial],
+        *,
+        reset: str = "",
+        attempts: int = 0,
     ) -> Trial:
-        attempts = self.profile.trial.attempts
+        attempts = attempts or self.profile.trial.attempts
         for attempt in range(1, attempts + 1):
             trial = self._once(load, duration_s, purpose, attempt, run, reset)
             if trial.is_valid:

@@ -8,15 +8,19 @@ from dataclasses import replace
 
 from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.result import Spread, Stream, ThroughputResult, ThroughputRow
-from routecast.benchmark.search import Bounds, binary_search, mlr_search, verified
+from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
+from routecast.evaluate.trial import Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 
 __all__ = ["advertised", "find_ceiling", "result_of", "run"]
 
-_CEILING_TRIAL_S = 0.5
+_CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.97
-_CEILING_ATTEMPTS = 4
+_CLEAR_LOSS = 0.1
+_CEILING_ATTEMPTS = 6
+GREATEST = "greatest rate of the tester"
+"""Purpose of the trials that find it."""
 
 
 def run(stage: Stage) -> tuple[ThroughputRow, ...]:
@@ -45,7 +49,7 @@ def find_ceiling(stage: Stage) -> str:
     duration_s = min(first_s, _CEILING_TRIAL_S)
     for _ in range(_CEILING_ATTEMPTS):
         try:
-            stage.trial(stage.maximum_pps, duration_s, "greatest rate of the tester")
+            stage.trial(stage.maximum_pps, duration_s, GREATEST, attempts=1)
         except InvalidTrial as problem:
             reached_pps = problem.trial.offered_pps
             if not 0.0 < reached_pps < stage.maximum_pps * (1.0 - 1e-3):
@@ -92,31 +96,48 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
     def offer(per_port_pps: float, duration_s: float, purpose: str) -> Counts:
         return counts_of(stage.trial(ports * per_port_pps, duration_s, purpose), duration_s)
 
-    probe = verified(
-        offer, repeats=settings.verify_losses, below_ratio=settings.verify_below, slice_s=settings.slice
-    )
+    def probe_for(goals: Sequence[GoalProfile]) -> Probe:
+        return verified(
+            offer,
+            repeats=settings.verify_losses,
+            below_ratio=settings.verify_below,
+            enough_ratio=min(goal.loss_ratio for goal in goals),
+            slice_s=settings.slice,
+        )
+
     most_pps = stage.maximum_pps / ports
     least_pps = settings.least * stage.theoretical_pps / ports
     if settings.search == "mlrsearch":
-        return mlr_search(probe, settings.goal, least_pps=least_pps, most_pps=most_pps)
+        return mlr_search(probe_for(settings.goal), settings.goal, least_pps=least_pps, most_pps=most_pps)
     found: dict[str, Bounds] = {}
-    hint_pps = _forwarded_at_most(stage) / ports
+    greatest = _trial_at_most(stage)
+    hint_pps, fails_at_most = math.nan, False
+    if greatest is not None:
+        hint_pps = greatest.forwarded_pps * (1.0 - settings.base.width) / ports
+        fails_at_most = greatest.loss_ratio > max(_CLEAR_LOSS, settings.verify_below)
     # The goal that tolerates most first: the stricter one's result is near below it.
     for goal in sorted(settings.goal, key=lambda goal: -goal.loss_ratio):
-        bounds = binary_search(probe, goal, least_pps=least_pps, most_pps=most_pps, hint_pps=hint_pps)
+        bounds = binary_search(
+            probe_for([goal]),
+            goal,
+            least_pps=least_pps,
+            most_pps=most_pps,
+            hint_pps=hint_pps,
+            fails_at_most=fails_at_most and goal.loss_ratio < 0.5 * _CLEAR_LOSS,
+        )
         found[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):
             hint_pps = bounds.lower_pps * (1.0 - 2.0 * goal.width)
     return tuple(found[goal.name] for goal in settings.goal)
 
 
-def _forwarded_at_most(stage: Stage) -> float:
-    """Return what the router forwards of the maximum rate: a good first guess."""
+def _trial_at_most(stage: Stage) -> Trial | None:
+    """Return the valid trial at the greatest rate: what the router forwards of it is a good first guess."""
     for record in reversed(stage.records):
         mine = (record.stream, record.frame_bytes) == (stage.stream.name, stage.frame_bytes)
-        if mine and record.purpose.startswith("greatest rate") and record.trial.is_valid:
-            return record.trial.forwarded_pps * (1.0 - stage.profile.throughput.base.width)
-    return math.nan
+        if mine and record.purpose == GREATEST and record.trial.is_valid:
+            return record.trial
+    return None
 
 
 def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> ThroughputRow:

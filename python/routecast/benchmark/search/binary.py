@@ -14,7 +14,13 @@ _MOST_TRIALS = 200
 
 
 def binary_search(
-    probe: Probe, goal: GoalProfile, *, least_pps: float, most_pps: float, hint_pps: float = math.nan
+    probe: Probe,
+    goal: GoalProfile,
+    *,
+    least_pps: float,
+    most_pps: float,
+    hint_pps: float = math.nan,
+    fails_at_most: bool = False,
 ) -> Bounds:
     """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
 
@@ -30,11 +36,14 @@ def binary_search(
     least_pps, most_pps : float
         Ends of the search, per port.
     hint_pps : float
-        A load that is expected to be near the result, tried second; NaN for none.
+        A load that is expected to be near the result: the search opens there and goes on in growing steps until it has
+        an interval to halve. NaN for none.
+    fails_at_most : bool
+        The greatest load is known to miss the goal by far, and is not tried.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
     try:
-        return search.run(hint_pps)
+        return search.run(hint_pps, fails_at_most=fails_at_most)
     except InvalidTrial as problem:
         return Bounds(
             lower_pps=search.lower,
@@ -53,37 +62,49 @@ class _Search:
         self.at_lower: Counts | None = None
         self.trials = 0
 
-    def run(self, hint_pps: float) -> Bounds:
+    def run(self, hint_pps: float, *, fails_at_most: bool) -> Bounds:
         length = self.goal.initial_trial
-        if self._meets(self.most, length) and (
+        if fails_at_most:
+            self.upper = self.most
+        elif self._meets(self.most, length) and (
             length == self.goal.final_trial or self._meets(self.most, self.goal.final_trial)
         ):
             return self._bounds("maximum")
-        self._narrow(length, hint_pps)
+        self._open(length, hint_pps)
+        self._narrow(length)
         # The last determination has the full length (sec. 24).
         while length < self.goal.final_trial and self.lower == self.lower:
             if self._meets(self.lower, self.goal.final_trial):
                 break
             self.lower = math.nan
             self._descend()
-            self._narrow(self.goal.final_trial, math.nan)
+            self._narrow(self.goal.final_trial)
             length = self.goal.final_trial
         if self.lower != self.lower:
             return self._bounds("below")
         return self._bounds("found")
 
-    def _narrow(self, length: float, hint_pps: float) -> None:
+    def _open(self, length: float, hint_pps: float) -> None:
+        """From a hint, go up or down in growing steps until both bounds are there."""
+        if not self.least < hint_pps < self.upper:
+            return
+        step = 2.0 * self.goal.width
+        if self._meets(hint_pps, length):
+            while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
+                step = min(2.0 * step, 1.0)
+            return
+        while self.upper * (1.0 - step) > self.least and not self._meets(self.upper * (1.0 - step), length):
+            step = min(2.0 * step, 0.5)
+
+    def _narrow(self, length: float) -> None:
         """Halve until the bounds are as near as the goal's width."""
-        guess = hint_pps
         while self.trials < _MOST_TRIALS:
             low = self.lower if self.lower == self.lower else 0.0
             if self.upper - low <= self.goal.width * self.upper:
                 return
             if self.upper <= self.least:
                 return
-            load = guess if low < guess < self.upper else 0.5 * (low + self.upper)
-            guess = math.nan
-            self._meets(max(load, self.least), length)
+            self._meets(max(0.5 * (low + self.upper), self.least), length)
 
     def _descend(self) -> None:
         """From a lower bound that failed at full length, go down in growing steps until one holds."""

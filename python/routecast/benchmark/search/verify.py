@@ -15,7 +15,9 @@ from routecast.benchmark.stage import Counts
 __all__ = ["verified"]
 
 
-def verified(probe: Probe, *, repeats: int, below_ratio: float, slice_s: float = 0.0) -> Probe:
+def verified(
+    probe: Probe, *, repeats: int, below_ratio: float, enough_ratio: float = 0.0, slice_s: float = 0.0
+) -> Probe:
     """Return a probe that verifies losses, and cuts long trials into slices.
 
     Parameters
@@ -25,6 +27,8 @@ def verified(probe: Probe, *, repeats: int, below_ratio: float, slice_s: float =
         max(r): how often a trial with loss is run again; the one with the least loss counts.
     below_ratio : float
         z: a greater loss is taken for the router's at once.
+    enough_ratio : float
+        A loss of no more needs no repetition: what the strictest goal tolerates.
     slice_s : float
         Longest single trial; 0 never slices. A sliced trial's counts are the sums over its slices, each verified.
     """
@@ -32,7 +36,7 @@ def verified(probe: Probe, *, repeats: int, below_ratio: float, slice_s: float =
     def once(load_pps: float, duration_s: float, purpose: str) -> Counts:
         best = probe(load_pps, duration_s, purpose)
         for _ in range(repeats):
-            if best.lost == 0 or best.loss_ratio > below_ratio:
+            if best.loss_ratio <= enough_ratio or best.loss_ratio > below_ratio:
                 break
             again = probe(load_pps, duration_s, f"{purpose}, verification")
             best = min(best, again, key=lambda counts: counts.loss_ratio)
