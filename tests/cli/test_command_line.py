@@ -18,7 +18,7 @@ import routecast
 from routecast.cli.run import DEFECT, INTERRUPTED, run
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
 
-COMMANDS = ("study", "validate", "board", "solve", "simulate", "schema")
+COMMANDS = ("study", "validate", "board", "solve", "simulate", "doctor", "import", "export", "schema")
 
 
 def routecast_(arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:

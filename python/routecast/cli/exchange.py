@@ -199,7 +199,9 @@ def _table(file: Path, records: Sequence[Record]) -> Table:
         )
     sources = ", ".join(dict.fromkeys(record.source for record in records))
     invalid = sum(not record.trial.is_valid for record in records)
-    caption = f"{len(records)} trials" + (f", {invalid} of them invalid (✗)" if invalid else "")
+    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}" + (
+        f", {invalid} of them invalid (✗)" if invalid else ""
+    )
     if any(row[6] is not None for row in rows):
         caption += "; latency is the median, the mean where no median is known"
     return Table(
