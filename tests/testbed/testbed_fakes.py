@@ -79,6 +79,9 @@ class FakeBed:
     def settle(self) -> None:
         self.settled += 1
 
+    def settle_again(self) -> None:
+        pass
+
     def device_threads(self) -> tuple[int, ...]:
         return ()
 

@@ -183,6 +183,10 @@ def selftest(
     else:
         for table in _tables(found):
             print_table(data(), table)
+        for reason in dict.fromkeys(
+            f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason
+        ):
+            remark(reason)
     wrong = [problem for check in found.checks for problem in _faults(check)]
     if wrong:
         raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")
@@ -215,9 +219,7 @@ def _tables(found: SelfTest) -> list[Table]:
         if check.name == "maximum":
             rate = trial.forwarded_pps if trial else None
             lost = trial.loss_ratio if trial else None
-            maxima.append(
-                (*head, check.frame_bytes, rate, lost, trial.l1_bps / 1e9 if trial else None, check.reason)
-            )
+            maxima.append((*head, check.frame_bytes, rate, lost, trial.l1_bps / 1e9 if trial else None))
         elif check.name == "latency" and trial is not None and trial.latency is not None:
             delay = trial.latency
             floors.append((*head, delay.min_s, delay.p50_s, delay.p99_s, delay.max_s))
@@ -239,7 +241,6 @@ def _tables(found: SelfTest) -> list[Table]:
                 Column(title="Received", form=format_pps),
                 Column(title="Lost", form=".2%"),
                 Column(title="On the wire", unit="Gbit/s", form=".1f"),
-                Column(title="", align="left"),
             ),
             rows=tuple(maxima),
         ),

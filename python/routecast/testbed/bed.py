@@ -161,6 +161,9 @@ class Bed:
     def settle(self) -> None:
         """Bind the kernel threads of the device's data path; to be called after whatever makes them anew."""
 
+    def settle_again(self) -> None:
+        """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
+
     def device_threads(self) -> tuple[int, ...]:
         """Return the kernel threads that do the device's work, where the bed knows them."""
         return ()

@@ -361,6 +361,7 @@ class Measure:
         is_reset: bool = False,
     ) -> Trial:
         self.open()
+        self.bed.settle_again()
         self._learn(streams)
         time.sleep(self.phases.wait_before_s)
         before = self._read()

@@ -43,6 +43,7 @@ class Namespaces(Bed):
     ) -> None:
         super().__init__(file, device, said=said)
         self._file = file
+        self._bound: tuple[int, ...] = ()
         self._addresses = tuple(port_addresses(side, networks=file.networks) for side in (0, 1))
         self._gen, self._dut, self._sink = (f"rc-{file.name}-{part}" for part in ("gen", "dut", "sink"))
         self.ports = tuple(self._tester_port(side, found) for side, found in enumerate(self._addresses))
@@ -51,8 +52,14 @@ class Namespaces(Bed):
         """Bind the kernel thread of the device's receiving port, and the receiver's where it has a core of its own."""
         if self.device.data_path == "kernel":
             self._bind(self._dut, "d0", self.placement.dut)
+            self._bound = self.device_threads()
         if self.placement.receiver is not None:
             self._bind(self._sink, "s0", self.placement.receiver)
+
+    def settle_again(self) -> None:
+        """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
+        if self.device.data_path == "kernel" and self.device_threads() != self._bound:
+            self.settle()
 
     def _bind(self, netns: str, interface: str, cpu: int) -> None:
         if not napi.threads(netns, interface) and not napi.make_threaded(netns, interface):
