@@ -386,6 +386,7 @@ class Measure:
             device_netns=self.bed.site.netns,
             device_ports=[port.interface for port in self.bed.site.ports],
             limits=self.limits,
+            is_reset=is_reset,
         )
         notes = [*self.bed.placement.notes, *self.bed.neighbours()]
         if len(pieces) > 1:
