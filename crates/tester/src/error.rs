@@ -48,6 +48,15 @@ pub enum TesterError {
         /// What is missing and what to do.
         why: String,
     },
+    /// Somebody else's XDP program is at the interface.
+    #[error(
+        "`{interface}` has an XDP program already (`ip link show {interface}` names it); end the process that attached it, or \
+         detach it with `ip link set {interface} xdp off`"
+    )]
+    Occupied {
+        /// The interface.
+        interface: String,
+    },
     /// The kernel refused a call.
     #[error("{what}: {error}")]
     System {
@@ -83,6 +92,7 @@ impl TesterError {
             Self::NoPrograms => "no_programs",
             Self::NoInterface { .. } => "no_interface",
             Self::BackEnd { .. } => "back_end",
+            Self::Occupied { .. } => "occupied",
             Self::System { .. } => "system",
             Self::Bpf { .. } => "bpf",
             Self::Closed => "closed",
@@ -97,8 +107,8 @@ impl TesterError {
 
     /// A value outside what is allowed.
     #[must_use]
-    pub fn value(place: impl Into<String>, got: impl ToString, allowed: impl Into<String>) -> Self {
-        Self::Value { place: place.into(), got: got.to_string(), allowed: allowed.into() }
+    pub fn value(place: impl Into<String>, got: impl std::fmt::Display, allowed: impl Into<String>) -> Self {
+        Self::Value { place: place.into(), got: format!("{got}"), allowed: allowed.into() }
     }
 }
 

@@ -23,7 +23,7 @@ pub type Sparse = Vec<(u32, u64)>;
 /// The bucket of a span.
 #[must_use]
 pub fn slot(span_ns: u64) -> usize {
-    let shift = 63 - (span_ns | (2 * STEPS - 1)).leading_zeros() - STEP_BITS;
+    let shift = (span_ns | (2 * STEPS - 1)).ilog2() - STEP_BITS;
     ((u64::from(shift) * STEPS + (span_ns >> shift)) as usize).min(SLOTS - 1)
 }
 

@@ -29,8 +29,8 @@ use layout::{Flow, Generator, Stream};
 const LEAST_PPS: f64 = 1_000.0;
 /// Frames are handed over one by one below this rate.
 pub const BATCHED_FROM_PPS: f64 = 1.5e6;
-/// Frames handed over together above it.
-const BATCH: u32 = 8;
+/// From which rates on how many are handed over together.
+const BATCHES: [(f64, u32); 2] = [(3e6, 16), (BATCHED_FROM_PPS, 8)];
 /// What the kernel's page has room for besides its own headers, without FCS.
 pub const LONGEST_OCTETS: u16 = 3_400;
 /// A frame later than this, or than a batch explains, is late.
@@ -204,7 +204,7 @@ fn batch(streams: &[Sending<'_>]) -> u32 {
         plan.frames() as f64 / ((plan.end() - plan.start()).max(1) as f64 / TICKS_PER_NS as f64 / 1e9)
     };
     let pps: f64 = streams.iter().map(rate).sum();
-    if pps < BATCHED_FROM_PPS { 1 } else { BATCH }
+    BATCHES.iter().find(|&&(from_pps, _)| pps >= from_pps).map_or(1, |&(_, batch)| batch)
 }
 
 impl Sender for Live {

@@ -14,7 +14,7 @@ use crate::plan::{Plan, TICKS_PER_NS};
 use crate::port::{Receiver, Sender};
 use crate::ring::{PacketReceiver, PacketSender, Receiving, XdpSender};
 use crate::sink::Sink;
-use crate::sys::interface::Interface;
+use crate::sys::interface::{self, Interface};
 use crate::sys::netns;
 
 /// The kernel's generator holds its core from frame to frame, so no two may be further apart.
@@ -79,6 +79,19 @@ impl Ports {
             })
         };
         self.ports.iter().map(facts).collect()
+    }
+
+    /// Frames that each interface has received and sent, as the kernel counts them.
+    ///
+    /// # Errors
+    ///
+    /// A namespace has gone.
+    pub fn kernel_frames(&self) -> Result<Vec<Option<(u64, u64)>>> {
+        let read = |port: &Port| {
+            let name = &port.interface.name;
+            netns::inside(port.config.netns.as_deref(), || Ok(interface::frames(name)))
+        };
+        self.ports.iter().map(read).collect()
     }
 
     /// Whether the kernel's generator sends these plans of a port.
@@ -149,7 +162,7 @@ impl Port {
             config::Receive::Xdp => Ok(Some(Box::new(Sink::open(interface, netns.clone())?))),
             config::Receive::Auto => match Sink::open(interface.clone(), netns.clone()) {
                 Ok(sink) => Ok(Some(Box::new(sink))),
-                Err(error @ TesterError::NoPrograms) => Err(error),
+                Err(error @ (TesterError::NoPrograms | TesterError::Occupied { .. })) => Err(error),
                 Err(error) => {
                     self.why.push(format!("af_packet receives, because XDP cannot: {error}"));
                     ring(&interface)

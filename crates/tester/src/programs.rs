@@ -74,11 +74,7 @@ impl Loaded {
         match program.attach_to_if_index(index, XdpMode::Driver) {
             Ok(_) => return Ok(Mode::Driver),
             Err(error) if busy(&error) => {
-                let message = format!(
-                    "it has an XDP program already (`ip link show {interface}` names it); \
-                     detach it with `ip link set {interface} xdp off`, or end the process that attached it"
-                );
-                return Err(TesterError::Bpf { what, message });
+                return Err(TesterError::Occupied { interface: interface.to_owned() });
             }
             Err(_) => {}
         }

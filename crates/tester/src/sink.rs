@@ -60,20 +60,25 @@ impl Sink {
     fn with_room(interface: Interface, netns: Option<String>, room: Room) -> Result<Self> {
         // One queue of a driver is served by one core at a time.
         let mut several = interface.receive_queues != 1;
-        let (mut loaded, mode) = loop {
-            let constant = u8::from(several);
-            let mut loaded = Loaded::new("receive", |loader| {
-                loader
-                    .map_max_entries("bitmap", room.words as u32)
-                    .map_max_entries("flows", room.flows as u32)
-                    .override_global("several", &constant, true);
-            })?;
+        let (loaded, maps, mode) = loop {
+            let (mut loaded, maps) = Self::load(room, several)?;
             let mode = netns::inside(netns.as_deref(), || loaded.attach(interface.index, &interface.name))?;
             if mode == Mode::Driver || several {
-                break (loaded, mode);
+                break (loaded, maps, mode);
             }
             several = true;
         };
+        Ok(Self { interface, netns, mode, several, expected: Vec::new(), maps, loaded })
+    }
+
+    fn load(room: Room, several: bool) -> Result<(Loaded, Maps)> {
+        let constant = u8::from(several);
+        let mut loaded = Loaded::new("receive", |loader| {
+            loader
+                .map_max_entries("bitmap", room.words as u32)
+                .map_max_entries("flows", room.flows as u32)
+                .override_global("several", &constant, true);
+        })?;
         let maps = Maps {
             bitmap: Mapping::new(loaded.array_fd("bitmap"), room.words)?,
             flows: Mapping::new(loaded.array_fd("flows"), room.flows)?,
@@ -81,7 +86,7 @@ impl Sink {
             tallies: PerCpuArray::try_from(loaded.take_map("tallies")).map_err(|error| refused(&error))?,
             others: PerCpuArray::try_from(loaded.take_map("others")).map_err(|error| refused(&error))?,
         };
-        Ok(Self { interface, netns, mode, several, expected: Vec::new(), maps, loaded })
+        Ok((loaded, maps))
     }
 
     fn tallies(&self, stream: u8) -> Result<PerCpuValues<Tally>> {
@@ -114,8 +119,8 @@ impl Sink {
             flows: (at.first_flow..at.first_flow + at.flows)
                 .map(|flow| u64::from(self.maps.flows.get(flow as usize).received))
                 .collect(),
-            latency: layout::merge(cores.iter().map(|core| &core.latency)),
-            ipdv: layout::merge(cores.iter().map(|core| &core.ipdv)),
+            latency: layout::merge(&cores, |core| &core.latency),
+            ipdv: layout::merge(&cores, |core| &core.ipdv),
             first_ns: busy().map(|core| core.first).min().unwrap_or(0),
             last_ns: busy().map(|core| core.last).max().unwrap_or(0),
             longest_gap_ns: longest.map_or(0, |core| core.longest_gap),
@@ -211,3 +216,6 @@ impl Receiver for Sink {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

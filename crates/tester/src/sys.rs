@@ -5,6 +5,7 @@
 pub mod capabilities;
 pub mod clock;
 pub mod interface;
+pub mod lock;
 pub mod mapping;
 pub mod netns;
 pub mod test_run;

@@ -16,7 +16,7 @@ use crate::ports::{Port, Ports};
 use crate::request::Request;
 use crate::sending::{self, SentBy, Threads};
 use crate::summary::summarise;
-use crate::sys::{capabilities, clock};
+use crate::sys::{capabilities, clock, lock};
 
 /// How often waiting threads look at senders and receivers.
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,6 +28,9 @@ const LEAD_NS: u64 = 30_000_000;
 const LEAST_SETTLED: Duration = Duration::from_millis(20);
 /// Counters that have not settled after the wait and this are read as they are.
 const MOST_SETTLING: Duration = Duration::from_secs(2);
+
+/// How long another trial on the same core is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Ports of this machine that send and receive test frames.
 pub struct Tester {
@@ -94,8 +97,6 @@ impl Tester {
             })
             .collect();
         let live = self.choose(&sending)?;
-        self.expect(&request, &plans)?;
-
         let control = Control::default();
         let end_ns = plans.iter().map(Plan::end).max().unwrap_or(0) / TICKS_PER_NS;
         let whole_s = end_ns as f64 / 1e9 + request.wait_s;
@@ -104,6 +105,12 @@ impl Tester {
             ControlFlow::Break(()) => control.stop.store(true, Ordering::Release),
             ControlFlow::Continue(()) => {}
         };
+        let give_up = || {
+            listen();
+            control.stop.load(Ordering::Acquire)
+        };
+        let alone = self.config.send_cpu.map(|cpu| lock::alone(cpu, PATIENCE, &give_up));
+        self.expect(&request, &plans)?;
         let threads = Threads {
             cpu: self.config.send_cpu,
             priority: self.config.priority,
@@ -112,9 +119,14 @@ impl Tester {
             look: LOOK,
             report: REPORT,
         };
+        let before = self.ports.kernel_frames()?;
         let sent = sending::run(&mut self.ports, &sending, &live, &threads, &control, &listen)?;
         let (settled_s, received) = self.settle(request.wait_s, &control, &listen)?;
-        Ok(outcome(&request, &plans, &sent, &received, settled_s, control.stop.load(Ordering::Acquire)))
+        let kernel = self.kernel_frames_since(&before, &sent, &live, &request)?;
+        let mut outcome = outcome(&request, &plans, &sent, &received, settled_s, control.stop.load(Ordering::Acquire));
+        outcome.back_end["kernel_frames"] = kernel;
+        outcome.back_end["waited_s"] = json!(alone.map_or(0.0, |alone| alone.waited.as_secs_f64()));
+        Ok(outcome)
     }
 
     /// Which ports the kernel's generator sends for, by port.
@@ -148,6 +160,41 @@ impl Tester {
             }
         }
         Ok(())
+    }
+
+    /// What the kernel counted at each port, which must have sent something if its generator did.
+    fn kernel_frames_since(
+        &self,
+        before: &[Option<(u64, u64)>],
+        sent: &[SentBy],
+        live: &[bool],
+        request: &Request,
+    ) -> Result<Value> {
+        let mut counted = Vec::new();
+        for (index, (now, then)) in self.ports.kernel_frames()?.iter().zip(before).enumerate() {
+            let port = &self.ports.ports[index];
+            let Some(((received, transmitted), then)) = now.zip(*then) else {
+                counted.push(json!({"port": port.config.name, "received": null, "transmitted": null}));
+                continue;
+            };
+            let (received, transmitted) = (received.saturating_sub(then.0), transmitted.saturating_sub(then.1));
+            let handed_over = sent.iter().flat_map(|by| by.streams.iter().zip(&by.report.streams));
+            let of_port = handed_over.filter(|&(&stream, _)| request.streams[stream].port == index);
+            let frames: u64 = of_port.map(|(_, sent)| sent.frames).sum();
+            if live[index] && frames > 100 && transmitted < frames / 100 {
+                return Err(TesterError::BackEnd {
+                    port: port.config.name.clone(),
+                    back_end: "live".to_owned(),
+                    why: format!(
+                        "`{}` took {transmitted} of {frames} frames. It must be up, and the other end of a veth needs \
+                         NAPI: attach an XDP program there or say `ethtool -K PEER gro on`",
+                        port.config.interface
+                    ),
+                });
+            }
+            counted.push(json!({"port": port.config.name, "received": received, "transmitted": transmitted}));
+        }
+        Ok(Value::Array(counted))
     }
 
     /// Waits until the counters stand still, at least `wait_s`; how long after the sending they last changed.

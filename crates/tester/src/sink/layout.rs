@@ -102,8 +102,8 @@ impl Tally {
 
 /// What several cores counted, together.
 #[must_use]
-pub fn merge<'a>(cores: impl Iterator<Item = &'a Spans> + Clone) -> port::Tally {
-    let counted = || cores.clone().filter(|spans| spans.count > 0);
+pub fn merge(cores: &[Tally], of: fn(&Tally) -> &Spans) -> port::Tally {
+    let counted = || cores.iter().map(of).filter(|spans| spans.count > 0);
     let mut slots = vec![0_u64; SLOTS];
     for spans in counted() {
         for (sum, &count) in slots.iter_mut().zip(&spans.slots) {

@@ -24,7 +24,7 @@ pub fn missing(joins_namespaces: bool) -> Vec<&'static str> {
     // CAP_SYS_ADMIN includes what CAP_BPF and CAP_PERFMON were split off from.
     let mut missing: Vec<_> = NEEDED
         .iter()
-        .filter(|&&(_, number)| !has(number) && !(number == 39 && has(ADMIN)))
+        .filter(|&&(_, number)| !(has(number) || number == 39 && has(ADMIN)))
         .map(|&(name, _)| name)
         .collect();
     if !has(PERFMON) && !has(ADMIN) {

@@ -44,7 +44,7 @@ impl<T: Plain> Mapping<T> {
     ///
     /// Panics where `T` is not aligned like the values of an array, to 8 octets.
     pub fn new(map: BorrowedFd<'_>, values: usize) -> Result<Self> {
-        assert!(size_of::<T>() % 8 == 0 && align_of::<T>() <= 8, "array values are padded to 8 octets");
+        assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8, "array values are padded to 8 octets");
         let octets = (values * size_of::<T>()).next_multiple_of(4096);
         // SAFETY: a new mapping at an address of the kernel's choice harms nobody.
         let base = unsafe {
@@ -119,7 +119,7 @@ impl<T: Plain> Mapping<T> {
     /// Panics where the field is not inside the first value or not aligned.
     #[must_use]
     pub fn word32(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset % 4 == 0 && offset + 4 <= size_of::<T>());
+        assert!(offset.is_multiple_of(4) && offset + 4 <= size_of::<T>());
         // SAFETY: aligned and inside the mapping, which lives as long as the reference.
         unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
@@ -131,7 +131,7 @@ impl<T: Plain> Mapping<T> {
     /// Panics where the field is not inside the first value or not aligned.
     #[must_use]
     pub fn word64(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset % 8 == 0 && offset + 8 <= size_of::<T>());
+        assert!(offset.is_multiple_of(8) && offset + 8 <= size_of::<T>());
         // SAFETY: aligned and inside the mapping, which lives as long as the reference.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }

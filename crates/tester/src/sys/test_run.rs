@@ -27,6 +27,30 @@ struct Arguments {
     spare: u32,
 }
 
+fn call(arguments: &mut Arguments) -> std::io::Result<()> {
+    // SAFETY: the structure and the frame it points to outlive the call; the kernel writes only into the structure.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut *arguments, size_of::<Arguments>()) };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Gives one frame to a program; what it answers.
+///
+/// # Errors
+///
+/// What the kernel answered.
+pub fn once(program: BorrowedFd<'_>, frame: &[u8]) -> std::io::Result<u32> {
+    let mut arguments = Arguments {
+        prog_fd: program.as_raw_fd() as u32,
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        repeat: 1,
+        ..Arguments::default()
+    };
+    call(&mut arguments)?;
+    Ok(arguments.retval)
+}
+
 /// Runs a program on `repeat` copies of `frame` and sends what it redirects, `batch` frames at a time.
 ///
 /// # Errors
@@ -42,8 +66,5 @@ pub fn live_frames(program: BorrowedFd<'_>, frame: &[u8], repeat: u32, batch: u3
         batch_size: batch,
         ..Arguments::default()
     };
-    // SAFETY: the structure and the frame outlive the call; the kernel writes only into the structure.
-    let result =
-        unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut arguments, size_of::<Arguments>()) };
-    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    call(&mut arguments)
 }

@@ -101,6 +101,9 @@ impl Bed {
         bed.join((0, "g0", MACS[0]), (1, "d0", MACS[1]));
         bed.join((1, "d1", MACS[2]), (2, "s0", MACS[3]));
         let dut = &bed.namespaces[1];
+        // Frames from a program need NAPI at the other end of a veth.
+        bed.exec(1, "ethtool -K d0 gro on");
+        bed.exec(1, "ethtool -K d1 gro on");
         bed.exec(1, "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1");
         run(&format!("ip -n {dut} addr add 198.18.1.1/24 dev d0 && ip -n {dut} addr add 198.19.1.1/24 dev d1"));
         run(&format!(

@@ -1,0 +1,150 @@
+//! The receiving program, given frames one by one in any order: `BPF_PROG_TEST_RUN` without live frames.
+
+use super::*;
+use crate::frame::{Signature, Template, pattern_sum};
+use crate::request::Flow as Addresses;
+use crate::sys::{capabilities, test_run};
+
+const TRIAL: u8 = 5;
+const XDP_DROP: u32 = 1;
+const XDP_PASS: u32 = 2;
+
+/// The receiver without an interface; `None`, said aloud, where programs cannot be loaded.
+fn sink(frames: u64, flows: u32) -> Option<Sink> {
+    let missing = capabilities::missing(false);
+    if !missing.is_empty() || crate::programs::OBJECTS.is_empty() {
+        eprintln!("SKIPPED: needs {missing:?} and eBPF programs");
+        return None;
+    }
+    let interface = Interface {
+        name: "none".to_owned(),
+        index: 0,
+        driver: String::new(),
+        mtu: 1500,
+        running: true,
+        receive_queues: 1,
+    };
+    let (loaded, maps) = Sink::load(Room { words: 1 << 10, flows: 16 }, false).unwrap();
+    let mut sink =
+        Sink { interface, netns: None, mode: Mode::Driver, several: false, expected: Vec::new(), maps, loaded };
+    sink.reset(TRIAL, &[Expected { stream: 3, frames, flows }]).unwrap();
+    Some(sink)
+}
+
+fn template(ipv6: bool, flow: u16) -> Template {
+    let [source, destination] = if ipv6 { ["2001:2:0:1::2", "2001:2:0:8001::2"] } else { ["198.18.1.2", "198.19.1.2"] };
+    let addresses = Addresses {
+        source_mac: "02:00:00:00:01:02".to_owned(),
+        destination_mac: "02:00:00:00:01:01".to_owned(),
+        source_address: source.to_owned(),
+        destination_address: destination.to_owned(),
+        source_port: 1024 + flow,
+        destination_port: 7,
+    };
+    Template::new(&addresses, flow).unwrap()
+}
+
+fn frame(ipv6: bool, bytes: u16, flow: u16, sequence: u32) -> Vec<u8> {
+    let mut frame = vec![0; usize::from(bytes) - 4];
+    let sent_ns = crate::sys::clock::monotonic_ns();
+    let signature = Signature { sequence, sent_ns, flow, trial: TRIAL, stream: 3 };
+    template(ipv6, flow).write(&mut frame, pattern_sum(bytes, ipv6), signature);
+    frame
+}
+
+impl Sink {
+    fn give(&mut self, frame: &[u8]) -> u32 {
+        self.loaded.with_fd(|fd| test_run::once(fd, frame)).unwrap().unwrap()
+    }
+
+    fn counted(&mut self) -> Received {
+        self.collect().unwrap().streams.remove(0)
+    }
+}
+
+#[test]
+fn copies_and_late_arrivals_are_told_from_first_ones() {
+    let Some(mut sink) = sink(100, 2) else { return };
+    // Flow 0: 0, 2, 1 (late), 2 (copy), 4; flow 1: 3, and 1 is a copy whatever its flow says.
+    for (flow, sequence) in [(0, 0), (0, 2), (0, 1), (0, 2), (1, 3), (1, 1), (0, 4)] {
+        assert_eq!(sink.give(&frame(false, 64, flow, sequence)), XDP_DROP);
+    }
+    let counted = sink.counted();
+    assert_eq!((counted.frames, counted.duplicated, counted.reordered, counted.corrupted), (5, 2, 1, 0));
+    assert_eq!((counted.bitmap[0], counted.flows), (0b1_1111, vec![4, 1]));
+    assert_eq!((counted.latency.count, counted.bytes), (5, 5 * 64));
+    // Only 4 arrived directly after the frame before it; copies do not come between.
+    assert_eq!(counted.ipdv.count, 1);
+}
+
+#[test]
+fn any_changed_octet_makes_a_frame_corrupted_or_foreign_and_never_received() {
+    let Some(mut sink) = sink(1000, 1) else { return };
+    for ipv6 in [false, true] {
+        for bytes in [84_u16, 85, 200, 1518] {
+            let whole = frame(ipv6, bytes, 0, 1);
+            for at in 12..whole.len() {
+                // No checksum covers an IPv6 header's traffic class, flow label and hop limit.
+                if ipv6 && ((14..18).contains(&at) || at == 21) {
+                    continue;
+                }
+                let mut changed = whole.clone();
+                changed[at] ^= 0x04;
+                let _ = sink.give(&changed);
+                assert_eq!(sink.counted().frames, 0, "octet {at} of {bytes} B");
+            }
+            let mut cut = whole.clone();
+            cut.pop();
+            let _ = sink.give(&cut);
+            assert_eq!(sink.counted().frames, 0);
+        }
+    }
+    assert!(sink.counted().corrupted > 1000);
+}
+
+#[test]
+fn frames_of_every_length_are_intact() {
+    let Some(mut sink) = sink(5000, 1) else { return };
+    let mut sequence = 0;
+    for ipv6 in [false, true] {
+        for bytes in (if ipv6 { 84 } else { 64 })..=1518 {
+            assert_eq!(sink.give(&frame(ipv6, bytes, 0, sequence)), XDP_DROP);
+            sequence += 1;
+        }
+    }
+    let counted = sink.counted();
+    assert_eq!((counted.frames, counted.corrupted), (u64::from(sequence), 0));
+}
+
+#[test]
+fn what_is_not_of_this_trial_is_not_counted_as_it() {
+    let Some(mut sink) = sink(10, 1) else { return };
+    let whole = frame(false, 64, 0, 1);
+    let mut arp = whole.clone();
+    arp[12..14].copy_from_slice(&[0x08, 0x06]);
+    assert_eq!(sink.give(&arp), XDP_PASS);
+    let signature = 42;
+    for (at, change) in [(signature + 16, 1), (signature + 17, 1)] {
+        let mut other = whole.clone();
+        other[at] ^= change;
+        assert_eq!(sink.give(&other), XDP_DROP);
+    }
+    // A number beyond the last one, a flow beyond the last one.
+    assert_eq!(sink.give(&frame(false, 64, 0, 10)), XDP_DROP);
+    assert_eq!(sink.give(&frame(false, 64, 1, 1)), XDP_DROP);
+    let report = sink.collect().unwrap();
+    assert_eq!((report.foreign, report.stale, report.misrouted), (1, 1, 1));
+    assert_eq!((report.streams[0].frames, report.streams[0].corrupted), (0, 2));
+}
+
+#[test]
+fn a_reset_forgets_everything() {
+    let Some(mut sink) = sink(100, 1) else { return };
+    assert_eq!(sink.give(&frame(false, 64, 0, 7)), XDP_DROP);
+    assert_eq!(sink.seen().unwrap(), 1);
+    sink.reset(TRIAL, &[Expected { stream: 3, frames: 100, flows: 1 }]).unwrap();
+    assert_eq!(sink.seen().unwrap(), 0);
+    let counted = sink.counted();
+    assert_eq!((counted.frames, counted.bitmap[0], counted.latency.count), (0, 0, 0));
+    assert!(counted.latency.histogram.is_empty());
+}

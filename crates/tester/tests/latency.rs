@@ -1,0 +1,127 @@
+//! Delays: the tester's own floor, a delay added on purpose, how a trial ends.
+
+mod bed;
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use bed::{Bed, flow, flow_ipv6, request, trial};
+use routecast_tester::Device;
+use serde_json::{Value, json};
+
+fn seconds(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+#[test]
+fn a_delay_that_the_device_adds_is_found() {
+    let bed = bed!(Bed::chain("delay"));
+    let mut tester = bed.tester();
+    // Everything on one core: no wake-ups of another one in the figures.
+    let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1)});
+    let mut fault = Device::attach(&device.to_string()).unwrap();
+    for flow in [flow(true, 0), flow_ipv6(true, 0)] {
+        let asked = |rate_pps| {
+            let mut asked = request(&flow, rate_pps, 0.25);
+            asked["streams"][0]["sizes"][0]["bytes"] = json!(128);
+            asked
+        };
+        for delay_ns in [10_000_u32, 100_000, 1_000_000] {
+            // A frame must be through before the next one comes.
+            let asked = asked(0.3e9 / f64::from(delay_ns));
+            // The machine may be busy: the least disturbed of a few trials, as for any floor.
+            let mut p50_s = |delay_ns: u32| {
+                fault.set(&json!({"delay_ns": delay_ns}).to_string()).unwrap();
+                let once = |_| seconds(&trial(&mut tester, &asked)["streams"][0]["latency"]["p50_s"]);
+                (0..3).map(once).fold(f64::INFINITY, f64::min)
+            };
+            let (floor_s, with_s) = (p50_s(0), p50_s(delay_ns));
+            let added_s = f64::from(delay_ns) * 1e-9;
+            let error_s = (with_s - floor_s - added_s).abs();
+            eprintln!("{delay_ns} ns: floor {:.3} us, found {:.3} us more", floor_s * 1e6, (with_s - floor_s) * 1e6);
+            assert!(error_s <= 2e-6 + 0.02 * added_s, "{added_s} s were added: {floor_s} s, then {with_s} s");
+        }
+    }
+}
+
+#[test]
+fn moments_percentiles_and_the_hdr_histogram_agree() {
+    let bed = bed!(Bed::pair("hdr"));
+    let mut tester = bed.tester();
+    let stream = trial(&mut tester, &request(&flow(false, 0), 50_000.0, 0.1))["streams"][0].clone();
+    let latency = &stream["latency"];
+    let names = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
+    assert!(names.map(|name| seconds(&latency[name])).is_sorted(), "{latency}");
+    assert!(seconds(&latency["min_s"]) > 0.0 && seconds(&latency["mean_s"]) <= seconds(&latency["max_s"]));
+    // RFC 3393: one difference less than frames, since all arrived in order.
+    assert_eq!(stream["ipdv"]["count"], json!(4_999));
+}
+
+#[test]
+fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
+    let bed = bed!(Bed::pair("stop"));
+    let mut tester = bed.tester();
+    for rate_pps in [100.0, 50_000.0, 50e6] {
+        let asked = request(&flow(false, 0), rate_pps, 60.0).to_string();
+        let began = Instant::now();
+        let progress = |_| {
+            if began.elapsed() > Duration::from_millis(300) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let outcome = tester.trial(&asked, &progress).unwrap();
+        assert!(outcome.stopped);
+        // A trial of a minute: anything near that means that the wish was not heard.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        eprintln!("{rate_pps} frames/s: stopped {:?} after the wish", began.elapsed() - Duration::from_millis(300));
+        let stream = &outcome.streams[0];
+        assert_eq!(stream.sent_frames, stream.received_frames + stream.lost_frames);
+        assert!(stream.unsent_frames > 0);
+    }
+    let whole = trial(&mut tester, &request(&flow(false, 0), 20_000.0, 0.1));
+    assert_eq!((&whole["stopped"], &whole["streams"][0]["received_frames"]), (&json!(false), &json!(2000)));
+}
+
+#[test]
+fn a_closed_tester_leaves_nothing_at_its_interfaces() {
+    let bed = bed!(Bed::pair("left"));
+    let links = || ["g0", "s0"].map(|name| bed.exec(usize::from(name == "s0"), &format!("ip -d link show {name}")));
+    assert!(!links().concat().contains("xdp"));
+    let tester = bed.tester();
+    assert!(links().iter().all(|link| link.contains("xdp")), "{:?}", links());
+    drop(tester);
+    assert!(!links().concat().contains("xdp"), "{:?}", links());
+    // A second one finds its place free.
+    drop(bed.tester());
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let bed = bed!(Bed::pair("wrong"));
+    let refused = |config: Value| routecast_tester::Tester::open(&config.to_string()).err().unwrap();
+    let port = |interface: &str, netns: &str| json!({"ports": [{"name": "a", "interface": interface, "netns": netns}]});
+    assert_eq!(refused(port("nosuch", &bed.netns(0))).kind(), "no_interface");
+    assert_eq!(refused(port("g0", "/run/netns/rc-a-nosuch")).kind(), "system");
+    assert_eq!(refused(json!({"ports": []})).kind(), "usage");
+    assert_eq!(refused(json!({"prots": []})).kind(), "usage");
+    let mut tester = bed.tester();
+    let taken = refused(port("g0", &bed.netns(0)));
+    assert_eq!(taken.kind(), "occupied", "{taken}");
+    let good = request(&flow(false, 0), 20_000.0, 0.05);
+    let wrong = [
+        ("/duration_s", json!(0)),
+        ("/trial_id", json!(200)),
+        ("/streams", json!([])),
+        ("/streams/0/port", json!(5)),
+        ("/streams/0/rate_pps", json!(-1)),
+        ("/streams/0/sizes/0/bytes", json!(63)),
+        ("/streams/0/sizes/0/bytes", json!(1519)),
+        ("/streams/0/flows/0/source_mac", json!("02:00")),
+        ("/streams/0/flows/0/destination_address", json!("2001:2::1")),
+    ];
+    for (place, value) in wrong {
+        let mut asked = good.clone();
+        *asked.pointer_mut(place).unwrap() = value.clone();
+        let refused = tester.trial(&asked.to_string(), &|_| ControlFlow::Continue(())).unwrap_err();
+        assert_eq!(refused.kind(), "usage", "{place} = {value}: {refused}");
+    }
+    assert_eq!(trial(&mut tester, &good)["streams"][0]["received_frames"], json!(1000));
+}
