@@ -1,6 +1,7 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source."""
 
 from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
+from routecast.evaluate.queueing.interrupted import DD1Interrupted
 from routecast.evaluate.queueing.markov import (
     MM1,
     MM1K,
@@ -13,7 +14,7 @@ from routecast.evaluate.queueing.markov import (
     quantile_s,
     require_range,
 )
-from routecast.evaluate.queueing.set_up import DD1Interrupted, DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc, kingman_bound_s
 
 __all__ = [

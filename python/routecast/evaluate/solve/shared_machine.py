@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from routecast.evaluate.queueing.general import DD1, ServiceMix
+from routecast.evaluate.queueing.interrupted import DD1Interrupted
 from routecast.evaluate.queueing.markov import MMcK, Queue
-from routecast.evaluate.queueing.set_up import DD1Interrupted, DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving
 from routecast.evaluate.solve.fluid import Fluid
