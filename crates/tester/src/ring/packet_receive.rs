@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ const RETIRE_MS: u32 = 1;
 const BLOCK_OCTETS: usize = 1 << 18;
 /// 64 MiB: half a second of 64 B frames at 1 Mpps.
 const BLOCKS: usize = 256;
+/// How long frames in the ring may wait to be counted when a trial has ended.
+const MOST_WAIT: Duration = Duration::from_secs(2);
 /// Longest wait, so that the end is heard.
 const NAP_MS: i32 = 20;
 
@@ -47,17 +50,39 @@ pub struct PacketReceiver {
     counter: Option<JoinHandle<()>>,
     stamps: Stamps,
     filters: bool,
+    /// At the last reset.
+    before: Arrived,
 }
 
 #[derive(Debug)]
 struct Shared {
     counting: Mutex<Counting>,
-    seen: AtomicU64,
+    arrived: Mutex<Arrived>,
+    /// Frames that the thread has counted since the ring was opened.
+    counted: AtomicU64,
     stop: AtomicBool,
     socket: Socket,
 }
 
+/// What the kernel says of the ring since it was opened.
+#[derive(Debug, Clone, Copy, Default)]
+struct Arrived {
+    /// Frames put into the ring, counted or not.
+    frames: u64,
+    /// Frames that it had no room for.
+    dropped: u64,
+}
+
 impl Shared {
+    fn arrived(&self) -> std::io::Result<Arrived> {
+        let mut arrived = self.arrived.lock().unwrap_or_else(PoisonError::into_inner);
+        // Frames, those dropped among them, times that the ring was frozen; reading sets them to 0.
+        let [frames, dropped, _] = self.socket.get::<3>(libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+        arrived.frames += u64::from(frames - dropped.min(frames));
+        arrived.dropped += u64::from(dropped);
+        Ok(*arrived)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Counting> {
         // A panic while counting leaves numbers, however wrong, and no broken invariant.
         self.counting.lock().unwrap_or_else(PoisonError::into_inner)
@@ -117,7 +142,8 @@ impl PacketReceiver {
         socket.bind_packet(interface.index, libc::ETH_P_ALL).map_err(system("binding the ring"))?;
         let shared = Arc::new(Shared {
             counting: Mutex::new(Counting::new(0, &[])),
-            seen: AtomicU64::new(0),
+            arrived: Mutex::new(Arrived::default()),
+            counted: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             socket,
         });
@@ -133,21 +159,34 @@ impl PacketReceiver {
                 Ring { region, next: 0 }.count(&shared, &stamps);
             })
             .map_err(system("starting the receiving thread"))?;
-        Ok(Self { interface: interface.clone(), shared, counter: Some(counter), stamps, filters })
+        let before = Arrived::default();
+        Ok(Self { interface: interface.clone(), shared, counter: Some(counter), stamps, filters, before })
     }
 
-    /// Adds what the ring had no room for since the last call.
-    fn count_overrun(&self, counting: &mut Counting) -> Result<()> {
-        // Frames, frames dropped, times that the ring was frozen; reading sets them to 0.
-        let [_, dropped, _] =
-            self.shared.socket.get::<3>(libc::SOL_PACKET, libc::PACKET_STATISTICS).map_err(|error| {
-                TesterError::System {
-                    what: format!("reading the statistics of the ring of {}", self.interface.name),
-                    error,
-                }
-            })?;
-        counting.overrun += u64::from(dropped);
-        Ok(())
+    /// Keeps the thread from counting, as other work on its core would.
+    #[cfg(test)]
+    pub(super) fn hold(&self) -> MutexGuard<'_, Counting> {
+        self.shared.lock()
+    }
+
+    fn arrived(&self) -> Result<Arrived> {
+        self.shared.arrived().map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: std::io::Error) -> TesterError {
+        TesterError::System { what: format!("receiving on {}", self.interface.name), error }
+    }
+
+    /// Waits until every frame that has arrived is counted; how many are not after [`MOST_WAIT`].
+    fn wait_for_the_count(&self) -> Result<u64> {
+        let (began, arrived) = (Instant::now(), self.arrived()?.frames);
+        loop {
+            let missing = arrived.saturating_sub(self.shared.counted.load(Ordering::Acquire));
+            if missing == 0 || began.elapsed() > MOST_WAIT {
+                return Ok(missing);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 
@@ -177,26 +216,24 @@ impl Receiver for PacketReceiver {
     }
 
     fn reset(&mut self, trial: u8, expected: &[Expected]) -> Result<()> {
-        let mut counting = self.shared.lock();
-        self.count_overrun(&mut counting)?;
-        *counting = Counting::new(trial, expected);
-        self.shared.seen.store(0, Ordering::Relaxed);
+        self.wait_for_the_count()?;
+        *self.shared.lock() = Counting::new(trial, expected);
+        self.before = self.arrived()?;
         Ok(())
     }
 
     fn seen(&self) -> Result<u64> {
         if self.counter.as_ref().is_none_or(JoinHandle::is_finished) {
-            let error =
-                self.shared.socket.error().unwrap_or_else(|| std::io::Error::other("the receiving thread ended"));
-            return Err(TesterError::System { what: format!("receiving on {}", self.interface.name), error });
+            return Err(self.failed(std::io::Error::other("the receiving thread ended")));
         }
-        Ok(self.shared.seen.load(Ordering::Relaxed))
+        let arrived = self.arrived()?;
+        Ok(arrived.frames + arrived.dropped - self.before.frames - self.before.dropped)
     }
 
     fn collect(&mut self) -> Result<ReceiveReport> {
-        let mut counting = self.shared.lock();
-        self.count_overrun(&mut counting)?;
-        Ok(counting.report())
+        let uncounted = self.wait_for_the_count()?;
+        let dropped = self.arrived()?.dropped - self.before.dropped;
+        Ok(ReceiveReport { overrun: dropped + uncounted, ..self.shared.lock().report() })
     }
 }
 
@@ -241,11 +278,8 @@ impl Ring {
                 shared.socket.wait(NAP_MS);
                 continue;
             }
-            {
-                let mut counting = shared.lock();
-                self.count_block(at, &mut counting, stamps);
-                shared.seen.store(counting.seen, Ordering::Relaxed);
-            }
+            self.count_block(at, &mut shared.lock(), stamps);
+            shared.counted.fetch_add(u64::from(self.region.read32(at + block::FRAMES)), Ordering::Release);
             self.region.word(at + block::STATUS).store(libc::TP_STATUS_KERNEL, Ordering::Release);
             self.next = (self.next + 1) % BLOCKS;
         }

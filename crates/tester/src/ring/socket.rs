@@ -139,12 +139,6 @@ impl Socket {
         }
         Some((0, octets))
     }
-
-    /// The error that the socket holds, such as of an interface that went down.
-    pub fn error(&self) -> Option<io::Error> {
-        let [code] = self.get(libc::SOL_SOCKET, libc::SO_ERROR).ok()?;
-        (code != 0).then(|| io::Error::from_raw_os_error(code as i32))
-    }
 }
 
 fn answer(result: libc::c_int) -> io::Result<()> {

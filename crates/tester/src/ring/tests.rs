@@ -142,7 +142,22 @@ impl Seen {
     }
 }
 
+/// A trial in which everything that was planned was sent. Other work on the machine can keep a sender from its core
+/// beyond the end of a trial, which leaves frames unsent; what was sent is received and counted all the same.
 fn trial(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Request) -> Seen {
+    for _ in 0..20 {
+        let seen = attempt(sender, receiver, request);
+        let sent = seen.sent.streams[0].frames;
+        assert_eq!(seen.received.streams[0].frames, sent, "sent and received");
+        if sent == seen.plan.frames() {
+            return seen;
+        }
+        eprintln!("{} of {} frames were sent: trying again", sent, seen.plan.frames());
+    }
+    panic!("other work on this machine leaves no attempt undisturbed");
+}
+
+fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Request) -> Seen {
     let templates = Templates::new(&request.streams[0].flows).unwrap();
     let plan = Plan::new(request, 0, &templates).unwrap();
     receiver
@@ -165,12 +180,16 @@ fn trial(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Reque
         sending.join().unwrap().unwrap()
     });
     assert_eq!(control.sent.load(Ordering::Relaxed), plan.warmup_frames() + sent.streams[0].frames);
+    settle(receiver);
+    Seen { received: receiver.collect().unwrap(), plan, sent }
+}
+
+fn settle(receiver: &PacketReceiver) {
     let mut seen = u64::MAX;
     while seen != receiver.seen().unwrap() {
         seen = receiver.seen().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(60));
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    Seen { received: receiver.collect().unwrap(), plan, sent }
 }
 
 #[test]
@@ -276,6 +295,27 @@ fn delays_are_those_of_a_veth() {
         let latency = &seen.received.streams[0].latency;
         assert!((1..100_000).contains(&latency.min_ns), "{back_end}: {} ns", latency.min_ns);
     }
+}
+
+/// 12 000 frames of 9216 B are 110 MB, more than the ring holds: the rest is the tester's loss, not the device's.
+#[test]
+fn frames_that_the_ring_has_no_room_for_are_counted() {
+    let Some(bed) = Bed::new("overrun") else { return };
+    let mut receiver = bed.receiver();
+    let mut sender = bed.sender("af_packet");
+    let asked = request(0.3, 4e4, &json!({"sizes": [{"bytes": 9216}]}));
+    let templates = Templates::new(&asked.streams[0].flows).unwrap();
+    let plan = Plan::new(&asked, 0, &templates).unwrap();
+    receiver.reset(asked.trial_id, &[Expected { stream: 0, frames: plan.frames(), flows: 1 }]).unwrap();
+    let sending =
+        Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
+    let held = receiver.hold();
+    let sent = sender.send(&[sending], asked.trial_id, 0, &Control::default()).unwrap();
+    drop(held);
+    settle(&receiver);
+    let received = receiver.collect().unwrap();
+    assert!(received.overrun > 0, "the ring held everything");
+    assert_eq!(received.streams[0].frames + received.overrun, sent.streams[0].frames);
 }
 
 /// The driver of a veth stamps frames in software when it takes them.
