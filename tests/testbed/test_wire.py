@@ -142,6 +142,7 @@ def test_both_directions_and_many_networks_and_ipv6_are_forwarded(opened: Opened
             assert conserved(trial)
             assert trial.offered_frames == 4_000
             assert (trial.forwarded_frames or 0) > 3_000
+            assert any("forwarded on the generator's core" in note for note in trial.notes)
         networks = evaluator.bed.site.run("cat", "/proc/net/route").count("\n") - 1
     assert networks >= 2 * 256
 
@@ -185,6 +186,7 @@ def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: st
         trial = evaluator.reset_trial(load(), 1.0, kind=kind, at_s=0.3)
         again = evaluator.trial(load(), 0.1)
     assert conserved(trial)
+    assert not any("link" in reason for reason in trial.invalid)  # it went down on purpose
     assert trial.first_loss_s >= 0.2
     assert (again.forwarded_frames or 0) > 0
 

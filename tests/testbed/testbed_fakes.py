@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -85,7 +85,7 @@ class FakeBed:
     def device_threads(self) -> tuple[int, ...]:
         return ()
 
-    def neighbours(self) -> tuple[str, ...]:
+    def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         return ()
 
     def facts(self) -> Mapping[str, object]:

@@ -12,7 +12,7 @@ import os
 import platform
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -179,6 +179,10 @@ class Bed:
             and other.is_in_use()
             and mine & set(other.cores)
         )
+
+    def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
+        """Return what a reader must know of trials whose frames enter the device by these ports."""
+        return (*self.placement.notes, *self.neighbours())
 
     def has_programs(self) -> bool:
         """Whether the device has XDP programs on its ports: they end with this process."""

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from routecast.testbed import napi
@@ -65,6 +65,16 @@ class Namespaces(Bed):
         if not napi.threads(netns, interface) and not napi.make_threaded(netns, interface):
             return  # without a NAPI instance there is no work to bind
         napi.bind(netns, interface, cpu=cpu, priority=self.priority)
+
+    def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
+        """Return what a reader must know of trials whose frames enter the device by these ports."""
+        notes = super().notes_for(entering)
+        if 1 in entering and self.device.data_path == "kernel":
+            core = self.placement.tester
+            notes += (
+                f"frames that enter by d1 are forwarded on the generator's core {core}, not on the device's",
+            )
+        return notes
 
     def device_threads(self) -> tuple[int, ...]:
         """Return the thread that polls the device's receiving port, where the kernel forwards."""
