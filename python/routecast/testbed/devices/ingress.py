@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from contextlib import ExitStack
 from typing import Any
 
@@ -23,6 +24,8 @@ class IngressPrograms:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._programs: dict[str, Any] = {}
+        # A device is reset in one thread while its counters are read in another.
+        self._lock = threading.Lock()
 
     def attach(self, site: DeviceSite, program: str, *, iterations: int) -> list[str]:
         """Attach ``program`` to every port and return what was done, a line for each port.
@@ -49,9 +52,10 @@ class IngressPrograms:
                 "netns": site.netns_path,
                 "iterations": iterations,
             }
-            attached = _core.attach_xdp(json.dumps(configuration))
-            self._stack.callback(attached.close)
-            self._programs[port.interface] = attached
+            with self._lock:
+                attached = _core.attach_xdp(json.dumps(configuration))
+                self._stack.callback(attached.close)
+                self._programs[port.interface] = attached
             lines.append(
                 f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet"
             )
@@ -60,13 +64,14 @@ class IngressPrograms:
     def counters(self) -> dict[str, int]:
         """Return what each program counted: ``d0_xdp_forwarded``, …"""
         counts: dict[str, int] = {}
-        for interface, program in self._programs.items():
-            for name, number in json.loads(program.counters()).items():
-                if isinstance(number, int):
+        with self._lock:
+            for interface, program in self._programs.items():
+                for name, number in json.loads(program.counters()).items():
                     counts[f"{interface}_xdp_{name}"] = number
         return counts
 
     def close(self) -> None:
         """Detach all programs; a second call does nothing."""
-        self._programs.clear()
-        self._stack.close()
+        with self._lock:
+            self._programs.clear()
+            self._stack.close()

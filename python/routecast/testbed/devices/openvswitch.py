@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ __all__ = ["OpenVSwitch", "OpenVSwitchOptions"]
 _BRIDGE = "rcovs0"
 _PACKAGE = "openvswitch-switch"
 _SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
-_PORT_COUNTS = re.compile(r"(rx|tx) pkts=(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,15 +68,16 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._thread_lines: list[str] = []
 
     def counters(self) -> Mapping[str, int]:
-        """Return the kernel's counts of the ports, and what the switch says of each: ``d0_ovs_rx``, …
+        """Return the kernel's counts of the ports, which are the switch's own too, and what it did not forward.
 
-        Those of the switch begin anew when its process is reset.
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The switch or its database has ended by itself.
         """
         counts = interfaces.switch_counters(self.site, self._before)
-        for port in self.site.ports:
-            text = self._ofctl("dump-ports", _BRIDGE, port.interface)
-            for way, packets in _PORT_COUNTS.findall(text):
-                counts[f"{port.interface}_ovs_{way}"] = int(packets)
+        self._database.check()
+        self._switch.check()
         return counts
 
     def _begin(self, site: DeviceSite) -> None:
@@ -214,8 +213,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         return self.site.run(*words, environment=self._environment(self.site))
 
     def _ofctl(self, command: str, bridge: str, *arguments: str) -> str:
-        if command != "dump-ports":
-            self._note("ovs-ofctl", command, bridge, *arguments)
+        self._note("ovs-ofctl", command, bridge, *arguments)
         place = f"unix:{self._folder(self.site)}/{bridge}.mgmt"
         words = ("ovs-ofctl", "--timeout=20", command, place, *arguments)
         return self.site.run(*words, environment=self._environment(self.site))

@@ -57,15 +57,25 @@ class Processes:
         """
         until_s = time.monotonic() + longest_s
         while not ready():
-            for one in self._running:
-                if one.process.poll() is not None:
-                    raise EnvironmentProblem(
-                        f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}"
-                    )
+            self.check()
             if time.monotonic() > until_s:
                 said = "; ".join(f"{one.program}: {_last_lines(one.log)}" for one in self._running)
                 raise EnvironmentProblem(f"{what} is not there after {longest_s:g} s: {said}")
             time.sleep(poll_s)
+
+    def check(self) -> None:
+        """Refuse to go on if a process has ended.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            With the last lines of its log.
+        """
+        for one in self._running:
+            if one.process.poll() is not None:
+                raise EnvironmentProblem(
+                    f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}"
+                )
 
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.

@@ -133,21 +133,24 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return counts
 
     def counters(self) -> Mapping[str, int]:
-        """Return the kernel's counts of the ports, and what DPDK says of each: ``d0_dpdk_rx``, …
+        """Return the kernel's counts of the ports and what did not come out; with ``driver = "null"``, DPDK's own.
 
-        Those of DPDK begin anew when the process is reset. With ``driver = "null"`` there are no others.
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The process has ended by itself.
         """
-        counts = {} if self.times_itself else interfaces.switch_counters(self.site, self._before)
-        with self._telemetry(self.site) as telemetry:
-            statistics = [telemetry.port_statistics(index) for index in range(len(self.site.ports))]
-        for port, of_port in zip(self.site.ports, statistics, strict=True):
-            counts[f"{port.interface}_dpdk_rx"] = of_port["ipackets"]
-            counts[f"{port.interface}_dpdk_tx"] = of_port["opackets"]
-        if self.times_itself:
-            counts["rx"] = sum(one["ipackets"] for one in statistics)
-            counts["tx"] = sum(one["opackets"] for one in statistics)
-            counts["drop"] = sum(one[name] for one in statistics for name in _DROPS)
-        return counts
+        site = self.site
+        self._processes.check()
+        if not self.times_itself:
+            return interfaces.switch_counters(site, self._before)
+        with self._telemetry(site) as telemetry:
+            statistics = [telemetry.port_statistics(index) for index in range(len(site.ports))]
+        return {
+            "rx": sum(one["ipackets"] for one in statistics),
+            "tx": sum(one["opackets"] for one in statistics),
+            "drop": sum(one[name] for one in statistics for name in _DROPS),
+        }
 
     def _begin(self, site: DeviceSite) -> None:
         check_socket_path(self._socket(site))
