@@ -260,6 +260,7 @@ fn outcome(
             "refused_frames": sent.iter().map(|by| by.report.refused).sum::<u64>(),
             "stale_frames": others(|report| report.stale),
             "misrouted_frames": others(|report| report.misrouted),
+            "overrun_frames": others(|report| report.overrun),
         }),
         cpu: Cpu {
             send_busy_ratio: sent.iter().map(|by| by.busy_ratio).fold(0.0, f64::max),

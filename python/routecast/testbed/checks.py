@@ -157,6 +157,9 @@ def _links(seen: Seen) -> Iterator[str]:
 
 
 def _own_drops(seen: Seen) -> Iterator[str]:
+    overrun = sum(int(part.outcome["back_end"].get("overrun_frames", 0)) for part in seen.slices)
+    if overrun:
+        yield f"the tester's receiver had no room for {overrun:,} frames: give it a core of its own (receive_cpu)"
     for number in seen.receiving:
         port = seen.ports[number]
         for what, name in (
