@@ -64,8 +64,8 @@ pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, m
         |sequence: u64| (plan.due(plan.warmup_frames() + sequence) - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
     let duration_s = (plan.end() - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
     let sent_of_flows = plan.frames_of_flows(sent.frames);
-    // n frames span n - 1 gaps; one more makes it a rate.
-    let span_s = (sent.last_ns - sent.first_ns) as f64 / 1e9;
+    // n frames span n - 1 gaps; one more makes it a rate. A burst that left in one call has one time stamp.
+    let span_s = (sent.last_ns - sent.first_ns).max(1) as f64 / 1e9;
     let achieved_pps = match sent.frames {
         0 => 0.0,
         1 => 1.0 / duration_s,
