@@ -240,8 +240,13 @@ def test_every_rate_and_time_of_the_schema_is_documented() -> None:
     assert row["throughput_pps"]["type"] == ["number", "null"]
 
 
+def test_long_lists_stand_in_lines() -> None:
+    lines = ["ip address replace 198.18.1.1/24 dev d0", "ip address replace 198.19.1.1/24 dev d1"]
+    assert dict(flattened({"configuration": lines})) == {"configuration": "\n".join(lines)}
+
+
 def test_facts_are_flattened_however_they_are_nested() -> None:
     rows = dict(
         flattened({"a": {"b": {"c": None}}, "d": [{"x": 1}, {"x": 2}], "e": [], "f": {}, "g": [1, 2]})
     )
-    assert rows == {"a · b · c": "–", "d": "x = 1\nx = 2", "e": "none", "f": "none", "g": "1, 2"}
+    assert rows == {"a · b · c": "–", "d": "x = 1; x = 2", "e": "none", "f": "none", "g": "1, 2"}

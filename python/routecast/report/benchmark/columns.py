@@ -42,10 +42,15 @@ def rate_column(title: str, group: str = "") -> Column:
     return Column(title=title, unit="frames/s", form=frames_per_second, group=group)
 
 
-def reasons(rows: Sequence[Row]) -> str:
+def reasons(rows: Sequence[Row]) -> tuple[str, ...]:
     """Say for each row without a figure why there is none."""
-    named = dict.fromkeys(f"{row.frame_bytes} B, {row.stream}: {row.reason}." for row in rows if row.reason)
-    return " ".join(named)
+    several = len({row.stream for row in rows}) > 1
+    named = (
+        f"{row.frame_bytes} B{f', {row.stream}' if several else ''}: {row.reason}."
+        for row in rows
+        if row.reason
+    )
+    return tuple(dict.fromkeys(named))
 
 
 def sentences(*parts: str) -> str:

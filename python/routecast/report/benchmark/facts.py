@@ -10,7 +10,7 @@ from routecast.report.page import Block, Facts
 
 __all__ = ["flattened", "setup_facts"]
 
-_LONGEST_LIST = 80
+_LONGEST_LINE = 80
 
 
 def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
@@ -48,12 +48,12 @@ _EVALUATORS = {
 
 
 def flattened(value: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
-    r"""Yield name and value of every fact; names of nested ones are joined by a point.
+    """Yield name and value of every fact; names of nested ones are joined by a point.
 
     Examples
     --------
     >>> list(flattened({"version": "6.1", "offloads": {"gro": True}, "lines": ["ip a", "ip r"]}))
-    [('version', '6.1'), ('offloads · gro', 'yes'), ('lines', 'ip a\\nip r')]
+    [('version', '6.1'), ('offloads · gro', 'yes'), ('lines', 'ip a; ip r')]
     """
     for key, entry in value.items():
         name = f"{before} · {key}" if before else str(key).replace("_", " ")
@@ -77,10 +77,8 @@ def _listed(entries: Sequence[object]) -> str:
         else _text(entry)
         for entry in entries
     ]
-    is_prose = (
-        all(isinstance(entry, int | float) for entry in entries) and len(", ".join(texts)) < _LONGEST_LIST
-    )
-    return ", ".join(texts) if is_prose else "\n".join(texts)
+    line = ", ".join(texts) if all(isinstance(entry, int | float) for entry in entries) else "; ".join(texts)
+    return line if len(line) < _LONGEST_LINE and "\n" not in line else "\n".join(texts)
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from routecast.benchmark.exchange.hdr import classes_of_hdr
 from routecast.benchmark.result import (
     FrameLossResult,
+    FrameLossRow,
     LatencyResult,
     LatencyRow,
     ThroughputResult,
@@ -23,6 +24,8 @@ GREY = "#7a7f87"
 _PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 _TINY_SHARE = 0.08
 """Where the least rate is less than this share of the greatest, a linear axis would show a flat line."""
+
+_WHOLE_RATE = 0.995
 
 _TAIL = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
@@ -158,7 +161,7 @@ def frame_loss_figures(result: FrameLossResult) -> list[Figure]:
             Figure(
                 name=f"frame-loss-{number}" if len(streams) > 1 else "frame-loss",
                 title=f"Frame loss rate, {stream}",
-                caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %.",
+                caption="RFC 2544 sec. 26.3: loss over the input rate, both from 0 to 100 %." + _beyond(rows),
                 x=Axis(
                     title="input rate [% of the theoretical rate for the size]",
                     ticks=_PERCENTS,
@@ -170,6 +173,13 @@ def frame_loss_figures(result: FrameLossResult) -> list[Figure]:
             )
         )
     return figures
+
+
+def _beyond(rows: Sequence[FrameLossRow]) -> str:
+    most = max(row.rate_ratio for row in rows)
+    if most >= _WHOLE_RATE:
+        return ""
+    return f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
 
 
 def latency_figure(result: LatencyResult) -> Figure | None:
@@ -187,7 +197,7 @@ def latency_figure(result: LatencyResult) -> Figure | None:
             continue
         name = f"{row.frame_bytes} B"
         name += f", {row.stream}" if several else ""
-        name += f", {row.rate_ratio:.0%}" if shares else ""
+        name += f" at {percent_of(row.rate_ratio)} of the throughput" if shares else ""
         x, y = tuple(place for place, _ in points), tuple(1e6 * value_s for _, value_s in points)
         least, most = min(least, *y), max(most, *y)
         marks.append(Line(name=name, x=x, y=y, colour=colour))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from routecast.benchmark.result import BenchmarkResult, LatencyResult, ThroughputResult, ThroughputRow
 from routecast.quantity import format_bps, format_duration
+from routecast.report.benchmark.columns import Row, reasons
 from routecast.report.benchmark.facts import setup_facts
 from routecast.report.benchmark.figures import frame_loss_figures, latency_figure, throughput_figure
 from routecast.report.benchmark.run_tables import deviations_table, not_run_table, trials_table
@@ -26,6 +27,7 @@ from routecast.report.tables import Table
 __all__ = ["benchmark_page"]
 
 _MOST_ROWS = 24
+_MOST_TILES = 4
 
 _LEVELS = {
     "unconditional": ("good", "Unconditionally compliant"),
@@ -74,7 +76,7 @@ def _compliance(result: BenchmarkResult) -> Section:
     if compliance.deviations:
         blocks.append(deviations_table(result))
     if result.notes:
-        blocks.append(Prose(tuple(f"**Note.** {note}" for note in result.notes)))
+        blocks.append(Prose(tuple(f"**Note.** {_ended(note)}" for note in result.notes)))
     return Section(
         anchor="compliance",
         title="Compliance",
@@ -95,30 +97,54 @@ def _procedures(result: BenchmarkResult) -> Iterator[Section]:
             title="Frame loss rate",
             lead="What part of the frames is lost when more is offered than the router can forward. From the maximum "
             "rate downwards, until two trials in a row lose nothing.",
-            blocks=(*frame_loss_figures(result.frame_loss), _long(frame_loss_table(result.frame_loss))),
+            blocks=(
+                *frame_loss_figures(result.frame_loss),
+                _long(frame_loss_table(result.frame_loss)),
+                *_open(result.frame_loss.rows),
+            ),
         )
     if result.back_to_back:
         yield Section(
             anchor="back-to-back",
             title="Back-to-back frames",
             lead="The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
-            blocks=(Prose((result.back_to_back.algorithm,)), back_to_back_table(result.back_to_back)),
+            blocks=(
+                Prose((_ended(result.back_to_back.algorithm),)),
+                back_to_back_table(result.back_to_back),
+                *_open(result.back_to_back.rows),
+            ),
         )
     if result.recovery:
         yield Section(
             anchor="recovery",
             title="System recovery",
             lead="How long the router goes on losing frames after an overload of 110 % has ended.",
-            blocks=(recovery_table(result.recovery),),
+            blocks=(recovery_table(result.recovery), *_open(result.recovery.rows)),
         )
     if result.reset:
-        statements = tuple(f"{row.statement[:1].upper()}{row.statement[1:]}." for row in result.reset.rows if row.statement)
+        statements = tuple(
+            f"{row.statement[:1].upper()}{row.statement[1:]}." for row in result.reset.rows if row.statement
+        )
         yield Section(
             anchor="reset",
             title="Reset",
             lead="How long the router forwards nothing when it, or a part of it, is restarted.",
-            blocks=(*([Prose(statements)] if statements else []), reset_table(result.reset)),
+            blocks=(
+                *([Prose(statements)] if statements else []),
+                reset_table(result.reset),
+                *_open(result.reset.rows, of_kind=True),
+            ),
         )
+
+
+def _open(rows: Sequence[Row], *, of_kind: bool = False) -> tuple[Listing, ...]:
+    """List what has no figure, and why."""
+    entries = reasons(rows)
+    if of_kind:
+        entries = tuple(
+            dict.fromkeys(f"{getattr(row, 'kind', '')}: {row.reason}." for row in rows if row.reason)
+        )
+    return (Listing(title="Without a figure, and why", entries=entries),) if entries else ()
 
 
 def _long(table: Table) -> Table | Folded:
@@ -136,7 +162,7 @@ def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Sectio
     figure = throughput_figure(throughput)
     if figure:
         blocks.append(figure)
-    blocks.append(throughput_table(throughput))
+    blocks += [throughput_table(throughput), *_open(throughput.rows)]
     setup = result.setup
     protocols = " and ".join(dict.fromkeys(f"UDP over {stream.protocol}" for stream in setup.streams))
     said = (f"Protocol: {protocols}.", f"Stream format: {setup.frame_format}.", f"Media: {setup.medium}.")
@@ -164,7 +190,15 @@ def _headlines(throughput: ThroughputResult) -> list[ThroughputRow]:
     strict = [row for row in known if row.loss_ratio == 0.0] or known
     first = [row for row in strict if (row.stream, row.goal) == (strict[0].stream, strict[0].goal)]
     ends = sorted(first, key=lambda row: row.frame_bytes)
-    return [ends[0], ends[-1]] if len(ends) > 1 else ends
+    if len(ends) > 1:
+        return [ends[0], ends[-1]]
+    others = (row for row in known if row.stream == ends[0].stream and row not in ends)
+    return [*ends, *others][:_MOST_TILES]
+
+
+def _ended(text: str) -> str:
+    """Write a text as a sentence."""
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
@@ -181,9 +215,9 @@ def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
 
 
 def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
-    blocks: list[Block] = [Prose((f"**Definition.** {latency.definition}",))]
+    blocks: list[Block] = [Prose((f"**Definition.** {_ended(latency.definition)}",))]
     figure = latency_figure(latency)
-    blocks.append(latency_table(latency))
+    blocks += [latency_table(latency), *_open(latency.rows)]
     if figure:
         blocks.append(figure)
     blocks.append(latency_statistics_table(latency))
@@ -194,7 +228,11 @@ def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
     if at_throughput:
         least = min(at_throughput, key=lambda row: row.latency_s.mean)
         most = max(at_throughput, key=lambda row: row.latency_s.mean)
-        lead += f" Averages are from {time(least.latency_s.mean)} to {time(most.latency_s.mean)}."
+        lead += (
+            f" The average is {time(least.latency_s.mean)}."
+            if least is most
+            else f" Averages are from {time(least.latency_s.mean)} to {time(most.latency_s.mean)}."
+        )
     return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
 
 

@@ -19,7 +19,6 @@ from routecast.report.benchmark.columns import (
     STREAM,
     known,
     rate_column,
-    reasons,
     same,
     sentences,
 )
@@ -86,7 +85,6 @@ def throughput_table(result: ThroughputResult) -> Table:
             "20). Upper bound: the least rate that failed, at the end of the search. Bit rates: of the frames, and "
             "with the 20 bytes that each takes on the wire besides.",
             final,
-            reasons(result.rows),
         ),
         columns=tuple(columns),
         rows=tuple(rows),
@@ -114,7 +112,6 @@ def latency_table(result: LatencyResult) -> Table:
                     if share is None
                     else f", at {percent_of(share)} of the throughput."
                 ),
-                reasons(rows),
             ),
             columns=(
                 FRAME,
@@ -199,7 +196,6 @@ def frame_loss_table(result: FrameLossResult) -> Table:
         title="Frame loss rate",
         caption=sentences(
             f"RFC 2544 sec. 26.3, in steps of {percent_of(result.step_ratio)} of the maximum rate for the size.",
-            reasons(result.rows),
         ),
         columns=(
             STREAM,
@@ -229,7 +225,6 @@ def back_to_back_table(result: BackToBackResult) -> Table:
         title="Back-to-back frames",
         caption=sentences(
             "RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
-            reasons(result.rows),
         ),
         columns=(
             FRAME,
@@ -272,7 +267,6 @@ def recovery_table(result: RecoveryResult) -> Table:
         title="System recovery",
         caption=sentences(
             "RFC 2544 sec. 26.5. Below zero: the last loss came before the rate was cut.",
-            reasons(result.rows),
         ),
         columns=(
             FRAME,
@@ -310,7 +304,7 @@ def reset_table(result: ResetResult) -> Table:
     table = Table(
         name="reset",
         title="Reset",
-        caption=sentences(f"RFC 6201, {result.method}.", reasons(result.rows)),
+        caption=sentences(f"RFC 6201, {result.method}."),
         columns=(
             Column(title="Reset", align="left"),
             Column(title="RFC 6201 sec.", align="left"),

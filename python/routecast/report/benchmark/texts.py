@@ -29,7 +29,7 @@ def time(value_s: float) -> str:
     Examples
     --------
     >>> time(-2.5e-6)
-    '−2.5 us'
+    '−2.5 µs'
     """
     if not math.isfinite(value_s):
         return "–"
@@ -41,16 +41,13 @@ def percent_of(ratio: float) -> str:
 
     Examples
     --------
-    >>> percent_of(0.0821)
-    '8.2 %'
+    >>> percent_of(0.0821), percent_of(1.0), percent_of(0.00123)
+    ('8.2 %', '100 %', '0.123 %')
     """
-    return (
-        "–"
-        if not math.isfinite(ratio)
-        else f"{100.0 * ratio:.3g} %"
-        if ratio < 0.01
-        else f"{100.0 * ratio:.1f} %"
-    )
+    if not math.isfinite(ratio):
+        return "–"
+    text = f"{100.0 * ratio:.3g}" if ratio < 0.01 else f"{100.0 * ratio:.1f}".removesuffix(".0")
+    return f"{text} %"
 
 
 def plural(count: int, noun: str) -> str:
