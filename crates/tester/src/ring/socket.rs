@@ -150,6 +150,15 @@ fn answer(result: libc::c_int) -> io::Result<()> {
 #[derive(Debug)]
 struct Control([u8; 256]);
 
+/// A control message that asks the driver for a time stamp of a frame.
+#[repr(C, align(8))]
+#[derive(Debug)]
+struct Probe {
+    header: libc::cmsghdr,
+    flags: u32,
+    spare: u32,
+}
+
 /// Frames that are handed to an `AF_PACKET` socket together.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -157,8 +166,7 @@ pub(super) struct Batch {
     stride: usize,
     parts: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
-    /// Asks the driver for a time stamp.
-    probe: Box<Control>,
+    probe: Box<Probe>,
 }
 
 // SAFETY: the pointers are into boxes that move with the batch.
@@ -184,29 +192,21 @@ impl Batch {
                 message
             })
             .collect();
-        let mut probe = Box::new(Control([0; 256]));
         let header = libc::cmsghdr {
             // SAFETY: only computes a length.
-            cmsg_len: unsafe { libc::CMSG_LEN(4) } as _,
+            cmsg_len: unsafe { libc::CMSG_LEN(size_of::<u32>() as u32) } as _,
             cmsg_level: libc::SOL_SOCKET,
             cmsg_type: libc::SO_TIMESTAMPING,
         };
-        // SAFETY: the room is aligned and longer than a header and a word.
-        unsafe {
-            let to = probe.0.as_mut_ptr().cast::<libc::cmsghdr>();
-            to.write(header);
-            libc::CMSG_DATA(to).cast::<u32>().write_unaligned(libc::SOF_TIMESTAMPING_TX_SOFTWARE);
-        }
+        let probe = Box::new(Probe { header, flags: libc::SOF_TIMESTAMPING_TX_SOFTWARE, spare: 0 });
         Self { frames, stride, parts, messages, probe }
     }
 
     /// Whether the driver shall stamp the first frame of the next call.
     pub fn set_probe(&mut self, probe: bool) {
         let message = &mut self.messages[0].msg_hdr;
-        message.msg_control = if probe { self.probe.0.as_mut_ptr().cast() } else { std::ptr::null_mut() };
-        // SAFETY: only computes a length.
-        let octets = unsafe { libc::CMSG_SPACE(4) };
-        message.msg_controllen = if probe { octets as _ } else { 0 };
+        message.msg_control = if probe { std::ptr::from_mut(&mut *self.probe).cast() } else { std::ptr::null_mut() };
+        message.msg_controllen = if probe { size_of::<Probe>() as _ } else { 0 };
     }
 
     /// The room of the `nth` frame, which will have so many octets.

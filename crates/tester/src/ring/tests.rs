@@ -310,12 +310,17 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
     let sending =
         Sending { stream: 0, port: 0, plan: &plan, templates: &templates, warmup_frames: 0, frames: plan.frames() };
     let held = receiver.hold();
-    let sent = sender.send(&[sending], asked.trial_id, 0, &Control::default()).unwrap();
+    let mut sent = 0;
+    // An attempt that other work on the machine disturbs sends less; frames of another one are duplicates.
+    while sent < 12_000 {
+        sent += sender.send(std::slice::from_ref(&sending), asked.trial_id, 0, &Control::default()).unwrap().streams[0]
+            .frames;
+    }
     drop(held);
     settle(&receiver);
-    let received = receiver.collect().unwrap();
-    assert!(received.overrun > 0, "the ring held everything");
-    assert_eq!(received.streams[0].frames + received.overrun, sent.streams[0].frames);
+    let report = receiver.collect().unwrap();
+    assert!(report.overrun > 0, "the ring held everything");
+    assert_eq!(report.streams[0].frames + report.streams[0].duplicated + report.overrun, sent);
 }
 
 /// The driver of a veth stamps frames in software when it takes them.
