@@ -498,6 +498,20 @@ def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
     assert lines[1] == '1,64.0,1000000.0,,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
 
 
+def test_a_throughput_that_is_the_mediums_has_it_as_both_bounds(tmp_path: Path) -> None:
+    row = benchmark_row("IPv4", 1518, 0.0, 812_743.8) | {"upper_pps": None, "outcome": "maximum"}
+    lower, upper = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
+    assert upper.trial.offered_pps == lower.trial.offered_pps
+    assert any("no rate failed" in note for note in upper.trial.notes)
+
+
+def test_a_throughput_that_was_not_found_is_invalid(tmp_path: Path) -> None:
+    nothing = {"lower_pps": None, "upper_pps": None, "throughput_pps": None, "reason": "no trial was valid"}
+    row = benchmark_row("IPv4", 64, 0.0, 1.0) | nothing
+    (record,) = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
+    assert record.trial.invalid == ("no rate was found: no trial was valid",)
+
+
 def test_the_trials_of_our_own_benchmarks_are_records(tmp_path: Path) -> None:
     from routecast.benchmark.journal import open_journal
     from routecast.benchmark.result import TrialRecord

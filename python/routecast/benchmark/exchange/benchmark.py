@@ -62,10 +62,11 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
     ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
     duration_s = row.get("final_trial_s").number(least=0.0)
+    is_medium = math.isnan(upper_pps) and row.get("outcome").value == "maximum"
     records = []
     ends: tuple[tuple[Bound, float, float], ...] = (
         ("lower", lower_pps, forwarded_pps),
-        ("upper", upper_pps, NAN),
+        ("upper", lower_pps if is_medium else upper_pps, NAN),
     )
     for bound, rate_pps, received_pps in ends:
         if math.isnan(rate_pps) and bound == "upper":
@@ -80,6 +81,9 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
             frame_bytes=frame_bytes,
             duration_s=duration_s,
             invalid=invalid,
+            notes=("this is the maximum rate of the medium: no rate failed",)
+            if is_medium and bound == "upper"
+            else (),
         )
         records.append(
             Record(
