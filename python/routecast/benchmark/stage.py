@@ -27,6 +27,8 @@ UNSENT_TOLERANCE = 1e-3
 """Share of the intended frames that may be unsent before it counts: the achieved rate is held to it."""
 
 _HALF_A_GAP = 0.5
+_ATTEMPTS_OF_A_BURST = 2
+_SLOWER = 0.8
 
 
 class InvalidTrial(RoutecastError):
@@ -96,6 +98,8 @@ class Stage:
         Told the seconds of each finished trial, whether it comes from the journal, and what it was for.
     most_pps : float
         The greatest rate that the tester itself reaches, all ports together; the theoretical maximum at first.
+    burst_pps : float
+        The greatest rate at which it sends a short burst from its first frame on; likewise.
     """
 
     procedure: str
@@ -110,6 +114,7 @@ class Stage:
     flows: int = 1
     on_trial: Callable[[float, bool, str], None] = field(default=lambda seconds, known, purpose: None)
     most_pps: float = math.inf
+    burst_pps: float = math.inf
     count: int = 0
 
     @property
@@ -172,21 +177,35 @@ class Stage:
 
         return self._valid(load, duration_s, purpose, run, reset=f"{kind}@{at_s!r}")
 
-    def burst(self, frames: int, purpose: str, *, residual_s: float) -> Counts:
+    def burst(self, frames: int, purpose: str, *, residual_s: float, least_pps: float) -> Counts:
         """Send a burst at the maximum rate, all ports together, and count it (RFC 9004 sec. 6).
 
         The burst is a trial at the maximum rate for as long as it takes. The tester waits for residual frames by
-        itself; a simulated trial goes on without traffic instead.
+        itself; a simulated trial goes on without traffic instead. A tester of software reaches its greatest rate only
+        after a while: where it cannot send the burst evenly, this burst and all later ones are sent slower, down to
+        ``least_pps``.
+
+        Raises
+        ------
+        InvalidTrial
+            It cannot be sent at ``least_pps`` either.
         """
-        # Half a gap less than the burst, so that rounding adds no frame.
-        length_s = (frames - _HALF_A_GAP * self.ports) / self.maximum_pps
-        is_simulated = self.records and self.records[-1].trial.evaluator == "simulate"
-        if is_simulated:
-            steps = (quiet_after(length_s),)
-            trial = self.trial(self.maximum_pps, length_s + residual_s, purpose, *steps)
-        else:
-            trial = self.trial(self.maximum_pps, length_s, purpose)
-        return Counts(offered=trial.offered_frames or 0, lost=trial.dropped_frames or 0)
+        self.burst_pps = min(self.burst_pps, self.maximum_pps)
+        while True:
+            # Half a gap less than the burst, so that rounding adds no frame.
+            length_s = (frames - _HALF_A_GAP * self.ports) / self.burst_pps
+            try:
+                if self.records and self.records[-1].trial.evaluator == "simulate":
+                    quiet = quiet_after(length_s)
+                    trial = self.trial(self.burst_pps, length_s + residual_s, purpose, quiet)
+                else:
+                    trial = self.trial(self.burst_pps, length_s, purpose, attempts=_ATTEMPTS_OF_A_BURST)
+            except InvalidTrial:
+                if self.burst_pps * _SLOWER < least_pps:
+                    raise
+                self.burst_pps *= _SLOWER
+            else:
+                return Counts(offered=trial.offered_frames or 0, lost=trial.dropped_frames or 0)
 
     def _valid(
         self,

@@ -208,10 +208,10 @@ def _recovery(result: Any, several: bool) -> Table:
         columns=_columns(
             several,
             _FRAME,
-            Column(title="Throughput", unit="frames/s", form=_PPS),
             Column(title="Overload", unit="frames/s", form=_PPS),
             Column(title="Then", unit="frames/s", form=_PPS),
             Column(title="Recovery", form=_time),
+            Column(title="Least", form=_time),
             Column(title="Most", form=_time),
         ),
         rows=_rows(
@@ -219,10 +219,10 @@ def _recovery(result: Any, several: bool) -> Table:
             several,
             lambda row: (
                 row.frame_bytes,
-                row.throughput_pps,
                 row.overload_pps,
                 row.recovery_pps,
                 row.recovery_s.mean,
+                row.recovery_s.least,
                 row.recovery_s.most,
             ),
         ),

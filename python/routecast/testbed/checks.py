@@ -26,6 +26,9 @@ class Limits:
     ----------
     rate_ratio : float
         How far the rate may be from the wanted one; one frame is always allowed.
+    edge_s : float
+        How much longer or shorter than wanted the time from the first to the last frame may be whatever its length:
+        a burst of half a millisecond is known to no more.
     late_s : float
         How much later than due a frame may leave: what was held up leaves in one burst, whose loss is the tester's.
     late_ratio : float
@@ -39,6 +42,7 @@ class Limits:
     """
 
     rate_ratio: float = 0.001
+    edge_s: float = 20e-6
     late_s: float = 5e-3
     late_ratio: float = 0.01
     steal_ratio: float = 0.05
@@ -112,8 +116,9 @@ def _rates(seen: Seen) -> Iterator[str]:
             if not part.outcome["is_even"][number]:
                 continue  # bursts and steps have no one rate between their first and last frame
             wanted, got = float(stream["intended_pps"]), float(stream["achieved_pps"])
-            frame_s = part.duration_s * abs(got - wanted)  # in frames over the slice
-            if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frame_s > 1.0:
+            frames = part.duration_s * abs(got - wanted)  # over the slice
+            allowed = max(1.0, seen.limits.edge_s * wanted)
+            if sent > 2 and abs(got / wanted - 1.0) > seen.limits.rate_ratio and frames > allowed:
                 yield f"stream {number}: sent {got:,.0f} frames/s instead of {wanted:,.0f}"
 
 
