@@ -15,7 +15,7 @@ import pytest
 from testbed_rights import needs_namespaces
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed import make_bed, netns, state
+from routecast.testbed import make_bed, napi, netns, state
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
 from routecast.testbed.site import run_command
 
@@ -230,6 +230,14 @@ def test_the_device_works_on_its_core_and_the_bed_says_so(bed_file: str) -> None
         bed.settle()
         assert bed.device_threads() != before  # another thread, bound again
         assert [one["cores"] for one in bed.facts()["device_threads"]] == [[bed.placement.dut]]  # type: ignore[attr-defined]  # a list
+
+
+def test_a_process_that_is_no_kernel_thread_is_never_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In a container, the number that the kernel gives for its thread may be another process: this one, say.
+    monkeypatch.setattr(napi, "threads", lambda netns, interface: (os.getpid(), 2**22 - 1))
+    before = os.sched_getaffinity(0), os.sched_getscheduler(0)
+    assert napi.bind(None, "d0", cpu=min(os.sched_getaffinity(0)), priority=40) == ()
+    assert (os.sched_getaffinity(0), os.sched_getscheduler(0)) == before
 
 
 def test_another_bed_with_ports_of_the_same_names_has_its_own_threads(bed_file: str, tmp_path: Path) -> None:

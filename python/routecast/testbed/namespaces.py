@@ -51,8 +51,7 @@ class Namespaces(Bed):
     def settle(self) -> None:
         """Bind the kernel thread of the device's receiving port, and the receiver's where it has a core of its own."""
         if self.device.data_path == "kernel":
-            self._bind(self._dut, "d0", self.placement.dut)
-            self._bound = self.device_threads()
+            self._bound = self._bind(self._dut, "d0", self.placement.dut)
         if self.placement.receiver is not None:
             self._bind(self._sink, "s0", self.placement.receiver)
 
@@ -61,14 +60,18 @@ class Namespaces(Bed):
         if self.device.data_path == "kernel" and self.device_threads() != self._bound:
             self.settle()
 
-    def _bind(self, netns: str, interface: str, cpu: int) -> None:
-        if not napi.threads(netns, interface) and not napi.make_threaded(netns, interface):
-            return  # without a NAPI instance there is no work to bind
-        napi.bind(netns, interface, cpu=cpu, priority=self.priority)
+    def _bind(self, netns: str, interface: str, cpu: int) -> tuple[int, ...]:
+        if not napi.threads(netns, interface):
+            napi.make_threaded(netns, interface)
+        return napi.bind(netns, interface, cpu=cpu, priority=self.priority)
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""
         notes = super().notes_for(entering)
+        if self.device.data_path == "kernel" and not self._bound:
+            notes += (
+                "the device's kernel thread could not be bound to a core: generator and device may share one",
+            )
         if 1 in entering and self.device.data_path == "kernel":
             core = self.placement.tester
             notes += (
@@ -78,11 +81,12 @@ class Namespaces(Bed):
 
     def device_threads(self) -> tuple[int, ...]:
         """Return the thread that polls the device's receiving port, where the kernel forwards."""
-        return napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
+        found = napi.threads(self._dut, "d0") if self.device.data_path == "kernel" else ()
+        return tuple(filter(napi.visible, found))
 
     def facts(self) -> Mapping[str, object]:
         """Return what the bed is, as plain data."""
-        threads = napi.threads(self._dut, "d0") if self._site is not None else ()
+        threads = self.device_threads() if self._site is not None else ()
         return {
             **super().facts(),
             "kind": "namespaces",

@@ -10,10 +10,8 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import time
 from pathlib import Path
 
-from routecast.errors import EnvironmentProblem
 from routecast.testbed.netlink import (
     DUMP,
     GENERIC,
@@ -27,11 +25,10 @@ from routecast.testbed.netlink import (
 from routecast.testbed.netns import inside
 from routecast.testbed.site import run_command
 
-__all__ = ["bind", "make_threaded", "threads"]
+__all__ = ["bind", "make_threaded", "threads", "visible"]
 
 _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 3, 1, 2
 _NAPI_GET, _NAPI_IFINDEX, _NAPI_PID = 11, 1, 4
-_WAIT_S = 1.0
 
 
 def make_threaded(netns: str, interface: str) -> bool:
@@ -58,41 +55,33 @@ def threads(netns: str | None, interface: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(inside(netns, look)))
 
 
+def visible(pid: int) -> bool:
+    """Whether a number that the kernel gave is a NAPI thread here; in a container it may be another process."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").startswith("napi/")
+    except OSError:
+        return False
+
+
 def bind(netns: str | None, interface: str, *, cpu: int | None, priority: int) -> tuple[int, ...]:
-    """Bind an interface's NAPI threads to a core and give them real-time priority where it is allowed.
+    """Bind an interface's NAPI threads to a core and give them real-time priority.
 
     Returns
     -------
     tuple of int
-        The threads.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        The interface has no such thread.
+        The threads that are bound; those that this process cannot see, or may not bind, are not.
     """
-    deadline = time.monotonic() + _WAIT_S
-    found = threads(netns, interface)
-    while not found and time.monotonic() < deadline:
-        time.sleep(0.01)
-        found = threads(netns, interface)
-    if not found:
-        raise EnvironmentProblem(
-            f"{interface}: has no NAPI thread; threaded NAPI needs Linux 5.12 and GRO or an XDP program on the port"
-        )
-    for pid in found:
+    bound = []
+    for pid in filter(visible, threads(netns, interface)):
         try:
             if cpu is not None:
                 os.sched_setaffinity(pid, {cpu})
-            if priority:
-                os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
-            else:
-                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
-        except PermissionError:
-            continue  # what is not allowed shows in the facts, which read the thread
-        except ProcessLookupError as problem:
-            raise EnvironmentProblem(f"{interface}: its NAPI thread ended while it was bound") from problem
-    return found
+            policy = os.SCHED_FIFO if priority else os.SCHED_OTHER
+            os.sched_setscheduler(pid, policy, os.sched_param(priority))
+        except (PermissionError, ProcessLookupError):
+            continue
+        bound.append(pid)
+    return tuple(bound)
 
 
 def _asked(interface: str) -> list[int] | None:
