@@ -165,6 +165,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_closes_what_it_opens(html: st
 def test_a_benchmark_that_found_nothing_still_has_a_report(tmp_path: Path) -> None:
     page = write_report(results.found_nothing(), tmp_path).read_text(encoding="utf-8")
     assert "no trial was valid" in page
+    assert "No throughput was found" in page
     assert "nan" not in text_of(page).lower().split()
 
 
@@ -200,7 +201,7 @@ def test_data_of_the_run_is_never_overwritten(tmp_path: Path) -> None:
 
 
 def test_the_published_schema_is_that_of_the_classes() -> None:
-    # python -m routecast.report.benchmark.schema rewrites it
+    # routecast schema benchmark > python/routecast/data/schemas/benchmark.schema.json
     assert benchmark_schema() == SCHEMA
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json
+from routecast.cli.console import data, print_json, remark
 
 if TYPE_CHECKING:
     from routecast.testbed.doctor import Finding, Machine
@@ -61,7 +61,13 @@ def _machine(testbed: str | None) -> Machine:
     from routecast.testbed.reading import read_testbed
 
     bed = read_testbed(testbed)
-    interfaces = tuple(port.interface for port in bed.port) if isinstance(bed, InterfacesFile) else ()
+    ports = bed.port if isinstance(bed, InterfacesFile) else ()
+    interfaces = tuple(port.interface for port in ports if port.netns is None)
+    for port in ports:
+        if port.netns is not None:
+            remark(
+                f"{port.interface} is in the namespace {port.netns}: ip netns exec {port.netns} routecast doctor"
+            )
     chosen = (bed.cores.tester, bed.cores.receiver, bed.cores.dut)
     if isinstance(bed, InterfacesFile):
         cores = tuple(core for core in chosen if core is not None)

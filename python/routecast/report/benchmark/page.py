@@ -59,6 +59,8 @@ def benchmark_page(result: BenchmarkResult) -> Page:
 def _answer(result: BenchmarkResult) -> str:
     if result.throughput and result.throughput.advertised:
         return f"Throughput: **{result.throughput.advertised[0]}**."
+    if result.throughput and not _headlines(result.throughput):
+        return "**No throughput was found**: the reasons stand beneath the table."
     done = ", ".join(name.replace("_", " ") for name in result.procedures) or "nothing"
     return f"Procedures with a result: {done}."
 

@@ -1,17 +1,15 @@
 """The published JSON Schema of ``benchmark.json``, derived from the result's own classes and their documentation.
 
-Run as a program, it prints the schema that ``data/schemas/benchmark.schema.json`` holds::
+It is published as ``data/schemas/benchmark.schema.json``, which is written anew by::
 
-    python -m routecast.report.benchmark.schema > python/routecast/data/schemas/benchmark.schema.json
+    routecast schema benchmark > python/routecast/data/schemas/benchmark.schema.json
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import re
-import sys
 import types
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
@@ -117,7 +115,3 @@ def _documented(kind: type) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     return re.sub(r":\w+:`([^`]*)`", r"\1", text).replace("``", "")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(benchmark_schema(), indent=1, ensure_ascii=False) + "\n")
