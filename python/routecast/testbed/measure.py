@@ -8,9 +8,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
@@ -20,91 +20,16 @@ from routecast.testbed.bed import Bed
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted
 from routecast.testbed.measured import trial_of
+from routecast.testbed.phases import Phases
 from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
+from routecast.testbed.tester import BACK_ENDS, Tester, open_tester, said
 from routecast.testbed.watch import Reading, Watch
 
-__all__ = ["BACK_ENDS", "Measure", "Phases", "Tester", "open_tester"]
-
-BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
-"""How frames are sent; auto takes the fastest that a port has for a load."""
+__all__ = ["Measure", "Phases"]
 
 _LEARNING_PPS = 5_000.0
 _TRIAL_IDS = 128
 _BETWEEN_ATTEMPTS_S = 0.2
-
-
-class Tester(Protocol):
-    """What Measure needs of the compiled tester (``routecast._core.Tester``)."""
-
-    def trial(self, request: str, progress: Callable[[float], object] | None = None) -> str:
-        """Run a trial; JSON in and out."""
-        ...
-
-    def facts(self) -> str:
-        """Return what the tester is made of, as JSON."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the ports."""
-        ...
-
-
-def open_tester(configuration: Mapping[str, Any]) -> Tester:
-    """Open the compiled tester.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        A right, an interface or a kernel feature is missing.
-    """
-    from routecast import _core
-
-    try:
-        tester: Tester = _core.Tester(json.dumps(configuration))
-    except _core.TesterError as problem:
-        raise EnvironmentProblem(f"the tester cannot be opened: {_said(problem)}") from problem
-    return tester
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phases:
-    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
-
-    Parameters
-    ----------
-    learning_frames : int
-        Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
-    wait_before_s : float
-        Pause after them.
-    warmup_s : float
-        How long frames are sent before they are counted.
-    residual_wait_s : float
-        Pause for frames that are still in the device.
-    restabilise_s : float
-        Pause after the trial, before the next one.
-    """
-
-    learning_frames: int = 4
-    wait_before_s: float = 0.0
-    warmup_s: float = 0.0
-    residual_wait_s: float = 0.05
-    restabilise_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        problems = [
-            Problem(name, f"got {value}: a pause is a number of seconds >= 0")
-            for name in ("wait_before_s", "warmup_s", "residual_wait_s", "restabilise_s")
-            if not (math.isfinite(value := getattr(self, name)) and value >= 0.0)
-        ]
-        if not 0 <= self.learning_frames <= 1000:
-            problems.append(Problem("learning_frames", f"got {self.learning_frames}: 0 to 1000 frames"))
-        if problems:
-            raise ModelProblem("phases of a trial", problems)
-
-    @classmethod
-    def rfc2544(cls) -> Phases:
-        """Pauses as RFC 2544 sec. 23 has them: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
-        return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
 
 
 class Measure:
@@ -450,7 +375,7 @@ class Measure:
         except Exception as problem:
             if type(problem).__name__ != "TesterError":
                 raise
-            raise EnvironmentProblem(f"the tester failed: {_said(problem)}") from problem
+            raise EnvironmentProblem(f"the tester failed: {said(problem)}") from problem
         return found
 
     def _read(self) -> Reading:
@@ -460,8 +385,3 @@ class Measure:
 
 def _rates(load: OfferedLoad, measure: Measure) -> Sequence[float]:
     return streams_of(load, measure.bed.ports, measure._addressing).wanted_pps
-
-
-def _said(problem: Exception) -> str:
-    """Return the message of the extension's error, whose arguments are a kind and a message."""
-    return str(problem.args[1] if len(problem.args) > 1 else problem)
