@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
@@ -157,7 +157,7 @@ class ModelRig(_NothingToUndo):
     model: RouterModel
     with_: Literal["simulate", "solve"]
     seed: int = 1
-    outages_s: Mapping[str, float]
+    outages_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
