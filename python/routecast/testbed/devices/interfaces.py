@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
+from routecast.testbed.netns import inside
 from routecast.testbed.site import DevicePort, DeviceSite
 
 __all__ = [
@@ -23,7 +25,8 @@ __all__ = [
     "write_settings",
 ]
 
-_SET = 'while read -r setting value; do echo "$value" > "/proc/sys/$setting" || exit 1; done'
+_SETTINGS = Path("/proc/sys")
+_STATISTICS = Path("/proc/thread-self/net")
 _ROUTES_PER_OCTET = 256
 _LONGEST_WAIT_S = 5.0
 _POLL_S = 0.02
@@ -40,8 +43,24 @@ _IP6_DROPS = (
 
 
 def write_settings(site: DeviceSite, settings: Mapping[str, int]) -> list[str]:
-    """Write settings below ``/proc/sys`` and return them as lines of ``sysctl.conf``."""
-    site.run("sh", "-c", _SET, stdin="".join(f"{name} {value}\n" for name, value in settings.items()))
+    """Write settings below ``/proc/sys`` and return them as lines of ``sysctl.conf``.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        A setting is not there, or may not be written.
+    """
+
+    def write() -> None:
+        for name, value in settings.items():
+            if name.endswith("/disable_ipv6") and value and not (_SETTINGS / name).exists():
+                continue  # a kernel without IPv6
+            try:
+                (_SETTINGS / name).write_text(f"{value}\n", encoding="utf-8")
+            except OSError as problem:
+                raise EnvironmentProblem(f"{_SETTINGS / name}: {problem.strerror}") from problem
+
+    inside(site.netns, write)  # without a process of its own: how long a reset takes is the kernel's affair
     return [f"{name.replace('/', '.')} = {value}" for name, value in settings.items()]
 
 
@@ -156,26 +175,25 @@ def interface_counters(site: DeviceSite) -> dict[str, int]:
         A port is not there any more.
     """
     counts = {"rx": 0, "tx": 0, "drop": 0}
-    links = {
-        link.get("ifname"): link for link in json.loads(site.run("ip", "-json", "-stats", "link", "show"))
-    }
+    lines = inside(site.netns, (_STATISTICS / "dev").read_text).splitlines()
+    numbers = {name.strip(): values.split() for name, _, values in (line.partition(":") for line in lines)}
     for port in site.ports:
-        if port.interface not in links:
+        if port.interface not in numbers:
             raise EnvironmentProblem(f"port {port.interface}: is not in namespace {site.netns} any more")
-        statistics = links[port.interface]["stats64"]
-        received, sent = statistics["rx"], statistics["tx"]
+        # bytes packets errs drop fifo frame compressed multicast, received and then sent (drop has the missed ones)
+        columns = [int(number) for number in numbers[port.interface]]
+        received, sent = columns[:8], columns[8:]
         places = {
-            "rx_dropped": received["dropped"],
-            "rx_errors": received["errors"],
-            "rx_missed": received.get("missed", 0),
-            "tx_dropped": sent["dropped"],
-            "tx_errors": sent["errors"],
+            "rx_errors": received[2],
+            "rx_dropped": received[3],
+            "tx_errors": sent[2],
+            "tx_dropped": sent[3],
         }
-        counts[f"{port.interface}_rx"] = received["packets"]
-        counts[f"{port.interface}_tx"] = sent["packets"]
+        counts[f"{port.interface}_rx"] = received[1]
+        counts[f"{port.interface}_tx"] = sent[1]
         counts |= {f"{port.interface}_{place}": number for place, number in places.items()}
-        counts["rx"] += received["packets"]
-        counts["tx"] += sent["packets"]
+        counts["rx"] += received[1]
+        counts["tx"] += sent[1]
         counts["drop"] += sum(places.values())
     return counts
 
@@ -199,8 +217,14 @@ def switch_counters(site: DeviceSite, before: Mapping[str, int]) -> dict[str, in
 
 def ip_counters(site: DeviceSite) -> dict[str, int]:
     """Return what IPv4 and IPv6 of the namespace forwarded and dropped: ``ip_forwarded``, ``ip6_in_discards``, …"""
-    table = _snmp(site.run("cat", "/proc/net/snmp").splitlines())
-    table6 = _snmp6(site.run("cat", "/proc/net/snmp6").splitlines())
+
+    def read() -> tuple[str, str]:
+        files = (_STATISTICS / "snmp", _STATISTICS / "snmp6")
+        snmp, snmp6 = (file.read_text(encoding="utf-8") if file.exists() else "" for file in files)
+        return snmp, snmp6
+
+    snmp, snmp6 = inside(site.netns, read)
+    table, table6 = _snmp(snmp.splitlines()), _snmp6(snmp6.splitlines())
     counts = {"ip_forwarded": table["ForwDatagrams"], "ip6_forwarded": table6.get("OutForwDatagrams", 0)}
     counts |= {f"ip_{_snake(name)}": table[name] for name in _IP_DROPS if name in table}
     return counts | {f"ip6_{_snake(name)}": table6[name] for name in _IP6_DROPS if name in table6}
