@@ -5,6 +5,9 @@
 //!       ▲                                            │
 //!       └─────────────── completion ring ◄───────────┘
 //! ```
+//!
+//! In zero-copy mode the driver receives into the same memory, from the chunks of the fill ring: without any, the queue
+//! would go deaf, also for the XDP program that counts at a port that sends and receives.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -20,7 +23,7 @@ use crate::port::{Control, SendReport, Sender, Sending};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::interface::Interface;
 
-/// Frames in memory and in each ring; a power of two.
+/// Frames in memory for sending, as many for receiving, and in each ring; a power of two.
 const FRAMES: u32 = 2048;
 /// The largest chunk that the kernel allows without huge pages.
 const CHUNK_OCTETS: usize = 4096;
@@ -125,26 +128,32 @@ impl Rings {
             move |error: io::Error| TesterError::System { what, error }
         };
         let socket = Socket::xdp()?;
-        let frames = Region::of_frames(FRAMES as usize * CHUNK_OCTETS)?;
+        let frames = Region::of_frames(2 * FRAMES as usize * CHUNK_OCTETS)?;
         let memory = libc::xdp_umem_reg {
             addr: frames.address(),
-            len: u64::from(FRAMES) * CHUNK_OCTETS as u64,
+            len: 2 * u64::from(FRAMES) * CHUNK_OCTETS as u64,
             chunk_size: CHUNK_OCTETS as u32,
             headroom: 0,
             flags: 0,
             tx_metadata_len: 0,
         };
         socket.set(libc::SOL_XDP, libc::XDP_UMEM_REG, &memory).map_err(system("registering the memory"))?;
-        // The fill ring is for receiving, but the kernel insists on it.
         for ring in [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_TX_RING] {
             socket.set(libc::SOL_XDP, ring, &FRAMES).map_err(system("allocating a ring"))?;
         }
-        let [_, transmit, _, completion] = socket.xdp_offsets().map_err(system("asking for the rings"))?;
+        let [_, transmit, fill, completion] = socket.xdp_offsets().map_err(system("asking for the rings"))?;
         let transmit = Ring::map(&socket, transmit, size_of::<libc::xdp_desc>(), libc::XDP_PGOFF_TX_RING)?;
-        let completion = libc::off_t::try_from(libc::XDP_UMEM_PGOFF_COMPLETION_RING)
-            .map_err(io::Error::other)
-            .map_err(system("mapping the completion ring"))
-            .and_then(|offset| Ring::map(&socket, completion, size_of::<u64>(), offset))?;
+        let of_chunks = |at, page: u64| {
+            let page = libc::off_t::try_from(page).map_err(io::Error::other).map_err(system("mapping a ring"))?;
+            Ring::map(&socket, at, size_of::<u64>(), page)
+        };
+        let completion = of_chunks(completion, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
+        let mut fill = of_chunks(fill, libc::XDP_UMEM_PGOFF_FILL_RING)?;
+        for nth in 0..FRAMES {
+            let chunk = u64::from(FRAMES + nth) * CHUNK_OCTETS as u64;
+            fill.region.write(fill.descriptors + nth as usize * size_of::<u64>(), &chunk.to_ne_bytes());
+        }
+        fill.region.word(fill.producer).store(FRAMES, Ordering::Release);
         socket.bind_xdp(interface.index, flags).map_err(system("binding"))?;
         let zero_copy = flags & libc::XDP_ZEROCOPY != 0;
         let free = (0..u64::from(FRAMES)).rev().map(|chunk| chunk * CHUNK_OCTETS as u64).collect();
@@ -158,7 +167,7 @@ impl Rings {
         let mut consumed = ring.consumed(Ordering::Relaxed);
         while consumed != produced {
             let at = ring.descriptors + (consumed & (FRAMES - 1)) as usize * size_of::<u64>();
-            // An address is below 2^32: the memory is 8 MiB.
+            // An address is below 2^32: the memory is 16 MiB.
             let low = if cfg!(target_endian = "little") { 0 } else { 4 };
             self.free.push(u64::from(ring.region.read32(at + low)));
             consumed = consumed.wrapping_add(1);
