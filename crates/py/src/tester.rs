@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
+use routecast_tester::sys::thread::AwayFrom;
 use routecast_tester::{Device, TesterError as Refusal};
 
 use crate::listen::listen;
@@ -44,6 +45,8 @@ impl Tester {
     #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
     #[pyo3(signature = (request, progress=None))]
     fn trial(&self, py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+        let cpu = py.detach(|| locked(&self.inner).as_ref().and_then(routecast_tester::Tester::send_cpu));
+        let _away = AwayFrom::core(cpu);
         let result = listen(py, progress.as_ref(), |report| match locked(&self.inner).as_mut() {
             Some(tester) => tester.trial(request, report),
             None => Err(Refusal::Closed),

@@ -110,3 +110,38 @@ impl Distribution {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_at_most_one_part_in_64_wide_and_they_follow_each_other() {
+        for span in [0_u64, 1, 63, 64, 127, 128, 129, 1000, 65_535, 1 << 30, (1 << 40) - 1] {
+            let here = slot(span);
+            let middle = middle_ns(here as u32);
+            assert!((middle - span as f64).abs() <= (span as f64 / 128.0).max(0.0) + 0.5, "{span}: {middle}");
+            assert!(slot(span + 1) == here || slot(span + 1) == here + 1);
+        }
+        assert_eq!(slot(u64::MAX), SLOTS - 1);
+    }
+
+    #[test]
+    fn percentiles_of_a_uniform_sample_are_its_quantiles() {
+        let mut counts = vec![0_u64; SLOTS];
+        (1..=100_000_u64).for_each(|span| counts[slot(span)] += 1);
+        let tally = Tally {
+            count: 100_000,
+            sum_ns: (1..=100_000).sum(),
+            min_ns: 1,
+            max_ns: 100_000,
+            histogram: sparse(counts),
+        };
+        let found = Distribution::of(&tally).unwrap();
+        for (share, got) in [(0.5, found.p50_s), (0.9, found.p90_s), (0.99, found.p99_s), (0.999, found.p999_s)] {
+            assert!((got / (share * 1e-4) - 1.0).abs() < 1.0 / 64.0, "{share}: {got}");
+        }
+        assert_eq!((found.min_s, found.max_s, found.mean_s), (1e-9, 1e-4, 50_000.5e-9));
+        assert_eq!(Distribution::of(&Tally::default()), None);
+    }
+}

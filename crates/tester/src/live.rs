@@ -278,7 +278,10 @@ impl Sender for Live {
                 Ok(()) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
                 Err(error) => {
-                    return Err(TesterError::System { what: "sending live frames (BPF_PROG_TEST_RUN)".to_owned(), error });
+                    return Err(TesterError::System {
+                        what: "sending live frames (BPF_PROG_TEST_RUN)".to_owned(),
+                        error,
+                    });
                 }
             }
         }

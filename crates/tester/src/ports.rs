@@ -130,14 +130,8 @@ impl Port {
     fn open(port: &config::Port, config: &Config) -> Result<Self> {
         let netns = port.netns.as_deref();
         let interface = netns::inside(netns, || Interface::find(&port.interface, netns))?;
-        let mut opened = Self {
-            config: port.clone(),
-            interface,
-            receiver: None,
-            ring: None,
-            live: false,
-            why: Vec::new(),
-        };
+        let mut opened =
+            Self { config: port.clone(), interface, receiver: None, ring: None, live: false, why: Vec::new() };
         opened.receiver = opened.open_receiver(config)?;
         opened.open_senders()?;
         Ok(opened)
@@ -145,8 +139,7 @@ impl Port {
 
     fn open_receiver(&mut self, config: &Config) -> Result<Option<Box<dyn Receiver>>> {
         let (interface, netns) = (self.interface.clone(), self.config.netns.clone());
-        let how =
-            Receiving { cpu: config.receive_cpu, priority: config.priority, timestamps: config.timestamps };
+        let how = Receiving { cpu: config.receive_cpu, priority: config.priority, timestamps: config.timestamps };
         let ring = |interface: &Interface| -> Result<Option<Box<dyn Receiver>>> {
             let opened = netns::inside(netns.as_deref(), || PacketReceiver::open(interface, how))?;
             Ok(Some(Box::new(opened)))

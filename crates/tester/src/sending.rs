@@ -77,7 +77,8 @@ pub fn run(
     listen: &dyn Fn(),
 ) -> Result<Vec<SentBy>> {
     let mut work: Vec<(&mut dyn Sender, Vec<Sending<'_>>)> = Vec::new();
-    let of = |wanted: &dyn Fn(&Sending<'_>) -> bool| sending.iter().filter(|one| wanted(one)).copied().collect::<Vec<_>>();
+    let of =
+        |wanted: &dyn Fn(&Sending<'_>) -> bool| sending.iter().filter(|one| wanted(one)).copied().collect::<Vec<_>>();
     if let Some(generator) = &mut ports.live {
         work.push((generator, of(&|stream| live[stream.port])));
     }

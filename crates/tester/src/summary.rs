@@ -40,7 +40,8 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
         let mut at = 0;
         while at < bits {
             let here = missing & 1 == 1;
-            let length = u64::from(if here { missing.trailing_ones() } else { missing.trailing_zeros() }).min(bits - at);
+            let length =
+                u64::from(if here { missing.trailing_ones() } else { missing.trailing_zeros() }).min(bits - at);
             if here {
                 let (_, count) = run.get_or_insert((base + at, 0));
                 *count += length;
@@ -100,5 +101,47 @@ pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, m
             .zip(received.flows.iter().chain(std::iter::repeat(&0)))
             .map(|(&sent, &received)| FlowOutcome { sent, received })
             .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::lost_runs;
+
+    fn bitmap(received: &[bool]) -> Vec<u64> {
+        let word = |bits: &[bool]| bits.iter().enumerate().fold(0, |word, (nth, &bit)| word | u64::from(bit) << nth);
+        received.chunks(64).map(word).collect()
+    }
+
+    proptest! {
+        /// Against counting them one by one.
+        #[test]
+        fn runs_are_what_is_missing(received in prop::collection::vec(prop::bool::weighted(0.7), 0..400)) {
+            let mut expected: Vec<(u64, u64)> = Vec::new();
+            for (nth, _) in (0_u64..).zip(&received).filter(|&(_, &received)| !received) {
+                match expected.last_mut() {
+                    Some((first, count)) if *first + *count == nth => *count += 1,
+                    _ => expected.push((nth, 1)),
+                }
+            }
+            let found = lost_runs(&bitmap(&received), received.len() as u64, usize::MAX);
+            prop_assert_eq!(found.lost, expected.iter().map(|run| run.1).sum::<u64>());
+            prop_assert_eq!(found.first, expected.first().map(|run| run.0));
+            prop_assert_eq!(found.last, expected.last().map(|run| run.0 + run.1 - 1));
+            prop_assert_eq!(found.runs, expected);
+            prop_assert!(!found.truncated);
+        }
+    }
+
+    #[test]
+    fn long_runs_cross_words_and_a_short_list_says_so() {
+        let mut received = vec![true; 1000];
+        received[60..700].fill(false);
+        received[900] = false;
+        let found = lost_runs(&bitmap(&received), 1000, 1);
+        assert_eq!((found.runs, found.truncated, found.lost), (vec![(60, 640)], true, 641));
+        assert_eq!(lost_runs(&[], 100, 10).runs, [(0, 100)]);
     }
 }

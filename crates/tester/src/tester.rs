@@ -16,6 +16,7 @@ use crate::ports::{Port, Ports};
 use crate::request::Request;
 use crate::sending::{self, SentBy, Threads};
 use crate::summary::summarise;
+use crate::sys::thread::AwayFrom;
 use crate::sys::{capabilities, clock, lock};
 
 /// How often waiting threads look at senders and receivers.
@@ -72,6 +73,12 @@ impl Tester {
         })
     }
 
+    /// Core of the sending thread, as it was asked for.
+    #[must_use]
+    pub fn send_cpu(&self) -> Option<usize> {
+        self.config.send_cpu
+    }
+
     /// Runs one trial. `progress` is called about every 50 ms with the finished share; `Break` in it stops the trial.
     ///
     /// # Errors
@@ -109,6 +116,7 @@ impl Tester {
             listen();
             control.stop.load(Ordering::Acquire)
         };
+        let _away = AwayFrom::core(self.config.send_cpu);
         let alone = self.config.send_cpu.map(|cpu| lock::alone(cpu, PATIENCE, &give_up));
         self.expect(&request, &plans)?;
         let threads = Threads {
@@ -266,10 +274,7 @@ fn outcome(
             send_busy_ratio: sent.iter().map(|by| by.busy_ratio).fold(0.0, f64::max),
             send_preemptions: sent.iter().map(|by| by.preemptions).sum(),
         },
-        clock: Clock {
-            monotonic_s: begin_ns as f64 / 1e9,
-            realtime_s: (clock::realtime_ns() - since_ns) as f64 / 1e9,
-        },
+        clock: Clock { monotonic_s: begin_ns as f64 / 1e9, realtime_s: (clock::realtime_ns() - since_ns) as f64 / 1e9 },
         stopped,
     }
 }

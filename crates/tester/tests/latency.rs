@@ -65,7 +65,11 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
         let asked = request(&flow(false, 0), rate_pps, 60.0).to_string();
         let began = Instant::now();
         let progress = |_| {
-            if began.elapsed() > Duration::from_millis(300) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if began.elapsed() > Duration::from_millis(300) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let outcome = tester.trial(&asked, &progress).unwrap();
         assert!(outcome.stopped);

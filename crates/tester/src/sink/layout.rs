@@ -20,7 +20,7 @@ pub struct Expected {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expectation {
     pub trial: u32,
-    pub check_every: u32,
+    pub check_below: u32,
     pub streams: [Expected; MOST_STREAMS],
 }
 

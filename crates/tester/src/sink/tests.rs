@@ -10,7 +10,7 @@ const XDP_DROP: u32 = 1;
 const XDP_PASS: u32 = 2;
 
 /// The receiver without an interface; `None`, said aloud, where programs cannot be loaded.
-fn sink(frames: u64, flows: u32) -> Option<Sink> {
+fn sink(frames: u64, flows: u32, check_below: u32) -> Option<Sink> {
     let missing = capabilities::missing(false);
     if !missing.is_empty() || crate::programs::OBJECTS.is_empty() {
         eprintln!("SKIPPED: needs {missing:?} and eBPF programs");
@@ -25,8 +25,16 @@ fn sink(frames: u64, flows: u32) -> Option<Sink> {
         receive_queues: 1,
     };
     let (loaded, maps) = Sink::load(Room { words: 1 << 10, flows: 16 }, false).unwrap();
-    let mut sink =
-        Sink { interface, netns: None, mode: Mode::Driver, several: false, expected: Vec::new(), maps, loaded };
+    let mut sink = Sink {
+        interface,
+        netns: None,
+        mode: Mode::Driver,
+        several: false,
+        expected: Vec::new(),
+        check_below,
+        maps,
+        loaded,
+    };
     sink.reset(TRIAL, &[Expected { stream: 3, frames, flows }]).unwrap();
     Some(sink)
 }
@@ -64,7 +72,7 @@ impl Sink {
 
 #[test]
 fn copies_and_late_arrivals_are_told_from_first_ones() {
-    let Some(mut sink) = sink(100, 2) else { return };
+    let Some(mut sink) = sink(100, 2, u32::MAX) else { return };
     // Flow 0: 0, 2, 1 (late), 2 (copy), 4; flow 1: 3, and 1 is a copy whatever its flow says.
     for (flow, sequence) in [(0, 0), (0, 2), (0, 1), (0, 2), (1, 3), (1, 1), (0, 4)] {
         assert_eq!(sink.give(&frame(false, 64, flow, sequence)), XDP_DROP);
@@ -79,7 +87,7 @@ fn copies_and_late_arrivals_are_told_from_first_ones() {
 
 #[test]
 fn any_changed_octet_makes_a_frame_corrupted_or_foreign_and_never_received() {
-    let Some(mut sink) = sink(1000, 1) else { return };
+    let Some(mut sink) = sink(1000, 1, u32::MAX) else { return };
     for ipv6 in [false, true] {
         for bytes in [84_u16, 85, 200, 1518] {
             let whole = frame(ipv6, bytes, 0, 1);
@@ -103,22 +111,38 @@ fn any_changed_octet_makes_a_frame_corrupted_or_foreign_and_never_received() {
 }
 
 #[test]
-fn frames_of_every_length_are_intact() {
-    let Some(mut sink) = sink(5000, 1) else { return };
-    let mut sequence = 0;
-    for ipv6 in [false, true] {
-        for bytes in (if ipv6 { 84 } else { 64 })..=1518 {
-            assert_eq!(sink.give(&frame(ipv6, bytes, 0, sequence)), XDP_DROP);
-            sequence += 1;
+fn frames_of_every_length_are_intact_whether_the_pattern_is_read_or_believed() {
+    for check_below in [0, u32::MAX] {
+        let Some(mut sink) = sink(5000, 1, check_below) else { return };
+        let mut sequence = 0;
+        for ipv6 in [false, true] {
+            for bytes in (if ipv6 { 84 } else { 64 })..=1518 {
+                assert_eq!(sink.give(&frame(ipv6, bytes, 0, sequence)), XDP_DROP);
+                sequence += 1;
+            }
         }
+        let counted = sink.counted();
+        assert_eq!((counted.frames, counted.corrupted), (u64::from(sequence), 0));
     }
-    let counted = sink.counted();
-    assert_eq!((counted.frames, counted.corrupted), (u64::from(sequence), 0));
+}
+
+#[test]
+fn without_reading_the_pattern_headers_and_signature_are_still_checked() {
+    let Some(mut sink) = sink(1000, 1, 0) else { return };
+    let whole = frame(false, 1518, 0, 1);
+    for at in 12..60 {
+        let mut changed = whole.clone();
+        changed[at] ^= 0x04;
+        let _ = sink.give(&changed);
+        assert_eq!(sink.counted().frames, 0, "octet {at}");
+    }
+    assert_eq!(sink.give(&whole), XDP_DROP);
+    assert_eq!(sink.counted().frames, 1);
 }
 
 #[test]
 fn what_is_not_of_this_trial_is_not_counted_as_it() {
-    let Some(mut sink) = sink(10, 1) else { return };
+    let Some(mut sink) = sink(10, 1, u32::MAX) else { return };
     let whole = frame(false, 64, 0, 1);
     let mut arp = whole.clone();
     arp[12..14].copy_from_slice(&[0x08, 0x06]);
@@ -139,7 +163,7 @@ fn what_is_not_of_this_trial_is_not_counted_as_it() {
 
 #[test]
 fn a_reset_forgets_everything() {
-    let Some(mut sink) = sink(100, 1) else { return };
+    let Some(mut sink) = sink(100, 1, u32::MAX) else { return };
     assert_eq!(sink.give(&frame(false, 64, 0, 7)), XDP_DROP);
     assert_eq!(sink.seen().unwrap(), 1);
     sink.reset(TRIAL, &[Expected { stream: 3, frames: 100, flows: 1 }]).unwrap();

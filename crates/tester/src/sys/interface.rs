@@ -75,8 +75,10 @@ impl Interface {
     ///
     /// There is none of that name.
     pub fn find(name: &str, netns: Option<&str>) -> Result<Self> {
-        let absent =
-            || TesterError::NoInterface { interface: name.to_owned(), netns: netns.map(std::borrow::ToOwned::to_owned) };
+        let absent = || TesterError::NoInterface {
+            interface: name.to_owned(),
+            netns: netns.map(std::borrow::ToOwned::to_owned),
+        };
         let text = CString::new(name).map_err(|_| absent())?;
         // SAFETY: the text ends with 0 and outlives the call.
         let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
@@ -95,7 +97,8 @@ impl Interface {
         // SAFETY: the kernel wrote this member.
         let running = flags.is_some_and(|asked| i32::from(unsafe { asked.ifr_ifru.ifru_flags }) & wanted == wanted);
         // SAFETY: the kernel wrote this member.
-        let mtu = asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |asked| unsafe { asked.ifr_ifru.ifru_mtu } as u32);
+        let mtu =
+            asking.ask(libc::SIOCGIFMTU as _, |_| {}).map_or(0, |asked| unsafe { asked.ifr_ifru.ifru_mtu } as u32);
         let info = asking.ethtool(DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] });
         let driver = info.map_or_else(String::new, |info| {
             String::from_utf8_lossy(info.driver.split(|&octet| octet == 0).next().unwrap_or_default()).into_owned()

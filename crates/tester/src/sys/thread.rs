@@ -67,6 +67,41 @@ pub fn pin(cpu: usize) -> bool {
     }
 }
 
+/// Keeps the calling thread off a core until it is dropped: beside a real-time thread it would wait for up to a second.
+#[derive(Debug)]
+pub struct AwayFrom {
+    before: Option<libc::cpu_set_t>,
+}
+
+impl AwayFrom {
+    /// Leaves the core, if there is one and the thread may run on another.
+    #[must_use]
+    pub fn core(cpu: Option<usize>) -> Self {
+        let size = size_of::<libc::cpu_set_t>();
+        // SAFETY: the sets are plain memory, and the macros check their bounds.
+        let before = cpu.and_then(|cpu| unsafe {
+            let mut before: libc::cpu_set_t = std::mem::zeroed();
+            if libc::sched_getaffinity(0, size, &raw mut before) != 0 {
+                return None;
+            }
+            let mut others = before;
+            libc::CPU_CLR(cpu, &mut others);
+            let moved = libc::CPU_COUNT(&others) > 0 && libc::sched_setaffinity(0, size, &raw const others) == 0;
+            moved.then_some(before)
+        });
+        Self { before }
+    }
+}
+
+impl Drop for AwayFrom {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // SAFETY: the set outlives the call.
+            unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), before) };
+        }
+    }
+}
+
 /// Gives the calling thread a real-time priority, or if that is not allowed the best nice value that is.
 #[must_use]
 pub fn prioritise(priority: u8) -> Scheduling {
