@@ -42,6 +42,10 @@ LEAST_SHARE = 1e-5
 LARGEST_SHARE = 0.5
 SEEDS = (1, 2)
 
+GRID_SHARES = (0.002, 0.01, 0.05, 0.2)
+GRID_MEANS_S = (20e-6, 60e-6, 200e-6, 600e-6)
+"""Where the search begins: shares of a core's work that interruptions add, and their mean lengths."""
+
 MakeRouter = Callable[[float, RandomTime | None, Interruptions | None], RouterModel]
 """Makes the router from its time per frame (seconds), wake-up and interruptions."""
 
@@ -148,10 +152,11 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     def loss(theta: NDArray[np.float64]) -> float:
         return sum(weight * error**2 for weight, error in errors(interruptions(theta)))
 
-    starts = [(share, mean_s) for share in (0.003, 0.03) for mean_s in (50e-6, 500e-6)]
-    guesses = [np.log(np.array(start)) for start in starts]
+    guesses = [np.log(np.array([share, mean_s])) for share in GRID_SHARES for mean_s in GRID_MEANS_S]
     best = min(guesses, key=loss)
-    found = minimize(loss, best, method="Nelder-Mead", options={"maxfev": 60, "xatol": 0.05, "fatol": 0.01})
+    simplex = best + np.array([[0.0, 0.0], [0.7, 0.0], [0.0, 0.7]])
+    settings = {"maxfev": 50, "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex}
+    found = minimize(loss, best, method="Nelder-Mead", options=settings)
     with_them = interruptions(found.x)
     chosen = with_them if found.fun < sum(weight * error**2 for weight, error in errors(None)) else None
     pairs = errors(chosen)
