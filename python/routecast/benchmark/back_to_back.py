@@ -37,13 +37,18 @@ def run(stage: Stage, throughput_pps: float) -> BackToBackRow:
             if bursts[-1].outcome == "limit":
                 break
     except InvalidTrial as problem:
-        return _row(stage, throughput_pps, bursts, "undetermined", str(problem))
+        if not bursts:
+            return _row(stage, throughput_pps, bursts, "undetermined", str(problem))
+        reason = f"{len(bursts)} of {settings.repeats} searches came to their end: {problem}"
+        return _row(stage, throughput_pps, bursts, "found", reason)
     if bursts[-1].outcome == "limit":
         reason = f"no loss in {settings.longest:g} s at the maximum rate, the upper limit of the send time"
         return _row(stage, throughput_pps, bursts, "limit", reason)
     slower = ""
     if stage.burst_pps < stage.theoretical_pps * (1.0 - 1e-9):
-        slower = f"bursts came at {stage.burst_pps:,.0f} frames/s, at which the tester sends short ones evenly"
+        slower = (
+            f"bursts came at {stage.burst_pps:,.0f} frames/s, at which the tester sends short ones evenly"
+        )
     return _row(stage, throughput_pps, bursts, "found", slower)
 
 

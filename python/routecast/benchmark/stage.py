@@ -27,7 +27,9 @@ UNSENT_TOLERANCE = 1e-3
 """Share of the intended frames that may be unsent before it counts: the achieved rate is held to it."""
 
 _HALF_A_GAP = 0.5
-_ATTEMPTS_OF_A_BURST = 2
+_ATTEMPTS_OF_A_BURST = 4
+_COLD = 0.5
+"""Of its greatest rate, what a tester of software reaches from the first frame of a short burst on."""
 _SLOWER = 0.8
 
 
@@ -190,7 +192,9 @@ class Stage:
         InvalidTrial
             It cannot be sent at ``least_pps`` either.
         """
-        self.burst_pps = min(self.burst_pps, self.maximum_pps)
+        if math.isinf(self.burst_pps):
+            is_slower = self.most_pps < self.theoretical_pps
+            self.burst_pps = max(_COLD * self.most_pps, least_pps) if is_slower else self.theoretical_pps
         while True:
             # Half a gap less than the burst, so that rounding adds no frame.
             length_s = (frames - _HALF_A_GAP * self.ports) / self.burst_pps

@@ -182,6 +182,7 @@ def rfc2544(
     """
     from routecast.benchmark.profile import read_profile
     from routecast.benchmark.run import plan_of, run_benchmark
+    from routecast.errors import EnvironmentProblem
     from routecast.quantity import parse_frame_bytes
 
     chosen = read_profile(profile)
@@ -213,8 +214,10 @@ def rfc2544(
     try:
         with progress_bar("benchmark") as progress:
             result = run_benchmark(plan, rig, out=folder, report=progress, command=_command())
-    except KeyboardInterrupt:
-        remark(f"Finished trials are in {folder / 'trials.parquet'}; the same command goes on from there.")
+    except (KeyboardInterrupt, EnvironmentProblem):
+        kept = folder / "trials.parquet"
+        if kept.exists():
+            remark(f"Finished trials are in {kept}; the same command goes on from there.")
         raise
     if as_json:
         print_json(result.to_json())
