@@ -156,13 +156,18 @@ def test_interfaces_are_set_up_and_afterwards_as_they_were(lab: str, file_of: Ca
         assert links.read()["e0"].is_up
 
 
-def test_the_whole_command_runs_inside_a_namespace_of_its_own(lab: str, file_of: Callable[..., str]) -> None:
-    needs = needs_tester.args[0]
-    if needs:
-        pytest.skip(str(needs_tester.kwargs["reason"]))
+ALL_RIGHTS: tuple[str, ...] = ()
+FEWEST_RIGHTS = ("setpriv", "--inh-caps=-all", "--bounding-set=-all,+net_raw,+net_admin,+bpf,+perfmon")
+
+
+@needs_tester
+@pytest.mark.parametrize("rights", [ALL_RIGHTS, FEWEST_RIGHTS], ids=["all rights", "fewest rights"])
+def test_the_whole_command_runs_inside_a_namespace_of_its_own(
+    lab: str, file_of: Callable[..., str], rights: tuple[str, ...]
+) -> None:
     done = subprocess.run(
         [
-            *("ip", "netns", "exec", lab, sys.executable, "-m", "routecast", "measure"),
+            *("ip", "netns", "exec", lab, *rights, sys.executable, "-m", "routecast", "measure"),
             *("--testbed", file_of(None), "--load", "20 kpps", "--duration", "200 ms", "--json"),
         ],
         capture_output=True,
@@ -172,7 +177,9 @@ def test_the_whole_command_runs_inside_a_namespace_of_its_own(lab: str, file_of:
     )
     assert done.returncode in {0, 1}, done.stderr
     trial = json.loads(done.stdout)
-    assert trial["offered_frames"] == 4_000
+    # Without CAP_SYS_NICE the generator is an ordinary thread, which a busy machine may keep from its rate.
+    assert 0 < trial["offered_frames"] <= 4_000
+    assert trial["offered_frames"] == 4_000 or trial["invalid"]
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
     assert trial["forwarded_frames"] > 0
     assert trial["facts"]["bed"]["kind"] == "interfaces"

@@ -18,8 +18,8 @@ _NUMBERS = {
     "CAP_BPF": 39,
 }
 
-FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF")
-"""To send and receive frames: raw sockets, XDP programs on interfaces, BPF."""
+FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
+"""To send and receive frames: raw sockets, XDP programs on interfaces, BPF programs that compute with pointers."""
 
 FOR_NAMESPACES = (*FOR_SENDING, "CAP_SYS_ADMIN")
 """To make network namespaces as well."""
