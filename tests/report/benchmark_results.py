@@ -120,7 +120,7 @@ def throughput_row(
 
 def latency_row(stream: Stream, size: int, ratio: float = 1.0) -> LatencyRow:
     """Sec. 26.2 of the made-up router."""
-    median_ns = 600 + size // 2
+    median_ns = 600 + int(ratio * size) // 2
     return LatencyRow(
         stream=stream.name,
         frame_bytes=size,
@@ -263,7 +263,7 @@ def whole() -> BenchmarkResult:
             search="MLRsearch (RFC 9971)",
         ),
         latency=LatencyResult(
-            rows=tuple(latency_row(STREAMS[0], size) for size in SIZES),
+            rows=tuple(latency_row(STREAMS[0], size, ratio) for size in SIZES for ratio in (1.0, 0.5)),
             definition="RFC 1242 sec. 3.8, store and forward: from the last bit in to the first bit out",
             medium="Ethernet, 10 Gbit/s (virtual)",
         ),

@@ -99,6 +99,8 @@ def test_latency_is_drawn_by_percentile_in_its_unit() -> None:
     line = next(mark for mark in drawn.marks if isinstance(mark, Line) and mark.name == "64 B")
     assert min(line.y) == pytest.approx(0.432, rel=0.01)  # us: 632 ns is the median, 200 ns less the least
     assert max(line.y) == pytest.approx(2.04, rel=0.01)
+    half = [mark for mark in drawn.marks if isinstance(mark, Line) and mark.dashed]
+    assert {mark.name for mark in half} == {f"{size} B at 50 %" for size in results.SIZES}
 
 
 def test_back_to_back_recovery_and_reset_say_what_their_sections_want(html: str) -> None:

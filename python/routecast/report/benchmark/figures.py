@@ -18,7 +18,7 @@ from routecast.benchmark.result import (
 from routecast.report.benchmark.texts import frames_per_second, percent_of, time
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 
-__all__ = ["frame_loss_figures", "latency_figure", "throughput_figure"]
+__all__ = ["frame_loss_figures", "latency_figures", "throughput_figure"]
 
 GREY = "#7a7f87"
 _PERCENTS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
@@ -43,7 +43,9 @@ def throughput_figure(result: ThroughputResult) -> Figure | None:
             name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False
         )
         marks += [line, points]
-    for (stream, goal), colour in zip(kinds, palette(len(kinds), ordered=False), strict=True):
+    for number, ((stream, goal), colour) in enumerate(
+        zip(kinds, palette(len(kinds), ordered=False), strict=True)
+    ):
         mine = sorted(
             (row for row in rows if (row.stream, row.goal) == (stream, goal)), key=lambda row: row.frame_bytes
         )
@@ -52,7 +54,13 @@ def throughput_figure(result: ThroughputResult) -> Figure | None:
         marks += [
             Line(name=f"measured, {name}", x=x, y=y, colour=colour),
             Points(
-                name=name, x=x, y=y, colour=colour, labels=tuple(map(_throughput_label, mine)), legend=False
+                name=name,
+                x=x,
+                y=y,
+                colour=colour,
+                labels=tuple(map(_throughput_label, mine)),
+                size_px=max(12 - 4 * number, 4),  # what lies beneath stays to be seen
+                legend=False,
             ),
         ]
     greatest = max(row.theoretical_pps for row in result.rows)
@@ -182,39 +190,57 @@ def _beyond(rows: Sequence[FrameLossRow]) -> str:
     return f" The tester reaches {percent_of(most)} of the theoretical rate: there are no points beyond."
 
 
-def latency_figure(result: LatencyResult) -> Figure | None:
-    """Latency by percentile, from the histograms: which share of the frames is how late."""
-    rows = [row for row in result.rows if row.hdr_base64]
-    if not rows:
-        return None
-    several = len({row.stream for row in rows}) > 1
-    shares = len({row.rate_ratio for row in rows}) > 1
+def latency_figures(result: LatencyResult) -> list[Figure]:
+    """Latency by percentile, from the histograms: which share of the frames is how late; a figure for each stream."""
+    streams = list(dict.fromkeys(row.stream for row in result.rows if row.hdr_base64))
+    figures = []
+    for number, stream in enumerate(streams, start=1):
+        rows = [row for row in result.rows if row.stream == stream and row.hdr_base64]
+        figure = _latency_figure(
+            rows,
+            name=f"latency-{number}" if len(streams) > 1 else "latency",
+            title=f"Latency by percentile, {stream}",
+        )
+        figures += [figure] if figure else []
+    return figures
+
+
+def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Figure | None:
+    sizes = sorted({row.frame_bytes for row in rows})
+    colours = dict(zip(sizes, palette(len(sizes)), strict=True))
+    shares = sorted({row.rate_ratio for row in rows}, reverse=True)
     marks: list[Mark] = []
-    least, most = math.inf, 0.0
-    for row, colour in zip(rows, palette(len(rows)), strict=True):
+    for row in sorted(rows, key=lambda row: (-row.rate_ratio, row.frame_bytes)):
         points = _percentiles(row)
         if not points:
             continue
-        name = f"{row.frame_bytes} B"
-        name += f", {row.stream}" if several else ""
-        name += f" at {percent_of(row.rate_ratio)} of the throughput" if shares else ""
-        x, y = tuple(place for place, _ in points), tuple(1e6 * value_s for _, value_s in points)
-        least, most = min(least, *y), max(most, *y)
-        marks.append(Line(name=name, x=x, y=y, colour=colour))
+        is_first = row.rate_ratio == shares[0]
+        marks.append(
+            Line(
+                name=f"{row.frame_bytes} B" + ("" if is_first else f" at {percent_of(row.rate_ratio)}"),
+                x=tuple(place for place, _ in points),
+                y=tuple(1e6 * value_s for _, value_s in points),
+                colour=colours[row.frame_bytes],
+                dashed=not is_first,
+                legend=is_first,
+            )
+        )
     if not marks:
         return None
+    values = [value for mark in marks for value in mark.y]
+    marked = _log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
     ticks = tuple(-math.log10(1.0 - ratio) for ratio in (0.0, *_TAIL))
-    labels = ("0", *(f"{100.0 * ratio:g}" for ratio in _TAIL))
-    marked = _log_ticks(max(least, 1e-3), max(most, 1e-3))
+    others = " and ".join(percent_of(share) for share in shares[1:])
     return Figure(
-        name="latency",
-        title="Latency by percentile",
-        caption="How late which share of the frames was, in the repetition in the middle. The axis stretches towards "
-        "the last ones.",
+        name=name,
+        title=title,
+        caption="How late which share of the frames was, in the repetition in the middle"
+        + (f", at {percent_of(shares[0])} of the throughput; dashed: at {others} of it." if others else ".")
+        + " The horizontal axis stretches towards the last frames.",
         x=Axis(
             title="share of the frames that are faster [%]",
             ticks=ticks,
-            labels=labels,
+            labels=("0", *(f"{100.0 * ratio:g}" for ratio in _TAIL)),
             low=0.0,
             high=ticks[-1] + 0.02,
         ),

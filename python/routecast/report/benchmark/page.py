@@ -9,7 +9,7 @@ from routecast.benchmark.result import BenchmarkResult, LatencyResult, Throughpu
 from routecast.quantity import format_bps, format_duration
 from routecast.report.benchmark.columns import Row, reasons
 from routecast.report.benchmark.facts import setup_facts
-from routecast.report.benchmark.figures import frame_loss_figures, latency_figure, throughput_figure
+from routecast.report.benchmark.figures import frame_loss_figures, latency_figures, throughput_figure
 from routecast.report.benchmark.run_tables import deviations_table, not_run_table, trials_table
 from routecast.report.benchmark.tables import (
     back_to_back_table,
@@ -218,11 +218,8 @@ def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
 
 def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
     blocks: list[Block] = [Prose((f"**Definition.** {_ended(latency.definition)}",))]
-    figure = latency_figure(latency)
     blocks += [latency_table(latency), *_open(latency.rows)]
-    if figure:
-        blocks.append(figure)
-    blocks.append(latency_statistics_table(latency))
+    blocks += [*latency_figures(latency), latency_statistics_table(latency)]
     at_throughput = [
         row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)
     ]
@@ -230,10 +227,9 @@ def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
     if at_throughput:
         least = min(at_throughput, key=lambda row: row.latency_s.mean)
         most = max(at_throughput, key=lambda row: row.latency_s.mean)
+        ends = [time(row.latency_s.mean).replace(" ", "\u00a0") for row in (least, most)]
         lead += (
-            f" The average is {time(least.latency_s.mean)}."
-            if least is most
-            else f" Averages are from {time(least.latency_s.mean)} to {time(most.latency_s.mean)}."
+            f" The average is {ends[0]}." if least is most else f" Averages are from {ends[0]} to {ends[1]}."
         )
     return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
 

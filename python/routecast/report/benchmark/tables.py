@@ -40,7 +40,7 @@ def throughput_table(result: ThroughputResult) -> Table:
     """Sec. 26.1: every stream, size and goal, with the theoretical limit."""
     words = {
         "found": "",
-        "maximum": "the medium's",
+        "maximum": "maximum",
         "below": "not even the least rate",
         "undetermined": "not determined",
     }
