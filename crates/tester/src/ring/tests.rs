@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -180,15 +181,15 @@ fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Req
         sending.join().unwrap().unwrap()
     });
     assert_eq!(control.sent.load(Ordering::Relaxed), plan.warmup_frames() + sent.streams[0].frames);
-    settle(receiver);
+    settle(receiver, plan.warmup_frames() + sent.streams[0].frames);
     Seen { received: receiver.collect().unwrap(), plan, sent }
 }
 
-fn settle(receiver: &PacketReceiver) {
-    let mut seen = u64::MAX;
-    while seen != receiver.seen().unwrap() {
-        seen = receiver.seen().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(20));
+/// Waits until so many frames have arrived, or long enough for any that are held up on a core that is busy.
+fn settle(receiver: &PacketReceiver, frames: u64) {
+    let began = Instant::now();
+    while receiver.seen().unwrap() < frames && began.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -317,7 +318,7 @@ fn frames_that_the_ring_has_no_room_for_are_counted() {
             .frames;
     }
     drop(held);
-    settle(&receiver);
+    settle(&receiver, sent);
     let report = receiver.collect().unwrap();
     assert!(report.overrun > 0, "the ring held everything");
     assert_eq!(report.streams[0].frames + report.streams[0].duplicated + report.overrun, sent);
