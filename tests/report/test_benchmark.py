@@ -78,6 +78,14 @@ def test_throughput_is_drawn_over_frame_size_with_the_theoretical_rate() -> None
     assert all(a <= b for a, b in zip(measured.y, theoretical.y, strict=True))
 
 
+def test_what_a_model_says_is_called_predicted() -> None:
+    full = results.whole()
+    drawn = figure(replace(full, setup=replace(full.setup, evaluator="simulate")), "throughput")
+    names = {mark.name for mark in drawn.marks if isinstance(mark, Line)}
+    assert "predicted, IPv4, no loss" in names
+    assert not any("measured" in name for name in names)
+
+
 def test_frame_loss_has_both_axes_from_0_to_100_percent() -> None:
     drawn = figure(results.whole(), "frame-loss")
     for axis in (drawn.x, drawn.y):

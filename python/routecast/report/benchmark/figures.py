@@ -30,8 +30,11 @@ _WHOLE_RATE = 0.995
 _TAIL = (0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
-def throughput_figure(result: ThroughputResult) -> Figure | None:
-    """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result."""
+def throughput_figure(result: ThroughputResult, *, found: str = "measured") -> Figure | None:
+    """Sec. 26.1: x is the frame size, y frames/s; a line for the theoretical rate and one for each result.
+
+    ``found`` says in the legend how results came about.
+    """
     rows = [row for row in result.rows if math.isfinite(row.throughput_pps)]
     if not rows:
         return None
@@ -52,7 +55,7 @@ def throughput_figure(result: ThroughputResult) -> Figure | None:
         name = f"{stream}, {goal}" if len(goals) > 1 else stream
         x, y = tuple(float(row.frame_bytes) for row in mine), tuple(row.throughput_pps for row in mine)
         marks += [
-            Line(name=f"measured, {name}", x=x, y=y, colour=colour),
+            Line(name=f"{found}, {name}", x=x, y=y, colour=colour),
             Points(
                 name=name,
                 x=x,

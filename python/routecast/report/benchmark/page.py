@@ -161,7 +161,8 @@ def _throughput(result: BenchmarkResult, throughput: ThroughputResult) -> Sectio
     tiles = tuple(_throughput_tile(result, row) for row in _headlines(throughput))
     if tiles:
         blocks.append(Tiles(tiles))
-    figure = throughput_figure(throughput)
+    found = "measured" if result.setup.evaluator == "measure" else "predicted"
+    figure = throughput_figure(throughput, found=found)
     if figure:
         blocks.append(figure)
     blocks += [throughput_table(throughput), *_open(throughput.rows)]
