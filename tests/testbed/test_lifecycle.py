@@ -17,7 +17,7 @@ from testbed_rights import needs_namespaces
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import make_bed, napi, netns, state
 from routecast.testbed.settings import change_file, change_link, change_offload, get_offload
-from routecast.testbed.site import run_command
+from routecast.testbed.site import Missing, run_command
 
 pytestmark = needs_namespaces
 
@@ -190,6 +190,16 @@ def test_a_start_that_fails_half_way_leaves_nothing(bed_file: str, name: str) ->
 
     bed.device.start = fail  # type: ignore[method-assign]  # the device is broken on purpose
     with pytest.raises(EnvironmentProblem, match="no"), bed:
+        pass
+    assert left(name) == NOTHING
+
+
+def test_a_device_whose_programs_are_missing_is_refused_before_anything_is_made(
+    bed_file: str, name: str
+) -> None:
+    bed = make_bed(bed_file)
+    bed.device.missing = lambda: (Missing(program="vpp", package="vpp"),)  # type: ignore[method-assign]  # it lacks one
+    with pytest.raises(EnvironmentProblem, match="linux needs vpp: apt install vpp"), bed:
         pass
     assert left(name) == NOTHING
 

@@ -203,6 +203,9 @@ def _faults(check: Check) -> list[str]:
         if counted != trial.offered_frames
         else []
     )
+    faults += [
+        f"{name}: {reason}" for reason in trial.invalid if "(S12)" in reason or "kernel counted" in reason
+    ]
     if check.name == "rate" and not trial.is_valid:
         faults.append(f"{name}: {'; '.join(trial.invalid)}")
     return faults

@@ -124,6 +124,10 @@ class Bed:
 
     def __enter__(self) -> Self:
         self._require()
+        lacking = self.device.missing()
+        if lacking:
+            needs = "; ".join(f"{one.program}: apt install {one.package}" for one in lacking)
+            raise EnvironmentProblem(f"device {self.device.name} needs {needs}")
         self._lock = state.BedLock(self.name)
         try:
             self._claim()

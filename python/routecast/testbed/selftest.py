@@ -94,7 +94,7 @@ class Check:
 
     Parameters
     ----------
-    name : {"maximum", "rate", "latency", "counting"}
+    name : {"maximum", "rate", "latency"}
     back_end : str
         How frames were sent.
     frame_bytes : int
@@ -104,7 +104,7 @@ class Check:
         None where the back end is not to be had; ``reason`` says why.
     """
 
-    name: Literal["maximum", "rate", "latency", "counting"]
+    name: Literal["maximum", "rate", "latency"]
     back_end: str
     frame_bytes: int
     where: str
@@ -186,7 +186,7 @@ def self_test(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    name: Literal["maximum", "rate", "latency", "counting"]
+    name: Literal["maximum", "rate", "latency"]
     back_end: str
     frame_bytes: int
     where: str
