@@ -7,18 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import device_chain
+import pytest
 from device_chain import D0_MAC, D1_MAC, GEN_MAC, SINK_MAC, Chain, udp4, udp6
 
 from routecast import _core

@@ -14,6 +14,7 @@ from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure
 from routecast.testbed.namespaces import Namespaces
 from routecast.testbed.reading import read_testbed
+from routecast.testbed.timed import measure_of
 
 __all__ = ["make_bed", "open_testbed"]
 
@@ -73,6 +74,6 @@ def open_testbed(
     """
     with (
         make_bed(testbed, device=device, options=options, own_network=own_network, said=said) as bed,
-        Measure(bed, **measure) as evaluator,
+        measure_of(bed)(bed, **measure) as evaluator,
     ):
         yield evaluator

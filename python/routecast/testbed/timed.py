@@ -1,0 +1,127 @@
+"""Trials on a device that makes its frames itself: its time per frame answers for every load.
+
+::
+
+    core:  make ─► forward ─► throw away          no wire, no tester
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Self
+
+from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.evaluate.trial import Bottleneck, Resource, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.testbed.bed import Bed
+from routecast.testbed.devices.self_timed import SelfTimed
+from routecast.testbed.measure import Measure
+from routecast.testbed.streams import Addressing
+
+__all__ = ["TimedMeasure", "measure_of"]
+
+
+def measure_of(bed: Bed) -> type[Measure]:
+    """Return the kind of evaluator for a bed's device: one that sends frames, unless the device makes its own."""
+    device = bed.device
+    return TimedMeasure if isinstance(device, SelfTimed) and device.times_itself else Measure
+
+
+class TimedMeasure(Measure):
+    """An evaluator over a device that times itself (``driver = "null"`` of testpmd); nothing is sent.
+
+    The device forwards frames of each size of the load as fast as it can, for that size's share of the trial. With
+    the mean time per frame s, weighted by the shares of the sizes, it would forward min(r, 1/s) of an offered rate r.
+    There are no queues and no wire in it: no latency is told, and loss follows from the capacity alone.
+    """
+
+    def open(self) -> Self:
+        """Open nothing: there is no tester."""
+        return self
+
+    @property
+    def reset_kinds(self) -> tuple[str, ...]:
+        """Return no kind: a reset shows by the frames that are lost meanwhile, and there are none."""
+        return ()
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        """Time the device at the load's frame sizes for ``duration_s`` seconds and return what would be forwarded.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The load has steps: nothing happens in the course of such a trial.
+        routecast.errors.FileProblem
+            The device cannot make frames of a size.
+        routecast.errors.EnvironmentProblem
+            The device fails.
+        """
+        if load.steps:
+            what = "a device that makes its frames itself has no queue that a change of the rate could fill"
+            raise ModelProblem("offered load", [Problem("steps", what)])
+        capacity_pps = 1.0 / self._seconds_per_frame(load, duration_s)
+        offered = round(load.rate_pps * duration_s)
+        forwarded = min(offered, math.floor(capacity_pps * duration_s))
+        forwarded_pps = min(load.rate_pps, capacity_pps)
+        l2_bps = 8.0 * load.frames.mean_bytes * forwarded_pps
+        core = f"core {self.bed.placement.dut}"
+        is_full = load.rate_pps > capacity_pps
+        return Trial(
+            evaluator="measure",
+            duration_s=duration_s,
+            measured_s=duration_s,
+            intended_pps=load.rate_pps,
+            offered_pps=load.rate_pps,
+            forwarded_pps=forwarded_pps,
+            loss_ratio=1.0 - forwarded / offered if offered else math.nan,
+            l1_bps=l2_bps + 8.0 * WIRE_OVERHEAD_BYTES * forwarded_pps,
+            l2_bps=l2_bps,
+            bottleneck=Bottleneck(
+                name=core if is_full else "load",
+                kind="pool" if is_full else "load",
+                reason=f"the core forwards {capacity_pps:,.0f} frames/s of its own making",
+            ),
+            resources=(
+                Resource(
+                    name=core,
+                    kind="pool",
+                    utilisation_ratio=min(load.rate_pps / capacity_pps, 1.0),
+                    capacity_pps=capacity_pps,
+                    margin_ratio=0.0,
+                ),
+            ),
+            offered_frames=offered,
+            forwarded_frames=forwarded,
+            dropped_frames=offered - forwarded,
+            in_flight_frames=0,
+            notes=(
+                "the device makes its frames itself: no wire, no queues, no latency; loss is 1 − capacity/load",
+            ),
+        )
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what answers: the device and its bed."""
+        return {
+            "evaluator": "measure",
+            "device": dict(self.bed.device.facts()),
+            "bed": dict(self.bed.facts()),
+            "tester": {"name": "none: the device makes its frames itself"},
+            "trial": {},
+        }
+
+    def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
+        """Return in words that nothing will be sent."""
+        return (f"device {self.bed.device.name} makes {load.frames.name} itself: nothing is sent",)
+
+    def _view(self, addressing: Addressing) -> Measure:
+        return self  # addresses, pauses and repetitions are of frames that are sent
+
+    def _seconds_per_frame(self, load: OfferedLoad, duration_s: float) -> float:
+        device = self.bed.device
+        if not isinstance(device, SelfTimed):
+            raise EnvironmentProblem(f"device {device.name}: does not time itself")
+        return math.fsum(
+            share * device.self_timed(frame_bytes, share * duration_s).seconds_per_frame
+            for frame_bytes, share in load.frames.share_by_bytes.items()
+        )
