@@ -342,6 +342,7 @@ def test_a_file_that_is_cut_off_is_an_error_with_its_place(name: str, share: flo
         ("uti", "version", "9.0.0", "version"),
         ("iperf3", "end.sum.lost_packets", "none", "end.sum.lost_packets"),
         ("iperf3", "start.test_start.blksize", 0, "start.test_start.blksize"),
+        ("iperf3", "end.sum_sent.packets", 10**30, "end.sum_sent.packets"),
     ],
 )
 def test_a_wrong_value_is_an_error_with_its_key(
@@ -357,7 +358,19 @@ def test_a_wrong_value_is_an_error_with_its_key(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "[]", "{}", "3", "null", '{"trials": 4, "log": []}', "[" * 100_000]
+    "text",
+    [
+        "",
+        "   ",
+        "[]",
+        "{}",
+        "3",
+        "null",
+        '{"trials": 4, "log": []}',
+        "[" * 100_000,
+        "9" * 5000,
+        "[" * 990 + "]" * 990,
+    ],
 )
 def test_what_is_no_result_is_refused(text: str, tmp_path: Path) -> None:
     assert "result.json" in faults(text, tmp_path)
@@ -375,7 +388,7 @@ def test_a_file_that_lacks_any_one_key_is_read_or_refused_but_never_a_defect(
         return []
 
     for way in keys(SAMPLES[name]()):
-        wrong: tuple[object, ...] = (None, "x", -1, [], {})
+        wrong: tuple[object, ...] = (None, "x", -1, 10**30, 1e300, [], {})
         for value in wrong:
             document: Any = SAMPLES[name]()
             node = document

@@ -19,6 +19,9 @@ __all__ = ["Document", "Node", "parse_document", "read_text"]
 MOST_BYTES = 512 * 2**20
 """Files of results have kilobytes to megabytes; what is larger is something else."""
 
+MOST = 1e18
+"""No count, rate or time of a result is larger; larger numbers would not fit into tables."""
+
 _BARE_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE)
 _SPELT = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
@@ -78,7 +81,7 @@ class Node:
         for number, value in enumerate(self.value):
             yield Node(self.document, value, f"{self.place}[{number}]")
 
-    def number(self, *, least: float = -math.inf, most: float = math.inf) -> float:
+    def number(self, *, least: float = -MOST, most: float = MOST) -> float:
         """Return a number; NaN where the file says NaN or nothing. Another type or size is a fault."""
         value = self.value
         if value is None:
@@ -87,12 +90,14 @@ class Node:
             self.problem(f"got {_shown(value)}: wants a number")
             return math.nan
         if math.isfinite(value) and not least <= value <= most:
-            bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
-            self.problem(f"got {value:g}: wants a number {bounds}")
+            bounds = (
+                f"at least {least:g}" if most == MOST and value < least else f"from {least:g} to {most:g}"
+            )
+            self.problem(f"got {_shown(value)}: wants a number {bounds}")
             return math.nan
         return float(value) if math.isfinite(value) else math.nan
 
-    def finite(self, *, least: float = -math.inf, most: float = math.inf) -> float:
+    def finite(self, *, least: float = -MOST, most: float = MOST) -> float:
         """Return a number that must be there and finite."""
         before = len(self.document.problems)
         value = self.number(least=least, most=most)
@@ -179,6 +184,7 @@ def parse_document(text: str, *, name: str) -> Document:
     """
     try:
         value = json.loads(_BARE_NUMBERS.sub(_spelt, text) if "n" in text else text)
+        wrong = list(_not_finite(value, ""))
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
@@ -188,8 +194,9 @@ def parse_document(text: str, *, name: str) -> Document:
         raise FileProblem(name, [Problem(place, what)]) from None
     except RecursionError:
         raise FileProblem(name, [Problem("", "is nested too deeply to be a result")]) from None
+    except ValueError as error:  # a number of thousands of digits
+        raise FileProblem(name, [Problem("", f"is no result: {error}")]) from None
     document = Document(name, value)
-    wrong = list(_not_finite(value, ""))
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
         document.notes.append(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from routecast.benchmark.exchange.benchmark import is_journal, read_journal
-from routecast.benchmark.exchange.document import read_text
+from routecast.benchmark.exchange.document import MOST, read_text
 from routecast.benchmark.exchange.record import NAN, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
@@ -214,6 +214,8 @@ def _typed(name: str, text: str, place: str, problems: list[Problem]) -> Cell:
         return text or None
     try:
         value = float(text) if kind is float else int(text)
+        if kind is int and abs(value) > MOST:
+            raise ValueError(text)
     except ValueError:
         wants = "a number" if kind is float else "a whole number"
         problems.append(Problem(f"{place}, column {name}", f"got {text[:40]!r}: wants {wants}"))
