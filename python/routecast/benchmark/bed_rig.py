@@ -89,6 +89,11 @@ class BedRig:
         """The test bed's file and the device with its options."""
         return f"{self._file!r}/{self._device}/{sorted(self._options.items())}"
 
+    @property
+    def resets_not_run(self) -> Mapping[str, str]:
+        """Kinds of reset that make no sense for the device, with the reason."""
+        return dict(getattr(self._under_test, "resets_not_run", {}))
+
     def refuses(self, stream: Stream) -> str:
         """Say why a stream cannot be sent."""
         if stream.modifier and self._under_test.name != _FILTERING:

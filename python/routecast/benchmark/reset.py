@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from routecast.benchmark.result import NotRun, ResetResult, ResetRow, Spread, Stream
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
@@ -38,10 +38,14 @@ def kinds_of(stage: Stage) -> tuple[str, ...]:
     return tuple(kind for kind in stage.evaluator.reset_kinds if not asked or kind in asked)
 
 
-def left_out(run_kinds: Sequence[str]) -> tuple[NotRun, ...]:
-    """List the kinds of RFC 6201 that were not run, with the reason."""
+def left_out(run_kinds: Sequence[str], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
+    """List the kinds of RFC 6201 that were not run, with the reason: the device's own before a general one."""
     return tuple(
-        NotRun(section=f"RFC 6201 sec. {section}" if section else "–", what=what, reason=_WHY_NOT[kind])
+        NotRun(
+            section=f"RFC 6201 sec. {section}",
+            what=what,
+            reason=reasons.get(kind, _WHY_NOT[kind]),
+        )
         for kind, (section, what) in KINDS.items()
         if kind not in run_kinds and section
     )

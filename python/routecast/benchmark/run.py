@@ -221,7 +221,7 @@ def run_benchmark(
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
     if "reset" in plan.procedures:
-        rows.not_run += reset.left_out([row.kind for row in rows.reset])
+        rows.not_run += reset.left_out([row.kind for row in rows.reset], getattr(rig, "resets_not_run", {}))
     result = _result(plan, rig, rows, records, device, tester)
     result = replace(
         result,

@@ -1,0 +1,113 @@
+"""The six procedures on the wire, with the kernel's router in network namespaces: physics and counting, never speed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("routecast._core", reason="the extension is not built")
+
+if os.geteuid() != 0:
+    pytest.skip("needs root: network namespaces and BPF", allow_module_level=True)
+if shutil.which("ip") is None:
+    pytest.skip("needs iproute2: network namespaces", allow_module_level=True)
+
+from benchmark_fakes import profile_with
+
+from routecast.benchmark import BenchmarkResult, Profile, Stream, plan_of, read_profile, run_benchmark
+from routecast.benchmark.bed_rig import BedRig
+from routecast.errors import EnvironmentProblem
+
+WIRE_BPS = 100e6  # 148,810 frames/s of 64 bytes: a rate that every machine keeps, and every kernel forwards
+LINE_PPS = WIRE_BPS / (8 * 84)
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[Path]:
+    file = tmp_path / "wire.testbed.toml"
+    file.write_text('name = "bench-test"\nkind = "namespaces"\nwire = "100 Mbit/s"\n', encoding="utf-8")
+    yield file
+    there = subprocess.run(["ip", "netns"], capture_output=True, text=True, check=True).stdout
+    assert "rc-bench-test-" not in there
+
+
+def patient() -> Profile:
+    """Return the quick profile for a machine with much other work: more attempts at every trial."""
+    goal = read_profile("quick").throughput.goal[-1].model_copy(update={"width": 0.2})
+    return profile_with(
+        trial={"attempts": 10},
+        throughput={"goal": (goal,), "base_goal": ""},
+        reset={"after": 5.0, "kinds": ("process",)},
+    )
+
+
+def benchmark(
+    bed: Path, *procedures: str, dut: str = "linux", stream: Stream | None = None, **options: str
+) -> BenchmarkResult:
+    try:
+        rig = BedRig(bed, device=dut, options=options)
+        plan = plan_of(patient(), procedures=procedures, streams=[stream] if stream else [])
+        return run_benchmark(plan, rig)
+    except EnvironmentProblem as problem:
+        pytest.skip(f"the test bed cannot be used here: {problem}")
+
+
+def test_a_router_faster_than_its_wire_has_the_wires_rate(bed: Path) -> None:
+    result = benchmark(bed)
+    assert result.setup.evaluator == "measure"
+    assert result.setup.device["name"] == "linux"
+    assert result.setup.medium == "Ethernet, 100 Mbit/s (virtual)"
+    assert result.throughput is not None
+    row = result.throughput.rows[0]
+    assert row.theoretical_pps == pytest.approx(LINE_PPS)
+    assert 0.0 < row.throughput_pps <= LINE_PPS * (1.0 + 1e-9)
+    for record in result.trials:
+        trial = record.trial
+        # S12 on the wire: every frame that was sent came back or is counted as lost.
+        assert trial.offered_frames == (trial.forwarded_frames or 0) + (trial.dropped_frames or 0) + (
+            trial.in_flight_frames or 0
+        )
+        assert trial.duplicated_frames == trial.corrupted_frames == 0
+    if result.latency is not None and result.latency.rows[0].outcome == "found":
+        latency = result.latency.rows[0]
+        assert 0.0 < latency.min_s <= latency.typical_s <= latency.worst_s <= latency.max_s
+    if result.reset is not None and result.reset.rows[0].outcome == "found":
+        reset = result.reset.rows[0]
+        assert reset.reset_s.mean == pytest.approx(reset.lost_frames.mean / reset.rate_pps, rel=0.01)
+    assert result.compliance.level == "not compliant"
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        Stream(name="IPv6", protocol="IPv6"),
+        Stream(name="256 networks", networks=256),
+        Stream(name="both ways", bidirectional=True),
+        Stream(name="bursts of 64", burst_frames=64),
+    ],
+    ids=lambda stream: stream.name,
+)
+def test_every_kind_of_stream_is_forwarded(bed: Path, stream: Stream) -> None:
+    result = benchmark(bed, "throughput", stream=stream)
+    assert result.throughput is not None
+    row = result.throughput.rows[-1]
+    # IPv6 needs 84 bytes where IPv4 needs 64 (RFC 8219 sec. 5.1.1).
+    assert row.frame_bytes == (84 if stream.protocol == "IPv6" else 64)
+    forwarded = [record.trial for record in result.trials if record.trial.is_valid]
+    assert any((trial.forwarded_frames or 0) > 0.5 * (trial.offered_frames or 0) for trial in forwarded)
+
+
+def test_filters_are_set_on_the_packet_filter(bed: Path) -> None:
+    stream = Stream(name="25 filters", modifier="25 filters")
+    if shutil.which("nft") is None:
+        pytest.skip("needs nftables")
+    result = benchmark(bed, "throughput", dut="nftables", stream=stream)
+    # Sec. 11.4: 25 conditions, the last of which accepts: 24 that match nothing.
+    assert '"rules": 24' in json.dumps(result.to_json()["setup"])
