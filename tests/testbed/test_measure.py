@@ -236,6 +236,27 @@ def test_learning_frames_and_pauses_are_those_of_the_procedure() -> None:
     assert (counted["wait_s"], counted["warmup_s"]) == (0.2, 0.1)
 
 
+def test_learning_frames_are_sent_when_the_device_may_not_know_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def learnt(tester: FakeTester) -> int:
+        return len(tester.requests) - len(tester.counted)
+
+    tester = FakeTester()
+    with measure(tester) as evaluator:
+        for _ in range(3):
+            evaluator.trial(load(), 0.01)
+        assert learnt(tester) == 1
+        evaluator.trial(load(flows=BOTH), 0.01)
+        assert learnt(tester) == 2  # other frames
+        evaluator.reset_trial(load(), 0.02, kind="process", at_s=0.001)
+        evaluator.trial(load(), 0.01)
+        assert learnt(tester) == 3  # the reset may have made it forget
+    tester = FakeTester()
+    with measure(tester, phases=Phases(wait_before_s=0.001)) as evaluator:
+        for _ in range(3):
+            evaluator.trial(load(), 0.01)
+    assert learnt(tester) == 3  # RFC 2544 sec. 23 b: before each trial
+
+
 def test_trials_are_marked_apart() -> None:
     tester = FakeTester()
     with measure(tester) as evaluator:

@@ -28,6 +28,9 @@ from routecast.testbed.watch import Reading, Watch
 __all__ = ["Measure", "Phases"]
 
 _LEARNING_PPS = 5_000.0
+_REMEMBERED_S = 60.0
+"""How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
+
 _TRIAL_IDS = 128
 _BETWEEN_ATTEMPTS_S = 0.2
 
@@ -94,6 +97,7 @@ class Measure:
         self._tester: Tester | None = None
         self._watch: Watch | None = None
         self._marks = itertools.count(1)
+        self._learnt: dict[str, float] = {}
         self._is_view = False
 
     @property
@@ -207,6 +211,7 @@ class Measure:
             trial = self._attempt(load, duration_s, streams, beside=thread, is_reset=True)
         finally:
             done.set()
+            self._learnt.clear()  # a reset may make the device forget
             if thread.ident is not None:
                 thread.join()
         if failed:
@@ -265,7 +270,7 @@ class Measure:
         )
         view._addressing = addressing
         view._tester, view._watch, view._is_view = self._tester, self._watch, True
-        view._marks = self._marks
+        view._marks, view._learnt = self._marks, self._learnt
         return view
 
     def _cores(self) -> dict[str, int]:
@@ -321,10 +326,15 @@ class Measure:
         return trial
 
     def _learn(self, streams: Streams) -> None:
-        if self.phases.learning_frames:
-            frames = self.phases.learning_frames
-            learning = learning_streams(streams, self.bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
+        """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
+        frames = self.phases.learning_frames
+        learning = learning_streams(streams, self.bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
+        what = json.dumps([stream["flows"] for stream in learning])
+        now_s = time.monotonic()
+        is_known = now_s - self._learnt.get(what, -math.inf) < _REMEMBERED_S
+        if frames and not (is_known and self.phases.wait_before_s == 0.0):
             self._ask({"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning})
+            self._learnt[what] = now_s
 
     def _send(
         self,

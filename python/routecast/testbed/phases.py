@@ -19,7 +19,8 @@ class Phases:
     learning_frames : int
         Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
     wait_before_s : float
-        Pause after them.
+        Pause after them. Without one, they are sent only if the device may not know them: before the first trial,
+        after a reset, after a minute.
     warmup_s : float
         How long frames are sent before they are counted.
     residual_wait_s : float
