@@ -9,19 +9,17 @@ use crate::programs::{Loaded, Mode, map_error};
 use crate::sys::interface::Interface;
 use crate::sys::netns;
 
-/// What is attached where.
+/// What is attached where; the settings stand beside these fields.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Config {
+#[serde(deny_unknown_fields)]
+struct Config {
     /// Which program.
-    pub program: Program,
+    program: Program,
     /// The interface whose received frames it sees.
-    pub interface: String,
+    interface: String,
     /// Path of its network namespace; `None`: that of the calling thread.
     #[serde(default)]
-    pub netns: Option<String>,
-    /// What it does with them.
-    #[serde(flatten)]
-    pub settings: Settings,
+    netns: Option<String>,
 }
 
 /// The programs, each a file of `bpf/`.
@@ -38,11 +36,10 @@ pub enum Program {
     Fault,
 }
 
-/// What a program does; mirrors `struct settings` of `bpf/common.h`. A setting that a program does not know is ignored
-/// by it.
+/// What a program does; mirrors `struct settings` of `bpf/common.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// Rounds of fixed work per frame (slow, forward).
     pub iterations: u64,
@@ -85,6 +82,15 @@ impl Program {
         }
     }
 
+    /// Names of its settings.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Pass => &[],
+            Self::Slow | Self::Forward => &["iterations"],
+            Self::Fault => &["delay_ns", "drop_every", "corrupt_every", "swallow", "reflect"],
+        }
+    }
+
     /// Names of its counters, in the order of its enumeration.
     fn counters(self) -> &'static [&'static str] {
         match self {
@@ -118,6 +124,17 @@ fn refused(error: &dyn std::error::Error) -> TesterError {
 }
 
 impl Settings {
+    /// Reads the settings of a program out of what is left of a configuration.
+    fn read(program: Program, from: Object) -> Result<Self> {
+        let known = program.settings();
+        if let Some(name) = from.keys().find(|name| !known.contains(&name.as_str())) {
+            let allowed = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(TesterError::value("setting", name, format!("settings of `{}`: {allowed}", program.name())));
+        }
+        let settings: Self = serde_json::from_value(Value::Object(from)).map_err(|error| wrong(&error))?;
+        settings.check()
+    }
+
     fn check(self) -> Result<Self> {
         if self.iterations > MOST_ITERATIONS {
             return Err(TesterError::value("iterations", self.iterations, format!("0 to {MOST_ITERATIONS}")));
@@ -129,8 +146,10 @@ impl Settings {
     }
 }
 
-fn parsed<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| TesterError::Text { place: "config", message: error.to_string() })
+type Object = serde_json::Map<String, Value>;
+
+fn wrong(error: &serde_json::Error) -> TesterError {
+    TesterError::Text { place: "config", message: error.to_string() }
 }
 
 impl Device {
@@ -140,8 +159,11 @@ impl Device {
     ///
     /// The text is wrong, the interface does not exist or has a program, or the kernel refuses.
     pub fn attach(text: &str) -> Result<Self> {
-        let config: Config = parsed(text)?;
-        let settings = config.settings.check()?;
+        let mut config: Object = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let place = ["program", "interface", "netns"].iter().filter_map(|&name| config.remove_entry(name)).collect();
+        let settings = config;
+        let config: Config = serde_json::from_value(Value::Object(place)).map_err(|error| wrong(&error))?;
+        let settings = Settings::read(config.program, settings)?;
         let netns = config.netns.as_deref();
         let mut loaded = Loaded::new(config.program.name(), |_| {})?;
         let settings = if config.program == Program::Pass {
@@ -173,7 +195,8 @@ impl Device {
     ///
     /// The text is wrong, or the program has no settings.
     pub fn set(&mut self, text: &str) -> Result<()> {
-        let settings = parsed::<Settings>(text)?.check()?;
+        let settings = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let settings = Settings::read(self.program, settings)?;
         let Some(map) = &mut self.settings else {
             return Err(TesterError::value("program", "pass", "a program with settings: slow, forward or fault"));
         };

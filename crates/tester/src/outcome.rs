@@ -12,7 +12,7 @@ pub struct Outcome {
     pub streams: Vec<StreamOutcome>,
     /// Frames that arrived at the tester's ports and were not its own.
     pub foreign_frames: u64,
-    /// How long after the last frame the counters stood still, seconds.
+    /// How long after the end of the sending the counters last changed, seconds.
     pub settled_s: f64,
     /// Which back ends ran and with which batches.
     pub back_end: Value,
@@ -61,7 +61,7 @@ pub struct StreamOutcome {
     pub last_sent_s: f64,
     /// Frames per second that the schedule asks for.
     pub intended_pps: f64,
-    /// Frames per second that left.
+    /// Frames per second that left: the plan's rate, slowed as its frames took longer to leave.
     pub achieved_pps: f64,
     /// Frames that left later than due by more than what the batch explains.
     pub late_frames: u64,

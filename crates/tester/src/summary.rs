@@ -56,6 +56,20 @@ fn lost_runs(bitmap: &[u64], sent: u64, most: usize) -> LostRuns {
     found
 }
 
+/// The plan's rate, slowed as the time from the first to the last sent frame was longer than planned. A quotient of frames
+/// and that time would be wrong for bursts: the last one ends before the next would begin.
+fn achieved_pps(plan: &Plan, sent: &Sent, duration_s: f64) -> f64 {
+    if sent.frames == 0 {
+        return 0.0;
+    }
+    let first = plan.warmup_frames();
+    let planned_ns = (plan.due(first + sent.frames - 1) - plan.due(first)) as f64 / TICKS_PER_NS as f64;
+    // A burst that left in one call has one time stamp.
+    let took_ns = (sent.last_ns - sent.first_ns) as f64;
+    let planned_pps = plan.frames() as f64 / duration_s;
+    if planned_ns > 0.0 && took_ns > 0.0 { planned_pps * planned_ns / took_ns } else { planned_pps }
+}
+
 /// What happened to the frames of one stream; `start_ns` is when its plan began.
 pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, most_runs: usize) -> StreamOutcome {
     let begin_ns = start_ns + plan.start() / TICKS_PER_NS;
@@ -65,13 +79,6 @@ pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, m
         |sequence: u64| (plan.due(plan.warmup_frames() + sequence) - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
     let duration_s = (plan.end() - plan.start()) as f64 / TICKS_PER_NS as f64 / 1e9;
     let sent_of_flows = plan.frames_of_flows(sent.frames);
-    // n frames span n - 1 gaps; one more makes it a rate. A burst that left in one call has one time stamp.
-    let span_s = (sent.last_ns - sent.first_ns).max(1) as f64 / 1e9;
-    let achieved_pps = match sent.frames {
-        0 => 0.0,
-        1 => 1.0 / duration_s,
-        frames => (frames - 1) as f64 / span_s,
-    };
     StreamOutcome {
         intended_frames: plan.intended_frames(),
         sent_frames: sent.frames,
@@ -90,7 +97,7 @@ pub fn summarise(plan: &Plan, sent: &Sent, received: &Received, start_ns: u64, m
         first_sent_s: if sent.frames > 0 { since(sent.first_ns) } else { 0.0 },
         last_sent_s: if sent.frames > 0 { since(sent.last_ns) } else { 0.0 },
         intended_pps: plan.intended_frames() as f64 / duration_s,
-        achieved_pps,
+        achieved_pps: achieved_pps(plan, sent, duration_s),
         late_frames: sent.late_frames,
         latest_s: sent.latest_ns as f64 / 1e9,
         received_bytes: received.bytes,

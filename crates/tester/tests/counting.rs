@@ -203,6 +203,8 @@ fn a_number_of_frames_leaves_as_a_burst() {
     // 40 bursts of 100 frames, one every 5 ms; the last one begins at 195 ms and takes 100 times 672 ns.
     let last_s = stream["last_sent_s"].as_f64().unwrap();
     assert!((0.195..0.199).contains(&last_s), "{last_s}");
+    let achieved_pps = stream["achieved_pps"].as_f64().unwrap();
+    assert!((achieved_pps / 20_000.0 - 1.0).abs() < 1e-3, "{achieved_pps}");
     // Between bursts nothing comes for 5 ms less a burst.
     assert!(stream["longest_gap_s"].as_f64().unwrap() > 4.5e-3, "{stream}");
 }

@@ -75,7 +75,10 @@ fn a_trial_stops_soon_after_it_is_asked_to_and_the_next_one_is_whole() {
         assert!(outcome.stopped);
         // A trial of a minute: anything near that means that the wish was not heard.
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-        eprintln!("{rate_pps} frames/s: stopped {:?} after the wish", began.elapsed() - Duration::from_millis(300));
+        eprintln!(
+            "{rate_pps} frames/s: stopped {:?} after the wish",
+            began.elapsed().saturating_sub(Duration::from_millis(300))
+        );
         let stream = &outcome.streams[0];
         assert_eq!(stream.sent_frames, stream.received_frames + stream.lost_frames);
         assert!(stream.unsent_frames > 0);
@@ -95,6 +98,30 @@ fn a_closed_tester_leaves_nothing_at_its_interfaces() {
     assert!(!links().concat().contains("xdp"), "{:?}", links());
     // A second one finds its place free.
     drop(bed.tester());
+}
+
+#[test]
+fn settings_that_a_program_does_not_have_are_refused() {
+    let bed = bed!(Bed::pair("settings"));
+    let attach = |settings: Value| {
+        let mut config = json!({"interface": "s0", "netns": bed.netns(1)});
+        config.as_object_mut().unwrap().extend(settings.as_object().unwrap().clone());
+        Device::attach(&config.to_string())
+    };
+    for wrong in [
+        json!({"program": "slow", "drop_every": 3}),
+        json!({"program": "fault", "drop_evry": 3}),
+        json!({"program": "pass", "iterations": 3}),
+        json!({"program": "forward", "iterations": 1 << 24}),
+        json!({"program": "fly"}),
+        json!({"program": "fault", "swallow": 1}),
+    ] {
+        assert_eq!(attach(wrong.clone()).err().unwrap().kind(), "usage", "{wrong}");
+    }
+    let mut slow = attach(json!({"program": "slow", "iterations": 3})).unwrap();
+    slow.set("{}").unwrap();
+    assert_eq!(slow.set("[]").unwrap_err().kind(), "usage");
+    assert_eq!(attach(json!({"program": "pass"})).err().unwrap().kind(), "occupied");
 }
 
 #[test]
