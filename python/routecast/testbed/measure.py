@@ -274,7 +274,10 @@ class Measure:
         return view
 
     def _cores(self) -> dict[str, int]:
-        return {"tester": self.bed.placement.tester, "dut": self.bed.placement.dut}
+        cores = {"tester": self.bed.placement.tester}
+        if self.bed.site.cpu is not None:
+            cores["dut"] = self.bed.site.cpu  # a device on the bench has cores of its own
+        return cores
 
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
         if not (math.isfinite(duration_s) and duration_s > 0.0):
