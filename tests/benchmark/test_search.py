@@ -18,6 +18,9 @@ from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.result import ThroughputRow
 from routecast.benchmark.search import longest_burst
 from routecast.benchmark.stage import Counts
+from routecast.errors import EnvironmentProblem
+from routecast.evaluate.trial import Trial
+from routecast.load import OfferedLoad
 
 SEARCHES = ["mlrsearch", "binary"]
 LOSSLESS = GoalProfile(
@@ -193,3 +196,21 @@ def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hin
     else:
         assert burst.outcome == "found"
         assert burst.frames <= longest <= burst.frames + max(round(0.0101 * (longest + 1)), 1)
+
+
+def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Starved(Fluid):
+        def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+            trial = Fluid.trial(self, load, duration_s)
+            if len(self.trials) == 5:
+                raise EnvironmentProblem("the tester failed: other work starved it")
+            return trial
+
+    monkeypatch.setattr("routecast.benchmark.stage._AFTER_A_FAILURE_S", 0.0)
+    plan = plan_of(profile_with(), procedures=["throughput"])
+    result = run_benchmark(plan, PlainRig(evaluator=Starved(2e6), link=LINK_BPS))
+    assert result.throughput is not None
+    assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.03)
+    assert any(
+        "failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes
+    )

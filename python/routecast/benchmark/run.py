@@ -8,6 +8,7 @@ import math
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -198,6 +199,7 @@ def run_benchmark(
     clock = Clock(plan.stages(), plan.profile, report)
     rows = _Rows(not_run=refused)
     records: list[TrialRecord] = []
+    failures: list[str] = []
     known = 0
 
     def on_trial(seconds: float, is_known: bool, purpose: str) -> None:
@@ -216,7 +218,9 @@ def run_benchmark(
         for stream in plan.streams:
             with rig.prepared(stream, phases) as evaluator:
                 for size in plan.sizes(stream):
-                    make = _StageMaker(plan, rig, evaluator, stream, size, journal, records, on_trial)
+                    make = _StageMaker(
+                        plan, rig, evaluator, stream, size, journal, records, on_trial, failures
+                    )
                     _run_size(plan, make, rows, clock, rig.medium)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
@@ -226,6 +230,7 @@ def run_benchmark(
     result = replace(
         result,
         resumed_trials=known,
+        notes=(*result.notes, *_said(failures)),
         started_utc=now.isoformat(timespec="seconds"),
         elapsed_s=time.monotonic() - started,
         command=command,
@@ -247,6 +252,7 @@ class _StageMaker:
     journal: Journal
     records: list[TrialRecord]
     on_trial: Callable[[float, bool, str], None]
+    failures: list[str]
 
     def __call__(self, procedure: str, most_pps: float) -> Stage:
         return Stage(
@@ -262,6 +268,7 @@ class _StageMaker:
             records=self.records,
             on_trial=self.on_trial,
             most_pps=most_pps,
+            failures=self.failures,
         )
 
 
@@ -401,6 +408,14 @@ def _run_of(plan: Plan, rig: Rig) -> str:
     """Return a text that changes with all that decides the trials of a run: rig, profile, flows, version."""
     decisive = (__version__, rig.identity, plan.profile.model_dump_json(), plan.flows)
     return hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]
+
+
+def _said(failures: list[str]) -> list[str]:
+    times = Counter(failures)
+    return [
+        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}"
+        for text, n in times.items()
+    ]
 
 
 def _versions() -> dict[str, str]:

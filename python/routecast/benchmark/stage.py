@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,7 +17,7 @@ from routecast.benchmark.journal import Journal
 from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Stream, TrialRecord
 from routecast.benchmark.streams import load_of, quiet_after, sending_ports, theoretical_pps
-from routecast.errors import RoutecastError
+from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
@@ -27,6 +28,7 @@ UNSENT_TOLERANCE = 1e-3
 """Share of the intended frames that may be unsent before it counts: the achieved rate is held to it."""
 
 _HALF_A_GAP = 0.5
+_AFTER_A_FAILURE_S = 1.0
 _ATTEMPTS_OF_A_BURST = 4
 _COLD = 0.5
 """Of its greatest rate, what a tester of software reaches from the first frame of a short burst on."""
@@ -102,6 +104,8 @@ class Stage:
         The greatest rate that the tester itself reaches, all ports together; the theoretical maximum at first.
     burst_pps : float
         The greatest rate at which it sends a short burst from its first frame on; likewise.
+    failures : list of str
+        What the tester said when it failed and was asked again.
     """
 
     procedure: str
@@ -118,6 +122,7 @@ class Stage:
     most_pps: float = math.inf
     burst_pps: float = math.inf
     count: int = 0
+    failures: list[str] = field(default_factory=list)
 
     @property
     def ports(self) -> int:
@@ -245,7 +250,7 @@ class Stage:
             reseed = getattr(self.evaluator, "reseed", None)
             if reseed is not None:
                 reseed(int(key[:12], 16))
-            trial = run()
+            trial = self._answered(run)
         record = TrialRecord(
             number=len(self.records) + 1,
             procedure=self.procedure,
@@ -261,6 +266,16 @@ class Stage:
             self.journal.add(key, record)
         self.on_trial(duration_s, is_known, purpose)
         return trial
+
+    def _answered(self, run: Callable[[], Trial]) -> Trial:
+        """Ask again where the tester itself failed, as often as for an invalid trial: other work can starve it."""
+        for _ in range(self.profile.trial.attempts - 1):
+            try:
+                return run()
+            except EnvironmentProblem as problem:
+                self.failures.append(str(problem))
+                time.sleep(_AFTER_A_FAILURE_S)
+        return run()
 
     def _key(self, load: OfferedLoad, duration_s: float, reset: str) -> str:
         decisive = (__version__, self.identity, self.procedure, self.stream, self.frame_bytes, self.count)
