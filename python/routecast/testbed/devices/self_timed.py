@@ -18,24 +18,27 @@ class SelfTimedCounts:
         With the FCS (S1), which such a device has none of: it works on four bytes less.
     duration_s : float
         Between the two readings of the counters.
+    busy_s : float
+        Of it, for how long the device had its core: what other tasks took of the core is not the device's cost.
     received_frames, forwarded_frames : int
         Over all ports; what is received and not forwarded was dropped.
     """
 
     frame_bytes: int
     duration_s: float
+    busy_s: float
     received_frames: int
     forwarded_frames: int
 
     @property
     def forwarded_pps(self) -> float:
-        """Frames forwarded a second, over all ports: the throughput, since no frame waits for a wire."""
-        return self.forwarded_frames / self.duration_s
+        """Frames forwarded in a second on the core, over all ports: the throughput, since no frame waits for a wire."""
+        return self.forwarded_frames / self.busy_s
 
     @property
     def seconds_per_frame(self) -> float:
         """Time that the core spent on a frame."""
-        return self.duration_s / self.forwarded_frames if self.forwarded_frames else float("inf")
+        return self.busy_s / self.forwarded_frames if self.forwarded_frames else float("inf")
 
 
 @runtime_checkable

@@ -63,6 +63,16 @@ class TestpmdOptions:
         check_options(type(self).__name__, self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """Counters of both ports, at the middle of the time that reading them took."""
+
+    at_s: float
+    busy_s: float
+    received: int
+    forwarded: int
+
+
 class Testpmd(StartedDevice[TestpmdOptions]):
     """``dpdk-testpmd`` without huge pages; its forwarding thread keeps its core busy.
 
@@ -87,6 +97,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         super().__init__(options)
         self._processes = Processes()
         self._frame_bytes = _SMALLEST_FRAME_BYTES
+        self._process_id = 0
         self._before: dict[str, int] = {}
         self._version_text = "not started yet"
         self._thread_lines: list[str] = []
@@ -119,16 +130,17 @@ class Testpmd(StartedDevice[TestpmdOptions]):
             self._frame_bytes = frame_bytes
             self._reset_process(self.site)
         with self._telemetry(self.site) as telemetry:
-            began_s, received, forwarded = _totals(telemetry)
+            before = self._read(telemetry)
             time.sleep(duration_s)
-            ended_s, received_later, forwarded_later = _totals(telemetry)
+            after = self._read(telemetry)
         counts = SelfTimedCounts(
             frame_bytes=frame_bytes,
-            duration_s=ended_s - began_s,
-            received_frames=received_later - received,
-            forwarded_frames=forwarded_later - forwarded,
+            duration_s=after.at_s - before.at_s,
+            busy_s=after.busy_s - before.busy_s,
+            received_frames=after.received - before.received,
+            forwarded_frames=after.forwarded - before.forwarded,
         )
-        if counts.forwarded_frames <= 0:
+        if counts.forwarded_frames <= 0 or counts.busy_s <= 0.0:
             raise EnvironmentProblem(f"device testpmd: forwarded nothing in {counts.duration_s:g} s")
         return counts
 
@@ -179,6 +191,17 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         interfaces.ports_down(site)
         self._bring_up(site)
 
+    def _read(self, telemetry: DpdkTelemetry) -> _Reading:
+        began_s, began_busy_s = time.monotonic(), _busy_s(self._process_id)
+        statistics = [telemetry.port_statistics(port) for port in range(len(self.site.ports))]
+        ended_s, ended_busy_s = time.monotonic(), _busy_s(self._process_id)
+        return _Reading(
+            at_s=(began_s + ended_s) / 2,
+            busy_s=(began_busy_s + ended_busy_s) / 2,
+            received=sum(one["ipackets"] for one in statistics),
+            forwarded=sum(one["opackets"] for one in statistics),
+        )
+
     def _bring_up(self, site: DeviceSite) -> None:
         interfaces.ip_batch(site, [f"link set {port.interface} up" for port in site.ports])
         interfaces.wait_until_up(site)
@@ -193,6 +216,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         process = self._processes.spawn(
             site, "dpdk-testpmd", *command, environment={"RUNTIME_DIRECTORY": str(runtime)}
         )
+        self._process_id = process.pid
         self._processes.wait_for(
             lambda: self._forwards(site, process.pid), "forwarding by testpmd", longest_s=_LONGEST_START_S
         )
@@ -267,10 +291,10 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         return {"threads": list(self._thread_lines), "disabled": disabled}
 
 
-def _totals(telemetry: DpdkTelemetry) -> tuple[float, int, int]:
-    """Return the middle of the reading's time, and the frames received and forwarded by both ports."""
-    began_s = time.monotonic()
-    statistics = [telemetry.port_statistics(port) for port in (0, 1)]
-    ended_s = time.monotonic()
-    received = sum(one["ipackets"] for one in statistics)
-    return (began_s + ended_s) / 2, received, sum(one["opackets"] for one in statistics)
+def _busy_s(process_id: int) -> float:
+    """Return the processor time of a process; but for its forwarding thread, testpmd sleeps."""
+    try:
+        # The clock of another process, as clock_getcpuclockid(3) makes it: CPUCLOCK_SCHED of all its threads.
+        return time.clock_gettime((~process_id << 3) | 2)
+    except OSError as problem:
+        raise EnvironmentProblem(f"device testpmd: process {process_id}: {problem.strerror}") from problem
