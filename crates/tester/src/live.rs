@@ -14,8 +14,8 @@ use aya::maps::DevMap;
 use serde_json::{Value, json};
 
 use crate::error::{Result, TesterError};
-use crate::frame::pattern;
-use crate::plan::{Segment, Slot, TICKS_PER_NS};
+use crate::frame::{FCS_BYTES, pattern};
+use crate::plan::{Plan, Segment, Slot, TICKS_PER_NS};
 use crate::port::{Control, SendReport, Sender, Sending, Sent};
 use crate::programs::{Loaded, map_error};
 use crate::request::MOST_STREAMS;
@@ -190,6 +190,12 @@ impl Live {
     }
 }
 
+/// The longest frame of a plan, without FCS.
+#[must_use]
+pub fn longest_octets(plan: &Plan) -> u16 {
+    plan.slots().iter().map(|slot| slot.bytes - FCS_BYTES as u16).max().unwrap_or(60)
+}
+
 fn late_after_ns(stream: &Sending<'_>, batch: u32) -> u64 {
     let plan = stream.plan;
     let span_ns = (plan.end() - plan.start()) as f64 / TICKS_PER_NS as f64;
@@ -218,12 +224,12 @@ impl Sender for Live {
 
     fn send(&mut self, streams: &[Sending<'_>], trial: u8, start_ns: u64, control: &Control) -> Result<SendReport> {
         self.make_room(streams)?;
-        let octets = |stream: &Sending<'_>| stream.plan.slots().iter().map(|slot| slot.bytes - 4).max().unwrap_or(60);
-        let longest = streams.iter().map(octets).max().unwrap_or(60);
+        let longest = streams.iter().map(|stream| longest_octets(stream.plan)).max().unwrap_or(60);
         self.check_mtu(streams)?;
         if longest > LONGEST_OCTETS {
-            let allowed = format!("live frames of at most {} B; send with `af_packet`", LONGEST_OCTETS + 4);
-            return Err(TesterError::value("sizes", longest + 4, allowed));
+            let allowed =
+                format!("live frames of at most {} B; send with `af_packet`", LONGEST_OCTETS + FCS_BYTES as u16);
+            return Err(TesterError::value("sizes", longest + FCS_BYTES as u16, allowed));
         }
         // A link that is full needs longer than the plan.
         let link: u64 = streams.iter().map(|stream| stream.plan.link_ticks()).sum();
