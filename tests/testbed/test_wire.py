@@ -15,9 +15,10 @@ import pytest
 from testbed_rights import needs_tester
 
 from routecast.evaluate.trial import Trial
+from routecast.load.arrivals import Arrivals
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
+from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed import Measure, open_testbed
 from routecast.testbed.site import run_command
 
@@ -197,3 +198,23 @@ def test_the_facts_of_a_run_are_plain_data_with_everything_that_ran(opened: Open
     assert facts["device"]["name"] == "linux"
     assert facts["bed"]["device_threads"][0]["scheduler"] == "FIFO"
     assert facts["tester"]["ports"][0]["name"] == "gen"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"arrivals": Arrivals.poisson()},
+        {"arrivals": Arrivals.on_off(burst_frames=64, peak_ratio=8.0)},
+        {"frames": FrameMix.imix()},
+        {"flows": FlowSet(name="3000 flows", flows=tuple(Flow(rss_hash=i % 128) for i in range(3_000)))},
+        {"steps": (RateStep(at_s=0.2, rate_pps=5e3),)},
+    ],
+    ids=["poisson", "bursts", "imix", "3000 flows", "steps"],
+)
+def test_every_kind_of_load_is_sent_and_counted(opened: Opened, values: dict[str, Any]) -> None:
+    with opened() as evaluator:
+        trial = evaluator.trial(OfferedLoad(**{"rate_pps": 20e3, "flows": ONE, **values}), 0.4)
+    assert conserved(trial)
+    assert (trial.forwarded_frames or 0) > 0
+    if trial.is_valid and "arrivals" not in values:
+        assert trial.offered_pps == pytest.approx(trial.intended_pps, rel=2e-3)
