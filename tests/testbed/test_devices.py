@@ -6,11 +6,11 @@ import dataclasses
 import json
 import os
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import device_chain
@@ -19,6 +19,7 @@ from device_chain import D0_MAC, D1_MAC, GEN_MAC, SINK_MAC, Chain, udp4, udp6
 
 from routecast import _core
 from routecast.errors import EnvironmentProblem, FileProblem
+from routecast.testbed.capabilities import FOR_NAMESPACES, missing
 from routecast.testbed.devices import frr, make_device, openvswitch, testpmd
 from routecast.testbed.site import Device
 
@@ -45,13 +46,12 @@ PLAIN = ("linux", "bridge", "xdp", "nftables", "openvswitch", "testpmd", "frr")
 
 @pytest.fixture
 def chain() -> Iterator[Chain]:
-    if os.geteuid() != 0:
-        pytest.skip("needs root: it makes network namespaces")
-    probe = subprocess.run(
-        ["ip", "netns", "exec", "no-such-namespace", "true"], capture_output=True, text=True, check=False
-    )
-    if "Cannot open network namespace" not in probe.stderr:
-        pytest.skip(f"needs network namespaces: {probe.stderr.strip()}")
+    lacking = missing(FOR_NAMESPACES)
+    if lacking:
+        pytest.skip(f"needs root: this process lacks {', '.join(lacking)}")
+    for program in ("ip", "ethtool"):
+        if which(program) is None:
+            pytest.skip(f"needs {program}, see packages.debian")
     with device_chain.chain() as made:
         yield made
 
@@ -67,7 +67,7 @@ def device() -> Iterator[list[Device]]:
 
 def make(made: list[Device], name: str, options: dict[str, object]) -> Any:
     one = make_device(name, options)
-    lacking = [f"{missing.program} ({missing.package})" for missing in one.missing()]
+    lacking = [f"{absent.program} ({absent.package})" for absent in one.missing()]
     if lacking:
         pytest.skip(f"device {name} needs {', '.join(lacking)}")
     if (name == "xdp" or options.get("slowdown")) and not _can_load_programs():
@@ -197,16 +197,10 @@ def state_of(chain: Chain) -> dict[str, object]:
         "neighbours": device_chain.run("ip", "-n", netns, "neighbour", "show", "nud", "permanent"),
         "routes": device_chain.run("ip", "-n", netns, "route")
         + device_chain.run("ip", "-n", netns, "-6", "route"),
-        "rules": device_chain.run(*inside, "nft", "list", "ruleset") if _has("nft") else "",
+        "rules": device_chain.run(*inside, "nft", "list", "ruleset") if which("nft") else "",
         "forwarding": device_chain.run(*inside, "cat", "/proc/sys/net/ipv4/ip_forward"),
         "forwarding6": device_chain.run(*inside, "cat", "/proc/sys/net/ipv6/conf/all/forwarding"),
     }
-
-
-def _has(program: str) -> bool:
-    from shutil import which
-
-    return which(program) is not None
 
 
 def _fail(*arguments: object, **more: object) -> Any:
