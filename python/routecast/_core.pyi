@@ -11,6 +11,7 @@ __all__ = [
     "XdpProgram",
     "__version__",
     "attach_xdp",
+    "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
     "simulate",
@@ -20,6 +21,15 @@ __version__: str
 
 class SimulationError(Exception):
     """A scenario that cannot be simulated. Arguments: kind, message, duration_s, needed_s."""
+
+def hdr_classes(hdr_base64: str) -> list[tuple[int, int, int]]:
+    """Return the classes of an HDR histogram that hold something: least value, greatest value, count, in its unit.
+
+    Raises
+    ------
+    ValueError
+        The text is no histogram.
+    """
 
 def hdr_merged(hdr_base64: Sequence[str]) -> str:
     """Return the histogram of all values of several HDR histograms; of none, an empty text.

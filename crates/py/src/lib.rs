@@ -64,6 +64,13 @@ fn hdr_quantiles_s(hdr_base64: &str, probabilities: Vec<f64>) -> PyResult<Vec<f6
         .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram with a value in it"))
 }
 
+/// Classes of an HDR histogram (base64 of the compressed V2 form) that hold something: least, greatest value, count.
+#[pyfunction]
+fn hdr_classes(hdr_base64: &str) -> PyResult<Vec<(u64, u64, u64)>> {
+    routecast_sim::histogram::classes(hdr_base64)
+        .ok_or_else(|| pyo3::exceptions::PyValueError::new_err("not an HDR histogram"))
+}
+
 /// Adds HDR histograms (base64 of the compressed V2 form); no text gives an empty one.
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
 #[pyfunction]
@@ -77,6 +84,7 @@ fn hdr_merged(hdr_base64: Vec<String>) -> PyResult<String> {
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(hdr_classes, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_merged, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;

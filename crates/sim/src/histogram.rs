@@ -165,6 +165,17 @@ pub fn merged<'a>(texts: impl IntoIterator<Item = &'a str>) -> Option<String> {
     Some(STANDARD.encode(&encoded))
 }
 
+/// Classes of an HDR histogram that hold something: least value, greatest value, count, in its unit.
+///
+/// `None` if the text is not base64 of the compressed V2 form.
+#[must_use]
+pub fn classes(hdr_base64: &str) -> Option<Vec<(u64, u64, u64)>> {
+    let encoded = STANDARD.decode(hdr_base64.trim()).ok()?;
+    let hdr: Hdr<u64> = Deserializer::new().deserialize(&mut encoded.as_slice()).ok()?;
+    let class = |value: u64, count: u64| (hdr.lowest_equivalent(value), hdr.highest_equivalent(value), count);
+    Some(hdr.iter_recorded().map(|step| class(step.value_iterated_to(), step.count_since_last_iteration())).collect())
+}
+
 /// Reads times in seconds out of an HDR histogram in nanoseconds, one per probability (0..=1).
 ///
 /// `hdr_base64` is the compressed V2 form that [`Distribution`] carries; `None` if it is not one, or is empty.
@@ -205,6 +216,9 @@ mod tests {
         let twice = merged([summary.hdr_base64.as_str(), summary.hdr_base64.as_str()]).expect("both are histograms");
         assert_eq!(quantiles_s(&twice, &[0.5, 0.99]).expect("it has values"), read);
         assert_eq!(merged(["not base64"]), None);
+        let held = classes(&summary.hdr_base64).expect("it was just written");
+        assert_eq!(held.iter().map(|&(_, _, count)| count).sum::<u64>(), summary.count);
+        assert!(held.is_sorted() && held.iter().all(|&(least, most, _)| least <= most));
         assert!(histogram.take().is_empty());
     }
 }
