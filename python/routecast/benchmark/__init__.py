@@ -1,10 +1,11 @@
 """The procedures of RFC 2544 and its updates, over any evaluator."""
 
 from routecast.benchmark.outage import Outage
+from routecast.benchmark.plan import PROCEDURES, Plan, plan_of
 from routecast.benchmark.profile import Profile, read_profile, shipped_profiles
 from routecast.benchmark.result import BenchmarkResult, Stream
 from routecast.benchmark.rig import ModelRig, PlainRig, Rig
-from routecast.benchmark.run import PROCEDURES, Plan, plan_of, run_benchmark
+from routecast.benchmark.run import run_benchmark
 
 __all__ = [
     "PROCEDURES",

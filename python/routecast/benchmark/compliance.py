@@ -109,7 +109,8 @@ def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str,
     if settings.verify_losses:
         texts.append(
             f"Loss verification: a trial that loses at most {settings.verify_below:.0%} is run again up to "
-            f"{settings.verify_losses} times, and the one with the least loss counts (best of n)."
+            f"{settings.verify_losses} times, and the one with the least loss counts (best of n). A binary search "
+            "tries its upper bound again before it ends."
         )
     if settings.slice:
         texts.append(f"Trials are cut into slices of at most {_s(settings.slice)}; their counts are added.")

@@ -18,6 +18,7 @@ __all__ = ["advertised", "find_ceiling", "result_of", "run"]
 _CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.9
 _CLEAR_LOSS = 0.1
+_MOST_DOUBTS = 2
 _CEILING_ATTEMPTS = 8
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find it."""
@@ -127,6 +128,7 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
             most_pps=most_pps,
             hint_pps=hint_pps,
             fails_at_most=fails_at_most and goal.loss_ratio < 0.5 * _CLEAR_LOSS,
+            doubts=min(settings.verify_losses, _MOST_DOUBTS),
         )
         found[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):

@@ -14,10 +14,10 @@ from routecast.cli.tables import print_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
     from routecast.benchmark.result import BenchmarkResult, Stream
     from routecast.benchmark.rig import Rig
-    from routecast.benchmark.run import Plan
 
 __all__ = ["app"]
 
@@ -180,8 +180,9 @@ def rfc2544(
     Without options for streams the profile's are run, one after the other. An interrupted or killed run goes on where
     it stopped when it is started again with the same folder.
     """
+    from routecast.benchmark.plan import plan_of
     from routecast.benchmark.profile import read_profile
-    from routecast.benchmark.run import plan_of, run_benchmark
+    from routecast.benchmark.run import run_benchmark
     from routecast.errors import EnvironmentProblem
     from routecast.quantity import parse_frame_bytes
 

@@ -21,6 +21,7 @@ def binary_search(
     most_pps: float,
     hint_pps: float = math.nan,
     fails_at_most: bool = False,
+    doubts: int = 0,
 ) -> Bounds:
     """Halve the interval between a load that meets the goal and one that misses it until it is narrow enough.
 
@@ -40,10 +41,14 @@ def binary_search(
         an interval to halve. NaN for none.
     fails_at_most : bool
         The greatest load is known to miss the goal by far, and is not tried.
+    doubts : int
+        How often the upper bound is tried once more at the end: on a disturbed machine a load can miss the goal for
+        reasons of the machine, and a search that believes each miss ends too low. A load that meets it after all is the
+        new lower bound, and the search goes on above it.
     """
     search = _Search(probe=probe, goal=goal, least_pps=least_pps, most_pps=most_pps)
     try:
-        return search.run(hint_pps, fails_at_most=fails_at_most)
+        return search.run(hint_pps, fails_at_most=fails_at_most, doubts=doubts)
     except InvalidTrial as problem:
         return Bounds(
             lower_pps=search.lower,
@@ -59,10 +64,11 @@ class _Search:
         self.probe, self.goal = probe, goal
         self.least, self.most = least_pps, most_pps
         self.lower = self.upper = math.nan
+        self.missed: list[float] = []
         self.at_lower: Counts | None = None
         self.trials = 0
 
-    def run(self, hint_pps: float, *, fails_at_most: bool) -> Bounds:
+    def run(self, hint_pps: float, *, fails_at_most: bool, doubts: int) -> Bounds:
         length = self.goal.initial_trial
         if fails_at_most:
             self.upper = self.most
@@ -72,6 +78,12 @@ class _Search:
             return self._bounds("maximum")
         self._open(length, hint_pps)
         self._narrow(length)
+        for _ in range(doubts):
+            if not (self.least < self.upper < self.most and self._meets(self.upper, length)):
+                break
+            self.upper = min((load for load in self.missed if load > self.lower), default=self.most)
+            self._climb(length)
+            self._narrow(length)
         # The last determination has the full length (sec. 24).
         while length < self.goal.final_trial and self.lower == self.lower:
             if self._meets(self.lower, self.goal.final_trial):
@@ -90,11 +102,16 @@ class _Search:
             return
         step = 2.0 * self.goal.width
         if self._meets(hint_pps, length):
-            while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
-                step = min(2.0 * step, 1.0)
+            self._climb(length)
             return
         while self.upper * (1.0 - step) > self.least and not self._meets(self.upper * (1.0 - step), length):
             step = min(2.0 * step, 0.5)
+
+    def _climb(self, length: float) -> None:
+        """From the lower bound, go up in growing steps until a load misses the goal."""
+        step = 2.0 * self.goal.width
+        while self.lower * (1.0 + step) < self.upper and self._meets(self.lower * (1.0 + step), length):
+            step = min(2.0 * step, 1.0)
 
     def _narrow(self, length: float) -> None:
         """Halve until the bounds are as near as the goal's width."""
@@ -120,6 +137,7 @@ class _Search:
             self.lower, self.at_lower = load_pps, counts
             return True
         self.upper = load_pps
+        self.missed.append(load_pps)
         return False
 
     def _bounds(self, outcome: str) -> Bounds:

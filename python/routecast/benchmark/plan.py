@@ -1,0 +1,116 @@
+"""What a benchmark is to run: procedures, frame sizes and streams, checked and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routecast.benchmark.profile import Profile
+from routecast.benchmark.result import Stream
+from routecast.benchmark.streams import FEWEST_IPV6_BYTES, stream_of
+from routecast.errors import ModelProblem, Problem
+from routecast.router.did_you_mean import did_you_mean
+
+__all__ = ["PROCEDURES", "Plan", "plan_of"]
+
+PROCEDURES = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
+"""The procedures of RFC 2544 sec. 26, in its order."""
+
+_REST_ON_THROUGHPUT = ("latency", "back_to_back", "recovery", "reset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be run: checked, complete, in order.
+
+    Parameters
+    ----------
+    profile : Profile
+    procedures : tuple of str
+        In the RFC's order; those that others rest on are in it.
+    frame_bytes : tuple of int
+    streams : tuple of Stream
+    flows : int
+        Flows each way; 1 is a pair of addresses.
+    """
+
+    profile: Profile
+    procedures: tuple[str, ...]
+    frame_bytes: tuple[int, ...]
+    streams: tuple[Stream, ...]
+    flows: int = 1
+    notes: tuple[str, ...] = ()
+
+    def stages(self) -> tuple[tuple[Stream, int, str], ...]:
+        """Every stage, in order."""
+        return tuple(
+            (stream, size, procedure)
+            for stream in self.streams
+            for size in self.sizes(stream)
+            for procedure in self.procedures_of(stream, size)
+        )
+
+    def procedures_of(self, stream: Stream, frame_bytes: int) -> tuple[str, ...]:
+        """Procedures for a stream and a frame size.
+
+        Reset is run with the smallest frame only (sec. 26.6), and repeated bursts ask for the least time between bursts
+        without loss (sec. 21), which is the throughput.
+        """
+        if stream.burst_frames > 1:
+            return tuple(name for name in self.procedures if name == "throughput")
+        smallest = frame_bytes == min(self.sizes(stream))
+        return tuple(name for name in self.procedures if name != "reset" or smallest)
+
+    def sizes(self, stream: Stream) -> tuple[int, ...]:
+        """Frame sizes of a stream: with IPv6, 84 bytes stand for what is smaller (RFC 8219 sec. 5.1.1)."""
+        least = FEWEST_IPV6_BYTES if stream.protocol == "IPv6" else 0
+        return tuple(dict.fromkeys(max(size, least) for size in self.frame_bytes))
+
+
+def plan_of(
+    profile: Profile,
+    *,
+    procedures: Sequence[str] = (),
+    frame_bytes: Sequence[int] = (),
+    streams: Sequence[Stream] = (),
+    search: str = "",
+    flows: int = 1,
+) -> Plan:
+    """Return what a profile asks for, changed by what the user asks for.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A procedure is unknown, or the number of flows is.
+    """
+    asked = list(procedures or profile.procedures or PROCEDURES)
+    wrong = [
+        Problem("procedures", f"no procedure {name!r}: {did_you_mean(name, PROCEDURES)}")
+        for name in asked
+        if name.replace("-", "_") not in PROCEDURES
+    ]
+    if flows < 1:
+        wrong.append(Problem("flows", f"got {flows}: at least one flow each way"))
+    if search and search not in {"mlrsearch", "binary"}:
+        wrong.append(
+            Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}")
+        )
+    if wrong:
+        raise ModelProblem("benchmark", wrong)
+    names = {name.replace("-", "_") for name in asked}
+    notes = []
+    if names & set(_REST_ON_THROUGHPUT) and "throughput" not in names:
+        notes.append("throughput was run as well: the procedures asked for rest on it")
+        names.add("throughput")
+    if search:
+        profile = profile.model_copy(
+            update={"throughput": profile.throughput.model_copy(update={"search": search})}
+        )
+    return Plan(
+        profile=profile,
+        procedures=tuple(name for name in PROCEDURES if name in names),
+        frame_bytes=tuple(dict.fromkeys(frame_bytes or profile.frames)),
+        streams=tuple(dict.fromkeys(streams or map(stream_of, profile.stream))),
+        flows=flows,
+        notes=tuple(notes),
+    )
