@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from routecast.testbed.netns import process_ids
 from routecast.testbed.site import DevicePort, DeviceSite
 
 GEN_MAC, D0_MAC = "02:00:00:00:01:02", "02:00:00:00:01:01"
@@ -88,6 +90,8 @@ def chain() -> Iterator[Chain]:
         yield Chain(site=site, gen=gen, sink=sink, spawned=spawned)
     finally:
         for one in (gen, dut, sink):
+            for process in process_ids(one):  # of a device that nobody stopped
+                os.kill(process, signal.SIGKILL)
             subprocess.run(["ip", "netns", "delete", one], capture_output=True, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
