@@ -69,6 +69,22 @@ fn frames_of_every_size_and_both_ip_versions_arrive_as_they_left() {
 }
 
 #[test]
+fn frames_longer_than_a_page_go_through_a_socket_and_are_received_outside_the_driver() {
+    let bed = bed!(Bed::pair("jumbo"));
+    bed.exec(0, "ip link set g0 mtu 9000");
+    bed.exec(1, "ip link set s0 mtu 9000");
+    let mut tester = bed.tester();
+    // veth runs XDP in the driver only for frames that fit a page.
+    assert_eq!(tester.facts()["ports"][1]["receive"]["mode"], "generic");
+    let mut asked = request(&flow(false, 0), 5_000.0, 0.1);
+    asked["streams"][0]["sizes"][0]["bytes"] = json!(9_018);
+    let outcome = trial(&mut tester, &asked);
+    assert_clean(&outcome["streams"][0], 500);
+    assert_eq!(number(&outcome["streams"][0]["received_bytes"]), 500 * 9_018);
+    assert_eq!(outcome["back_end"]["senders"][0]["back_end"], "af_packet");
+}
+
+#[test]
 fn a_mix_keeps_its_shares_and_flows_their_turns() {
     let bed = bed!(Bed::chain("mix"));
     let mut tester = bed.tester();
@@ -134,6 +150,40 @@ fn a_device_that_cannot_take_live_frames_is_an_error_and_no_loss() {
     assert!(refused.to_string().contains("NAPI"), "{refused}");
     bed.exec(1, "ethtool -K d0 gro on");
     assert_clean(&trial(&mut tester, &request(&flow(true, 0), 10_000.0, 0.1))["streams"][0], 1_000);
+}
+
+#[test]
+fn the_forwarder_in_xdp_routes_both_ip_versions_past_the_kernel() {
+    let bed = bed!(Bed::chain("forward"));
+    let mut tester = bed.tester();
+    let device = json!({"program": "forward", "interface": "d0", "netns": bed.netns(1), "iterations": 10});
+    let router = Device::attach(&device.to_string()).unwrap();
+    for (nth, flow) in [flow(true, 0), flow_ipv6(true, 0)].iter().enumerate() {
+        let mut asked = request(flow, 50_000.0, 0.1);
+        asked["streams"][0]["sizes"][0]["bytes"] = json!(128);
+        assert_clean(&trial(&mut tester, &asked)["streams"][0], 5_000);
+        assert_eq!(number(&router.counters().unwrap()["forwarded"]), 5_000 * (nth as u64 + 1));
+    }
+    // An address that nobody has: the kernel is asked, and has no route either.
+    let mut nowhere = flow(true, 0);
+    nowhere["destination_address"] = json!("198.18.77.1");
+    let stream = trial(&mut tester, &request(&nowhere, 20_000.0, 0.05))["streams"][0].clone();
+    assert_eq!(number(&stream["lost_frames"]), 1_000);
+    assert_eq!(number(&router.counters().unwrap()["no_route"]), 1_000);
+}
+
+#[test]
+fn what_a_device_sends_back_is_received_where_it_left() {
+    let bed = bed!(Bed::chain("back"));
+    let mut tester = bed.tester();
+    let device = json!({"program": "fault", "interface": "d0", "netns": bed.netns(1), "reflect": true});
+    let _fault = Device::attach(&device.to_string()).unwrap();
+    let mut asked = request(&flow(true, 0), 50_000.0, 0.1);
+    let outcome = trial(&mut tester, &asked);
+    assert_eq!(number(&outcome["streams"][0]["lost_frames"]), 5_000);
+    assert_eq!(number(&outcome["back_end"]["misrouted_frames"]), 5_000);
+    asked["streams"][0]["to_port"] = json!(0);
+    assert_clean(&trial(&mut tester, &asked)["streams"][0], 5_000);
 }
 
 #[test]
