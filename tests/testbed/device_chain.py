@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import signal
 import socket
 import struct
 import subprocess
@@ -73,12 +72,9 @@ def chain() -> Iterator[Chain]:
     """Make the namespaces ``rc-d-PID-gen``, ``-dut`` and ``-sink``; nothing is left of them afterwards."""
     for left in Path("/run/netns").glob("rc-d-*"):  # of a run that was killed
         if not Path(f"/proc/{left.name.split('-')[2]}").exists():
-            inside = subprocess.run(
-                ["ip", "netns", "pids", left.name], capture_output=True, text=True, check=False
-            )
-            for process in inside.stdout.split():
+            for process in process_ids(left.name):
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(process), signal.SIGKILL)
+                    os.kill(process, signal.SIGKILL)
             subprocess.run(["ip", "netns", "delete", left.name], capture_output=True, check=False)
     gen, dut, sink = (f"rc-d-{os.getpid()}-{part}" for part in ("gen", "dut", "sink"))
     folder = Path(tempfile.mkdtemp(prefix="rc-d-"))
