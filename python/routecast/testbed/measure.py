@@ -16,9 +16,10 @@ from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Prob
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router.did_you_mean import did_you_mean
-from routecast.testbed.bed import Bed
+from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted
+from routecast.testbed.links import LinkReader
 from routecast.testbed.measured import trial_of
 from routecast.testbed.phases import Phases
 from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
@@ -31,6 +32,7 @@ _LEARNING_PPS = 5_000.0
 _REMEMBERED_S = 60.0
 """How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
 
+_LOOK_S = 2e-3
 _TRIAL_IDS = 128
 _BETWEEN_ATTEMPTS_S = 0.2
 
@@ -196,11 +198,14 @@ class Measure:
         streams = self._streams(load, duration_s)
         failed: list[BaseException] = []
         done = threading.Event()
+        happened = threading.Event()
 
         def reset() -> None:
-            if done.wait(self.phases.warmup_s + at_s):
-                return
             try:
+                self._wait_for_frames(self.bed.ports[streams.streams[0]["port"]], done)
+                if done.wait(self.phases.warmup_s + at_s):
+                    return
+                happened.set()
                 self.bed.device.restart(kind)
                 self.bed.settle()
             except BaseException as problem:  # raised again below, in the thread that asked
@@ -216,6 +221,8 @@ class Measure:
                 thread.join()
         if failed:
             raise failed[0]
+        if not happened.is_set():
+            trial = replace(trial, invalid=(*trial.invalid, "the trial ended before the reset"))
         return replace(
             trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes)
         )
@@ -327,6 +334,15 @@ class Measure:
         trial = trial_of(load, duration_s, streams, seen, notes=notes)
         time.sleep(self.phases.restabilise_s)
         return trial
+
+    def _wait_for_frames(self, port: TesterPort, done: threading.Event) -> None:
+        """Return when a port sends: the tester may have to wait for its turn on a core."""
+        with LinkReader(port.netns) as reader:
+            before = reader.read().get(port.interface)
+            while before is not None and not done.wait(_LOOK_S):
+                now = reader.read().get(port.interface)
+                if now is None or now.tx_frames > before.tx_frames:
+                    return
 
     def _learn(self, streams: Streams) -> None:
         """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
