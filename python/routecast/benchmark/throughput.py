@@ -18,7 +18,7 @@ __all__ = ["advertised", "find_ceiling", "result_of", "run"]
 _CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.9
 _CLEAR_LOSS = 0.1
-_MOST_DOUBTS = 2
+_MOST_DOUBTS = 1
 _CEILING_ATTEMPTS = 8
 GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find it."""
