@@ -214,3 +214,17 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
     assert any(
         "failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes
     )
+
+
+def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:
+    from routecast.benchmark.search import Bounds
+    from routecast.benchmark.throughput import _consistent
+
+    def bounds(lower: float, upper: float) -> Bounds:
+        return Bounds(lower_pps=lower, upper_pps=upper, conditional_pps=lower, outcome="found")
+
+    pdr = LOSSLESS.model_copy(update={"name": "PDR", "loss_ratio": 0.001})
+    lossless, lossy = _consistent([LOSSLESS, pdr], [bounds(3.0, 4.0), bounds(1.0, 2.0)])
+    assert (lossless.lower_pps, lossless.upper_pps) == (3.0, 4.0)
+    assert (lossy.lower_pps, lossy.upper_pps) == (3.0, 4.0)
+    assert _consistent([LOSSLESS, pdr], [bounds(1.0, 2.0), bounds(3.0, 4.0)])[1] == bounds(3.0, 4.0)

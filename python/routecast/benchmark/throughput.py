@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -133,7 +134,28 @@ def _search(stage: Stage) -> tuple[Bounds, ...]:
         found[goal.name] = bounds
         if math.isfinite(bounds.lower_pps):
             hint_pps = bounds.lower_pps * (1.0 - 2.0 * goal.width)
-    return tuple(found[goal.name] for goal in settings.goal)
+    return _consistent(settings.goal, tuple(found[goal.name] for goal in settings.goal))
+
+
+def _consistent(goals: Sequence[GoalProfile], found: Sequence[Bounds]) -> tuple[Bounds, ...]:
+    """Return the bounds so that a goal that tolerates more is not below one that tolerates less.
+
+    A load that meets the stricter goal meets the other too, whatever a disturbed search has found for it before.
+    """
+    result = list(found)
+    order = sorted(range(len(goals)), key=lambda place: goals[place].loss_ratio)
+    for stricter, place in itertools.pairwise(order):
+        strict, mine = result[stricter], result[place]
+        if strict.lower_pps > mine.lower_pps:
+            upper_pps = max(mine.upper_pps, strict.upper_pps)
+            result[place] = replace(
+                mine,
+                lower_pps=strict.lower_pps,
+                upper_pps=upper_pps,
+                conditional_pps=strict.conditional_pps,
+                outcome=strict.outcome,
+            )
+    return tuple(result)
 
 
 def _trial_at_most(stage: Stage) -> Trial | None:
