@@ -26,7 +26,7 @@ def find_overload_pps(
     *,
     overload_ratio: float = 1.5,
     duration_s: float = 0.1,
-    most_pps: float = 2e7,
+    most_pps: float = 1e8,
 ) -> float:
     """Return an intended load of about ``overload_ratio`` times the forwarding rate, over all ports.
 
