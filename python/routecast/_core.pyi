@@ -92,8 +92,8 @@ def simulate(
 class TesterError(Exception):
     """A tester that cannot be opened or a trial that cannot be run. Arguments: kind, message.
 
-    Kinds: ``usage``, ``rights``, ``no_programs``, ``no_interface``, ``back_end``, ``occupied``, ``system``, ``bpf``, ``closed``,
-    ``outcome``, ``panic``.
+    Kinds: ``usage``, ``rights``, ``no_programs``, ``no_interface``, ``back_end``, ``occupied``, ``system``,
+    ``bpf``, ``closed``, ``outcome``, ``panic``.
     """
 
 @final

@@ -155,8 +155,12 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     guesses = [np.log(np.array([share, mean_s])) for share in GRID_SHARES for mean_s in GRID_MEANS_S]
     best = min(guesses, key=loss)
     simplex = best + np.array([[0.0, 0.0], [0.7, 0.0], [0.0, 0.7]])
-    settings = {"maxfev": 50, "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex}
-    found = minimize(loss, best, method="Nelder-Mead", options=settings)
+    found = minimize(
+        loss,
+        best,
+        method="Nelder-Mead",
+        options={"maxfev": 50, "xatol": 0.05, "fatol": 0.01, "initial_simplex": simplex},
+    )
     with_them = interruptions(found.x)
     chosen = with_them if found.fun < sum(weight * error**2 for weight, error in errors(None)) else None
     pairs = errors(chosen)
