@@ -21,6 +21,7 @@ from typing import Any, Literal, Self
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
+from routecast.testbed.idle import IdlePolling
 from routecast.testbed.placement import Placement, place
 from routecast.testbed.site import Device, DeviceSite
 
@@ -98,6 +99,8 @@ class Bed:
         self._lock: state.BedLock | None = None
         self._handlers: dict[int, Any] = {}
         self._site: DeviceSite | None = None
+        self._idle = IdlePolling()
+        self._wants_polling = file.idle == "poll"
 
     @property
     def site(self) -> DeviceSite:
@@ -132,6 +135,8 @@ class Bed:
         try:
             self._claim()
             self._take_signals()
+            if self._wants_polling:
+                self._idle.begin()
             self._state = state.BedState(
                 bed=self.name,
                 pid_start_ticks=state.start_ticks(os.getpid()),
@@ -186,7 +191,8 @@ class Bed:
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""
-        return (*self.placement.notes, *self.neighbours())
+        sleeping = (f"idle cores sleep: {self._idle.refused}",) if self._idle.refused else ()
+        return (*self.placement.notes, *sleeping, *self.neighbours())
 
     def has_programs(self) -> bool:
         """Whether the device has XDP programs on its ports: they end with this process."""
@@ -221,6 +227,7 @@ class Bed:
                 "dut": self.placement.dut,
             },
             "priority": self.priority,
+            "idle": "poll" if self._idle.is_on else self._idle.refused or "sleep",
             "kernel": platform.release(),
             "machine": platform.machine(),
             "cpu": _cpu_model(),
@@ -287,6 +294,7 @@ class Bed:
                     problems.append(str(problem))
             self._state = None
             self._site = None
+            self._idle.end()
             if self._lock is not None:
                 self._lock.release()
                 self._lock = None

@@ -127,6 +127,10 @@ class _Bed(_Table):
         default=40,
         description="SCHED_FIFO priority of the generator and of the device's kernel threads; 0 for none.",
     )
+    idle: Literal["poll", "sleep"] = Field(
+        default="poll",
+        description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever.",
+    )
 
 
 class NamespacesFile(_Bed):
