@@ -181,7 +181,7 @@ def test_an_invalid_trial_is_run_again_and_given_up_with_its_reasons() -> None:
         (bent(received_frames=49_000, lost_frames=1_000, longest_gap_s=0.01), "disturbance"),
         (lambda outcome: outcome.update(foreign_frames=1_000), "frames of others"),
         (lambda outcome: outcome["back_end"].update(misrouted_frames=9), "misroutes"),
-        (bent(late_frames=10_000, latest_s=0.001), "left in bursts"),
+        (bent(late_frames=10_000, latest_s=0.001), "followed faster than planned"),
     ],
 )
 def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(

@@ -39,10 +39,10 @@ MATCHED = ((100, 1.0), (180, 0.5), (198, 0.5))
 LONGEST_S = 20e-3
 SHORTEST_S = 1e-6
 LEAST_SHARE = 1e-5
-LARGEST_SHARE = 0.5
+LARGEST_SHARE = 0.25
 SEEDS = (1, 2)
 
-GRID_SHARES = (0.002, 0.01, 0.05, 0.2)
+GRID_SHARES = (0.002, 0.01, 0.05, 0.15)
 GRID_MEANS_S = (20e-6, 60e-6, 200e-6, 600e-6)
 """Where the search begins: shares of a core's work that interruptions add, and their mean lengths."""
 

@@ -135,7 +135,7 @@ def _a_little_late(seen: Seen) -> Iterator[str]:
             share = int(stream["late_frames"]) / max(int(stream["sent_frames"]), 1)
             is_reason = float(stream["latest_s"]) > seen.limits.late_s and not seen.is_reset
             if share > seen.limits.late_ratio and not is_reason:
-                yield f"stream {number}: {_late(stream)}; what was held up left in bursts"
+                yield f"stream {number}: {_late(stream)}; what was held up followed faster than planned"
 
 
 def _late(stream: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def test_the_folder_is_complete_and_says_so_last(result: WireResult) -> None:
     summary = json.loads((result.out / "summary.json").read_text())
     assert summary["study"] == "small"
     rows = polars.read_parquet(result.out / "results.parquet")
-    assert len(rows) == summary["made"]["trials"] == 2 * (5 + 5 + 5 + 3)
+    assert len(rows) == summary["made"]["trials"] == 2 + 2 * (5 + 5 + 5 + 3)
     page = (result.out / "report.html").read_text()
     assert "throughput-slow" in page
     assert "95 % interval" in page

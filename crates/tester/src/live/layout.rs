@@ -25,6 +25,7 @@ pub struct Stream {
     pub next_segment: u64,
     pub table: u32,
     pub position: u32,
+    pub earliest: u64,
     pub sent: u64,
     pub first: u64,
     pub last: u64,
@@ -98,8 +99,8 @@ mod plain {
 }
 
 const _: () = {
-    assert!(size_of::<Stream>() == 128);
-    assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 128 * MOST_STREAMS);
+    assert!(size_of::<Stream>() == 136);
+    assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 136 * MOST_STREAMS);
     assert!(size_of::<Flow>() == 88);
     assert!(size_of::<Slot>() == 16);
     assert!(size_of::<Segment>() == 24);

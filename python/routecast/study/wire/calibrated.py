@@ -107,13 +107,13 @@ def calibrate_latency(
         if law.series.device != device:
             continue
         for ratio in latency.calibrate:
-            quantiles_s = measured_quantiles_s(_rows_at(rows, latency.series, latency.value, ratio))
+            mine = _rows_at(rows, latency.series, latency.value, ratio)
+            quantiles_s = measured_quantiles_s(mine)
             if quantiles_s:
+                offered_pps = median(_number(row["offered_pps"]) for row in mine if not row["invalid"])
                 points.append(
                     LatencyPoint(
-                        load=load_of(
-                            Setting.of(law.series, latency.value), ratio * law.capacity_pps(latency.value)
-                        ),
+                        load=load_of(Setting.of(law.series, latency.value), offered_pps),
                         completion_s=law.law.seconds(latency.value),
                         quantiles_s=quantiles_s,
                         make_router=router_maker(law.series),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -13,7 +13,7 @@ from routecast.study.wire.bench import Bench
 from routecast.study.wire.document import Bed
 from routecast.study.wire.points import Point, Setting, load_of, row_of
 
-__all__ = ["COLUMNS", "Place", "Progress", "measure", "measure_overload"]
+__all__ = ["COLUMNS", "Overloads", "Place", "Progress", "measure"]
 
 Progress = Callable[[int, int, str], None]
 """Told how many trials are done, of how many, and what is going on."""
@@ -81,20 +81,20 @@ def measure(
     return rows
 
 
-def measure_overload(
-    points: Sequence[Point], place: Place, progress: Callable[[int, str], None]
-) -> list[Row]:
-    """Measure the forwarding rate in overload of every point; the overload of a setting is looked for once."""
-    overload_pps: dict[Setting, float] = {}
+class Overloads:
+    """The load that overloads each setting: looked for once, by asking the device."""
 
-    def offered_pps(point: Point, evaluator: Evaluator) -> float:
-        if point.setting not in overload_pps:
-            overload_pps[point.setting] = find_overload_pps(
-                evaluator, load_of(point.setting, START_PPS), overload_ratio=place.bed.overload
+    def __init__(self, ratio: float) -> None:
+        self._ratio = ratio
+        self._found_pps: dict[Setting, float] = {}
+
+    def offered_pps(self, point: Point, evaluator: Evaluator) -> float:
+        """Return the overload of the point's setting."""
+        if point.setting not in self._found_pps:
+            self._found_pps[point.setting] = find_overload_pps(
+                evaluator, load_of(point.setting, START_PPS), overload_ratio=self._ratio
             )
-        return overload_pps[point.setting]
-
-    return measure(points, offered_pps, place, progress)
+        return self._found_pps[point.setting]
 
 
 def _named(point: Point) -> str:

@@ -11,18 +11,9 @@ from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
-from routecast.study.wire.document import Bed, Throughput, WireStudy
+from routecast.study.wire.document import Bed, Latency, Loss, Throughput, WireStudy
 
-__all__ = [
-    "Kind",
-    "Point",
-    "Setting",
-    "latency_points",
-    "load_of",
-    "loss_points",
-    "row_of",
-    "throughput_points",
-]
+__all__ = ["Kind", "Point", "Setting", "all_points", "first_points", "load_of", "row_of"]
 
 Kind = Literal["throughput", "loss", "latency"]
 
@@ -69,51 +60,53 @@ class Point:
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def throughput_points(study: WireStudy) -> Iterator[Point]:
-    """Yield the overload trials, repeat after repeat, so that a drift of the machine spreads over all points."""
-    for repeat in range(study.testbed.repeats):
+FIRST = 0
+"""The repeat in which the points that calibrate are measured before all others: they give the loads."""
+
+
+def first_points(study: WireStudy) -> Iterator[Point]:
+    """Yield one overload trial of each point that calibrates a rate."""
+    for series in study.throughput:
+        for value in series.calibrate:
+            yield _throughput(study, series, value, FIRST)
+
+
+def all_points(study: WireStudy) -> Iterator[Point]:
+    """Yield every trial, repeat after repeat, so that a drift of the machine spreads over all points alike.
+
+    In a repeat, trials of the same setting follow each other: the device is set up once for them.
+    """
+    for repeat in range(1, study.testbed.repeats + 1):
         for series in study.throughput:
             for value in series.values:
-                yield Point(
-                    kind="throughput",
-                    series=series.name,
-                    value=value,
-                    offered_ratio=study.testbed.overload,
-                    repeat=repeat,
-                    setting=Setting.of(series, value),
-                )
+                yield _throughput(study, series, value, repeat)
+                loads = [("loss", loss.offered) for loss in study.loss if _is_at(loss, series, value)]
+                loads += [("latency", each.loads) for each in study.latency if _is_at(each, series, value)]
+                for kind, ratios in loads:
+                    for ratio in ratios:
+                        yield Point(
+                            kind="loss" if kind == "loss" else "latency",
+                            series=series.name,
+                            value=value,
+                            offered_ratio=ratio,
+                            repeat=repeat,
+                            setting=Setting.of(series, value),
+                        )
 
 
-def loss_points(study: WireStudy) -> Iterator[Point]:
-    """Yield the trials of loss against offered load."""
-    for repeat in range(study.testbed.repeats):
-        for loss in study.loss:
-            setting = Setting.of(study.series(loss.series), loss.value)
-            for ratio in loss.offered:
-                yield Point(
-                    kind="loss",
-                    series=loss.series,
-                    value=loss.value,
-                    offered_ratio=ratio,
-                    repeat=repeat,
-                    setting=setting,
-                )
+def _throughput(study: WireStudy, series: Throughput, value: float, repeat: int) -> Point:
+    return Point(
+        kind="throughput",
+        series=series.name,
+        value=value,
+        offered_ratio=study.testbed.overload,
+        repeat=repeat,
+        setting=Setting.of(series, value),
+    )
 
 
-def latency_points(study: WireStudy) -> Iterator[Point]:
-    """Yield the trials of latency against load."""
-    for repeat in range(study.testbed.repeats):
-        for latency in study.latency:
-            setting = Setting.of(study.series(latency.series), latency.value)
-            for ratio in latency.loads:
-                yield Point(
-                    kind="latency",
-                    series=latency.series,
-                    value=latency.value,
-                    offered_ratio=ratio,
-                    repeat=repeat,
-                    setting=setting,
-                )
+def _is_at(table: Loss | Latency, series: Throughput, value: float) -> bool:
+    return (table.series, table.value) == (series.name, value)
 
 
 def load_of(setting: Setting, rate_pps: float) -> OfferedLoad:

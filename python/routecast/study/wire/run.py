@@ -18,8 +18,8 @@ from routecast.study.wire.bench import Bench
 from routecast.study.wire.calibrated import Calibrated, calibrate_latency, calibrate_throughput
 from routecast.study.wire.chapters import wire_page
 from routecast.study.wire.document import WireStudy
-from routecast.study.wire.measuring import COLUMNS, Place, Progress, measure, measure_overload
-from routecast.study.wire.points import Point, latency_points, loss_points, throughput_points
+from routecast.study.wire.measuring import COLUMNS, Overloads, Place, Progress, measure
+from routecast.study.wire.points import Point, all_points, first_points
 from routecast.study.wire.result import (
     LatencyCurve,
     LatencyRow,
@@ -39,9 +39,9 @@ def run_wire_study(
 ) -> WireResult:
     """Run a wire study and write its results, summary, figures and report to the folder ``out``.
 
-    Rates and losses are measured in overload first; the points that calibrate give the router's law, the law gives the
-    loads of the loss and the latency trials, and what calibrates of those gives wake-up and interruptions. Nothing
-    that is held out is looked at before it is predicted.
+    The points that calibrate are measured once, to know which loads to offer. Then everything is measured, repeat after
+    repeat, and the points that calibrate, from all repeats, give the router's law, its wake-up and its interruptions.
+    Nothing that is held out takes part in that.
 
     Parameters
     ----------
@@ -60,24 +60,30 @@ def run_wire_study(
     """
     started = time.monotonic()
     check_folder(out, study.name)
-    stages = [list(stage(study)) for stage in (throughput_points, loss_points, latency_points)]
-    total = sum(len(stage) for stage in stages)
+    first, whole = list(first_points(study)), list(all_points(study))
+    total = len(first) + len(whole)
 
     def told(done: int) -> Callable[[int, str], None]:
         return lambda more, text: progress(done + more, total, text) if progress else None
 
     with Ledger(out, COLUMNS) as ledger:
-        resumed = sum(point.key(study.testbed) in ledger.rows for stage in stages for point in stage)
+        resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *whole))
         noting = _Noting(bench)
         place = Place(bench=noting, bed=study.testbed, ledger=ledger)
-        rates = measure_overload(stages[0], place, told(0))
-        laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
+        overloads = Overloads(study.testbed.overload)
+        begun = measure(first, overloads.offered_pps, place, told(0))
+        guess = {series.name: calibrate_throughput(series, begun) for series in study.throughput}
 
-        def load_pps(point: Point, _: Evaluator) -> float:
-            return point.offered_ratio * laws[point.series].capacity_pps(point.value)
+        def load_pps(point: Point, evaluator: Evaluator) -> float:
+            if point.kind == "throughput":
+                return overloads.offered_pps(point, evaluator)
+            return point.offered_ratio * guess[point.series].capacity_pps(point.value)
 
-        losses = measure(stages[1], load_pps, place, told(len(stages[0])))
-        late = measure(stages[2], load_pps, place, told(len(stages[0]) + len(stages[1])))
+        rows = [*begun, *measure(whole, load_pps, place, told(len(first)))]
+    rates, losses, late = (
+        [row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency")
+    )
+    laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
     devices = {series.device for series in study.throughput}
     if progress:
         progress(total, total, "calibrate and predict")
@@ -93,7 +99,7 @@ def run_wire_study(
             for each in study.latency
         ),
         facts=noting.facts,
-        invalid_trials=sum(bool(row["invalid"]) for row in (*rates, *losses, *late)),
+        invalid_trials=sum(bool(row["invalid"]) for row in rows),
         criteria=(),
         made=Made(
             versions=versions(),
@@ -149,13 +155,17 @@ def _measured(rows: Sequence[Row], name: str) -> Measured:
     return Measured(values=tuple(float(value) for value in found if isinstance(value, int | float)))
 
 
+def _offered(rows: Sequence[Row], otherwise_pps: float) -> float:
+    """Return the load that was offered; another one where no trial was valid."""
+    found = _measured(rows, "offered_pps").median
+    return otherwise_pps if math.isnan(found) else found
+
+
 def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
     found = []
     for value in law.series.values:
         mine = _at(rows, law.series.name, value)
-        offered_pps = _measured(mine, "offered_pps").median
-        if math.isnan(offered_pps):
-            offered_pps = study.testbed.overload * law.capacity_pps(value)
+        offered_pps = _offered(mine, study.testbed.overload * law.capacity_pps(value))
         low_pps, high_pps = law.law.interval_pps(value)
         found.append(
             SeriesRow(
@@ -178,7 +188,7 @@ def _loss(
     found = []
     for ratio in offered:
         mine = _at(rows, law.series.name, value, ratio)
-        offered_pps = ratio * law.capacity_pps(value)
+        offered_pps = _offered(mine, ratio * law.capacity_pps(value))
         found.append(
             LossRow(
                 offered_ratio=ratio,
@@ -202,7 +212,7 @@ def _latency(
     found = []
     for ratio in loads:
         mine = _at(rows, law.series.name, value, ratio)
-        load_pps = ratio * law.capacity_pps(value)
+        load_pps = _offered(mine, ratio * law.capacity_pps(value))
         simulated = _simulated(study, law, value, load_pps).latency
         solved = law.solve(value, load_pps).latency
         found.append(
