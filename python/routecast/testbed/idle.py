@@ -2,7 +2,7 @@
 
 A core that sleeps takes microseconds to wake up, a virtual one tens of them, and who wakes it is held up as well: the
 tester's own core. The kernel keeps cores out of their sleep states for as long as a process holds
-``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets the wish
+``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets that
 when the process ends, however it ends.
 """
 
