@@ -1,0 +1,64 @@
+"""The closed loop on a real test bed, small: what is asserted is physics, not how well this machine repeats itself."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "testbed"))
+
+from testbed_rights import needs_tester
+
+from routecast.study.wire.bench import TestbedBench
+from routecast.study.wire.document import WireStudy
+from routecast.study.wire.run import run_wire_study
+
+STUDY = """
+kind = "wire"
+name = "wire"
+title = "A small study on the wire"
+
+[testbed]
+file = "bed.testbed.toml"
+duration = "100 ms"
+repeats = 1
+
+[[throughput]]
+name = "slow"
+title = "Slowed down"
+device = "linux"
+factor = "slowdown"
+values = [500, 2000, 5000]
+calibrate = [500, 5000]
+
+[[loss]]
+series = "slow"
+value = 2000
+offered = [0.3, 3.0]
+
+[[latency]]
+series = "slow"
+value = 5000
+loads = [0.1, 0.5]
+calibrate = [0.1]
+"""
+
+
+@needs_tester
+def test_more_work_forwards_less_and_overload_loses_what_is_over(tmp_path: Path) -> None:
+    (tmp_path / "bed.testbed.toml").write_text(
+        'name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n'
+    )
+    study = WireStudy.model_validate(tomllib.loads(STUDY))
+    result = run_wire_study(study, tmp_path / "out", TestbedBench(study.testbed.file, tmp_path))
+    rates = [row.measured_pps.median for row in result.series[0].rows]
+    assert rates[0] > rates[1] > rates[2] > 10_000.0
+    assert result.series[0].law.per_work_s > 0.0
+    light, heavy = result.loss[0].rows
+    assert light.measured.median < 0.2
+    assert 0.4 < heavy.measured.median < 0.9
+    assert heavy.solved > 0.5
+    assert all(row.p50_s.median > result.series[0].law.per_work_s * 5000 for row in result.latency[0].rows)
+    assert "linux" in result.facts
+    assert (tmp_path / "out" / "report.html").exists()
