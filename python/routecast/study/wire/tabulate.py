@@ -17,7 +17,10 @@ FACTORS = {
 }
 """Titles and units of factors; others stand under their own name."""
 
-_MPPS = ".4g"
+MANY_PPS = 5e6
+"""Rates from here on are shown in millions."""
+
+_DIGITS = ".4g"
 
 
 def _kpps(rate_pps: float) -> float:
@@ -31,14 +34,16 @@ def _us(time_s: float) -> float:
 def series_table(series: Series) -> Table:
     """Return the forwarding rates of one factor: measured, predicted, error."""
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
+    fastest_pps = max(row.solved_pps for row in series.rows)
+    scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
     rows: list[tuple[Cell, ...]] = [
         (
             row.value,
-            _kpps(row.measured_pps.median),
+            scale * row.measured_pps.median,
             row.measured_pps.spread_ratio,
-            _kpps(row.solved_pps),
-            _kpps(row.simulated_pps),
-            f"{_kpps(row.low_pps):.4g}–{_kpps(row.high_pps):.4g}",
+            scale * row.solved_pps,
+            scale * row.simulated_pps,
+            f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
             "calibrates" if row.calibrates else signed_percent(row.error_ratio),
         )
         for row in series.rows
@@ -49,11 +54,11 @@ def series_table(series: Series) -> Table:
         caption="Forwarding rate in overload; the spread is the standard deviation of the repeated measurements.",
         columns=(
             Column(title=title, unit=unit, form="g"),
-            Column(title="Measured", unit="kpps", form=_MPPS),
+            Column(title="Measured", unit=rate, form=_DIGITS),
             Column(title="Spread", unit="%", form=percent),
-            Column(title="Predicted", unit="kpps", form=_MPPS, group="routecast"),
-            Column(title="Simulated", unit="kpps", form=_MPPS, group="routecast", wide=True),
-            Column(title="95 % interval", unit="kpps", group="routecast"),
+            Column(title="Predicted", unit=rate, form=_DIGITS, group="routecast"),
+            Column(title="Simulated", unit=rate, form=_DIGITS, group="routecast", wide=True),
+            Column(title="95 % interval", unit=rate, group="routecast"),
             Column(title="Error", unit="%", group="routecast"),
         ),
         rows=tuple(rows),
@@ -69,7 +74,7 @@ def loss_table(curve: LossCurve) -> Table:
         caption="None of these trials calibrates.",
         columns=(
             Column(title="Offered", unit="of capacity", form=".2f"),
-            Column(title="Offered", unit="kpps", form=_MPPS),
+            Column(title="Offered", unit="kpps", form=_DIGITS),
             Column(title="Measured", unit="% loss", form=percent),
             Column(title="Solved", unit="% loss", form=percent, group="routecast"),
             Column(title="Simulated", unit="% loss", form=percent, group="routecast"),
