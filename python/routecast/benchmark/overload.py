@@ -19,6 +19,9 @@ CLEAR_LOSS_RATIO = 0.15
 
 GROWTH = 2.0
 
+REACHED_RATIO = 0.9
+"""A tester that offers less of what is intended is at its end; a disturbed trial of a fit one is passed over."""
+
 
 def find_overload_pps(
     evaluator: Evaluator,
@@ -40,10 +43,12 @@ def find_overload_pps(
     """
     rate_pps = load.rate_pps
     reached_pps = 0.0
+    reasons: tuple[str, ...] = ()
     while rate_pps <= most_pps:
         trial = evaluator.trial(load.at(rate_pps), duration_s)
-        if trial.invalid and reached_pps > 0.0:
-            break
+        if trial.offered_pps < REACHED_RATIO * rate_pps:
+            reasons = trial.invalid
+            break  # the tester's end
         if not trial.invalid:
             if trial.forwarded_pps <= 0.0:
                 message = f"nothing of {rate_pps:,.0f} frames/s comes back: is the device forwarding at all?"
@@ -51,11 +56,13 @@ def find_overload_pps(
             if trial.loss_ratio > CLEAR_LOSS_RATIO:
                 return overload_ratio * trial.forwarded_pps
             reached_pps = trial.forwarded_pps
+        reasons = trial.invalid or reasons
         rate_pps *= GROWTH
     if reached_pps > 0.0:
         message = (
             f"the tester reaches no overload: {reached_pps:,.0f} frames/s were forwarded without clear loss"
         )
     else:
-        message = f"no valid trial up to {rate_pps:,.0f} frames/s: {'; '.join(trial.invalid)}"
-    raise EnvironmentProblem(f"{message}; slow the device down, or use a faster tester")
+        message = f"no valid trial up to {rate_pps:,.0f} frames/s"
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    raise EnvironmentProblem(f"{message}{why}; slow the device down, or use a faster tester")
