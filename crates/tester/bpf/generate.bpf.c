@@ -12,8 +12,7 @@
 #define TICK_BITS 16
 #define WIRE_OVERHEAD 20
 #define SPINS (1 << 23)
-/* Lateness in ns that is made up for at once, and, a power of two, the measure of how fast a longer one is. */
-#define HARDLY_LATE 16000
+/* Lateness in ns, a power of two, that measures how fast it is made up for. */
 #define ALL_GIVEN_UP (1ULL << 20)
 
 /* Mirrored in src/live/layout.rs. */
@@ -22,6 +21,7 @@ struct stream {
 	__u64 frames;        /* with the warm-up; 0: none */
 	__u64 warmup;        /* frames of it */
 	__u64 late_after;    /* ns after which a frame counts as late */
+	__u64 hardly_late;   /* lateness in ns that is made up for at once */
 	__u32 port;          /* index in `ports` and `generator.free` */
 	__u32 number;        /* in the signature */
 	__u32 first_segment; /* in `segments` */
@@ -198,11 +198,11 @@ inline_ int advance(struct generator *generator, struct stream *stream, __u64 ga
 /* Least time to the next frame of a stream, ns: a stall of the tester must not become a burst at the device. Of a late
  * frame's gap a quarter is given up, and more the later it is: all of it at three quarters of a millisecond.
  */
-inline_ __u64 pace_after_stall(struct generator *generator, __u64 gap, __u64 late, __u32 octets)
+inline_ __u64 pace_after_stall(struct generator *generator, struct stream *stream, __u64 gap, __u64 late, __u32 octets)
 {
 	__u64 wire = ((octets + FCS_BYTES + WIRE_OVERHEAD) * generator->wire) >> 16, least;
 
-	if (late < HARDLY_LATE)
+	if (late < stream->hardly_late)
 		return 0;
 	late += ALL_GIVEN_UP / 4;
 	if (late > ALL_GIVEN_UP)
@@ -360,7 +360,7 @@ SEC("xdp") int generate(struct xdp_md *context)
 	}
 	work->sent++;
 	/* Frames of a batch leave together, so the next batch keeps the distance that they all add up to. */
-	stream->earliest = (is_first ? wait.now : stream->earliest) + pace_after_stall(work, gap, late, octets);
+	stream->earliest = (is_first ? wait.now : stream->earliest) + pace_after_stall(work, stream, gap, late, octets);
 	if (!advance(work, stream, gap))
 		work->stop = 1;
 	if (!work->unfinished)

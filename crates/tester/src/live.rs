@@ -37,6 +37,10 @@ pub const LONGEST_OCTETS: u16 = 3_400;
 const LATE_NS: f64 = 10_000.0;
 /// How long after its end a trial may go on to send what is due, ns.
 const OVERTIME_NS: u64 = 2_000_000;
+/// Lateness that is made up for at once; what is longer would be a burst at the device.
+const HARDLY_LATE_NS: u64 = 16_000;
+/// Streams from this length on, 10 ms, make up for a stall little by little.
+const LEAST_PACED_TICKS: u64 = 10_000_000 << 16;
 
 /// Where a port is.
 #[derive(Debug, Clone)]
@@ -142,6 +146,7 @@ impl Live {
                 frames: plan.warmup_frames() + plan.frames(),
                 warmup: plan.warmup_frames(),
                 late_after: late_after_ns(stream, work.batch),
+                hardly_late: if is_burst(stream) { u64::MAX } else { HARDLY_LATE_NS },
                 port: stream.port as u32,
                 number: u32::from(stream.stream),
                 first_segment: segments as u32,
@@ -194,6 +199,11 @@ impl Live {
 #[must_use]
 pub fn longest_octets(plan: &Plan) -> u16 {
     plan.slots().iter().map(|slot| slot.bytes - FCS_BYTES as u16).max().unwrap_or(60)
+}
+
+/// Whether the stream ends before a stall could be made up for little by little: a burst keeps its mean rate instead.
+fn is_burst(stream: &Sending<'_>) -> bool {
+    stream.plan.end().saturating_sub(stream.plan.start()) < LEAST_PACED_TICKS
 }
 
 fn late_after_ns(stream: &Sending<'_>, batch: u32) -> u64 {

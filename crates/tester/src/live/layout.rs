@@ -12,6 +12,7 @@ pub struct Stream {
     pub frames: u64,
     pub warmup: u64,
     pub late_after: u64,
+    pub hardly_late: u64,
     pub port: u32,
     pub number: u32,
     pub first_segment: u32,
@@ -99,8 +100,8 @@ mod plain {
 }
 
 const _: () = {
-    assert!(size_of::<Stream>() == 136);
-    assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 136 * MOST_STREAMS);
+    assert!(size_of::<Stream>() == 144);
+    assert!(size_of::<Generator>() == 80 + 8 * MOST_STREAMS + 144 * MOST_STREAMS);
     assert!(size_of::<Flow>() == 88);
     assert!(size_of::<Slot>() == 16);
     assert!(size_of::<Segment>() == 24);
