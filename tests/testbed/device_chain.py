@@ -71,7 +71,8 @@ def collect(receiver: socket.socket, arrived: list[bytes], wanted: int) -> bool:
 def chain() -> Iterator[Chain]:
     """Make the namespaces ``rc-d-PID-gen``, ``-dut`` and ``-sink``; nothing is left of them afterwards."""
     for left in Path("/run/netns").glob("rc-d-*"):  # of a run that was killed
-        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+        owner = left.name.split("-")[2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
             for process in process_ids(left.name):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
