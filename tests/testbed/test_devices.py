@@ -412,7 +412,8 @@ def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(
     counts = under_test.self_timed(1518, 0.1)
     assert counts.frame_bytes == 1518
     assert counts.forwarded_pps == pytest.approx(counts.forwarded_frames / counts.busy_s)
-    assert 0.0 < counts.busy_s <= 1.01 * counts.duration_s  # of one core
+    # Of one core; the kernel charges processor time in ticks of up to 10 ms.
+    assert 0.0 < counts.busy_s <= counts.duration_s + 0.02
     # A burst may be on its way at either reading.
     assert abs(counts.received_frames - counts.forwarded_frames) <= 4 * 32
     with pytest.raises(FileProblem, match="50 is not in 64 to 2048"):
