@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-import ciw  # type: ignore[import-untyped]
+import ciw  # type: ignore[import-untyped]  # the library has no types
 
 CBR_GAP_US = 2 * 0.416667
 

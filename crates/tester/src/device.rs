@@ -61,7 +61,7 @@ fn flag<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<u64, D
     bool::deserialize(from).map(u64::from)
 }
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "a promise on the layout of these structures, which only this file can check")]
 mod plain {
     // SAFETY: `repr(C)` of integers without padding.
     unsafe impl aya::Pod for super::Settings {}

@@ -1,6 +1,6 @@
 //! System calls. The only unsafe code of the crate outside `ring` is here, in small safe wrappers.
 
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "system calls take pointers")]
 
 pub mod capabilities;
 pub mod clock;

@@ -259,7 +259,7 @@ class Bed:
 
     def _make_site(self, noted: state.BedState) -> DeviceSite:
         """Return where the device runs."""
-        raise NotImplementedError
+        raise NotImplementedError  # every kind of bed has its own
 
     def _claim(self) -> None:
         """Make room: leftovers of dead runs go, a bed that was put up to stay does not."""

@@ -85,7 +85,7 @@ pub fn slot(slot: Slot) -> Slot {
     Slot { pattern_sum: slot.pattern_sum.to_be(), ..slot }
 }
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "a promise on the layout of these structures, which only this file can check")]
 mod plain {
     use super::{Flow, Generator, Plain, Segment, Slot};
 

@@ -119,7 +119,7 @@ pub fn merge(cores: &[Tally], of: fn(&Tally) -> &Spans) -> port::Tally {
     }
 }
 
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "a promise on the layout of these structures, which only this file can check")]
 mod plain {
     use super::{Expectation, Flow, Others, Plain, Tally};
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +27,7 @@ RESETS_OF_A_MACHINE: Mapping[str, str] = MappingProxyType(
 )
 
 
-class StartedDevice(Generic[_O]):
+class StartedDevice(ABC, Generic[_O]):
     """Base of the devices that routecast starts itself in a namespace.
 
     A kind of device says what ``_begin`` and ``_end`` do and lists its resets; this class holds the order: what is
@@ -132,18 +133,18 @@ class StartedDevice(Generic[_O]):
             **self._more_facts(),
         }
 
+    @abstractmethod
     def counters(self) -> Mapping[str, int]:
         """Return cumulative counts of frames by name: ``rx``, ``tx``, ``drop``, and drops by their place."""
-        raise NotImplementedError
 
-    def _begin(self, site: DeviceSite) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self, site: DeviceSite) -> None: ...
 
-    def _end(self, site: DeviceSite) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self, site: DeviceSite) -> None: ...
 
-    def _reset_process(self, site: DeviceSite) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _reset_process(self, site: DeviceSite) -> None: ...
 
     def _reset_system(self, site: DeviceSite) -> None:
         """Take everything away that the device set and set it again, as a boot would."""
@@ -151,11 +152,11 @@ class StartedDevice(Generic[_O]):
         self._configuration = []
         self._begin(site)
 
-    def _reset_link(self, site: DeviceSite) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _reset_link(self, site: DeviceSite) -> None: ...
 
-    def _version(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _version(self) -> str: ...
 
     def _more_facts(self) -> Mapping[str, object]:
         return {}
