@@ -1,0 +1,61 @@
+"""A network function as data: the elementary operations that it does for the vast majority of packets.
+
+Baldi & Sapio 2018, sec. 2: operations that fewer than 1 % of the packets need are left out. Each direction of a
+function (a BNG has two) is a sequence of steps; values of their parameters are formulas over ``frame`` (bytes, FCS
+included), ``payload`` (``frame − 18``) and the function's tables (``fib.entries``, written ``fib_entries``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from routecast.hardware.formula import Formula
+
+__all__ = ["Direction", "NetworkFunction", "Step", "TableSize"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """A table of a function: at most ``entries`` of ``entry_bytes`` bytes."""
+
+    name: str
+    entries: int
+    entry_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One elementary operation with its parameters; ``times`` it is done per packet (a fraction: for some packets).
+
+    ``table`` names the table that it reads, so that a change of the table's size reaches it.
+    """
+
+    operation: str
+    parameters: Mapping[str, Formula]
+    table: str = ""
+    times: float = 1.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """What is done to packets of one direction; ``share`` of the traffic goes there."""
+
+    name: str
+    steps: tuple[Step, ...]
+    smallest_frame_bytes: int = 64
+    frame_growth_bytes: int = 0
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkFunction:
+    """A network function: tables and directions. ``runs_as`` names its real twin in ``crates/probe``, if any."""
+
+    name: str
+    title: str
+    directions: tuple[Direction, ...]
+    tables: tuple[TableSize, ...] = ()
+    runs_as: str = ""
+    source: str = ""

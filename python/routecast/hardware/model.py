@@ -1,0 +1,215 @@
+"""A host as data: processor, caches, memory timing, network cards, and what each elementary operation costs on it.
+
+::
+
+    Hardware
+     ├─ cpu          sockets, cores, clock
+     ├─ levels       L1 L2 L3 DRAM: size, cost of a line fetched (dependent, batched, streamed)
+     ├─ memory       CAS latency and data rate: what the memory can serve
+     ├─ operations   elementary operation -> cycles(parameters) + lines touched(parameters)
+     └─ nics, call   network cards with their bus; the cost of calling a function for a batch
+
+An elementary operation (Baldi & Sapio 2018, sec. 2.1) has its meaning and parameters in
+:mod:`routecast.function.operations`; here stands only what it costs on this host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from routecast.hardware.formula import Formula
+
+__all__ = [
+    "Access",
+    "AccessKind",
+    "CallCost",
+    "Cpu",
+    "Hardware",
+    "LevelName",
+    "MemoryLevel",
+    "MemoryTiming",
+    "Nic",
+    "OperationCost",
+    "Pcie",
+]
+
+LevelName = Literal["L1", "L2", "L3", "DRAM"]
+AccessKind = Literal["table", "frame"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cpu:
+    """The processor: ``sockets`` x ``cores_per_socket`` cores at ``frequency_hz`` (the clock that cycles count)."""
+
+    name: str
+    sockets: int
+    cores_per_socket: int
+    frequency_hz: float
+
+    @property
+    def cores(self) -> int:
+        """Cores of the machine."""
+        return self.sockets * self.cores_per_socket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryLevel:
+    """One level of the memory hierarchy and what a core pays for a line that is found there.
+
+    Costs come on top of the operations' own cycles, which hold for data in L1; each is ``_cycles`` of the core plus
+    ``_s`` seconds that do not scale with its clock.
+
+    Parameters
+    ----------
+    name : {"L1", "L2", "L3", "DRAM"}
+    size_bytes : float
+        Bytes that one core's data can occupy (of L3: the part that it gets); infinite for DRAM.
+    dependent_cycles, dependent_s : float
+        Each access waits for the one before (pointer chase).
+    batched_cycles, batched_s : float
+        Random lines asked for together in a batch, with prefetch: the misses overlap.
+    streamed_cycles, streamed_s : float
+        Lines in the order of their addresses; the hardware prefetcher helps.
+    """
+
+    name: LevelName
+    size_bytes: float = math.inf
+    dependent_cycles: float = 0.0
+    dependent_s: float = 0.0
+    batched_cycles: float = 0.0
+    batched_s: float = 0.0
+    streamed_cycles: float = 0.0
+    streamed_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTiming:
+    """What the memory serves: an access takes ``(2·CAS + 3) / data_rate`` seconds (Baldi & Sapio 2018, sec. 3.1.1)."""
+
+    cas_latency_cycles: float
+    data_rate_per_s: float
+    channels: int = 1
+
+    @property
+    def access_s(self) -> float:
+        """Seconds of an access on one channel."""
+        return (2.0 * self.cas_latency_cycles + 3.0) / self.data_rate_per_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Lines of memory that an operation touches.
+
+    Parameters
+    ----------
+    of : {"table", "frame"}
+        ``table``: where in the table is decided by the packet's flow. ``frame``: lines of the frame itself, which
+        comes round again when every frame in flight has had its turn.
+    lines : Formula
+        Lines touched by one execution.
+    table_lines : Formula or None
+        Lines that the whole table occupies (``of = "table"``).
+    pattern : {"dependent", "batched", "streamed"}
+        Which cost of :class:`MemoryLevel` a line has.
+    """
+
+    of: AccessKind
+    lines: Formula
+    table_lines: Formula | None = None
+    pattern: Literal["dependent", "batched", "streamed"] = "batched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationCost:
+    """Mapping of one elementary operation to this host (Baldi & Sapio 2018, sec. 2.2).
+
+    Parameters
+    ----------
+    operation : str
+    cycles : Formula
+        Core cycles of one execution, data in L1, over the operation's parameters.
+    accesses : tuple of Access
+    remote : OperationCost or None
+        Cost where the frame lies in the other socket's L3 (sec. 4.2); None: the same.
+    residual_ratio : float
+        Root mean square of the fit's relative residuals; NaN where the formula was not fitted.
+    samples : int
+        Measurements behind the formula; 0 where it was not fitted.
+    factor : float
+        Correction learnt from measured functions; multiplies ``cycles``.
+    source : str
+    """
+
+    operation: str
+    cycles: Formula
+    accesses: tuple[Access, ...] = ()
+    remote: OperationCost | None = None
+    residual_ratio: float = math.nan
+    samples: int = 0
+    factor: float = 1.0
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallCost:
+    """What calling a function costs beside its operations: per batch of frames, and per frame."""
+
+    per_batch_cycles: float = 0.0
+    per_packet_cycles: float = 0.0
+    batch_frames: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pcie:
+    """A PCI Express bus: ``lanes`` of a ``generation`` (bytes/s each way by :attr:`bytes_per_s`)."""
+
+    generation: int
+    lanes: int
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Bytes per second each way after line coding (2.5, 5 GT/s 8b/10b; 8, 16, 32 GT/s 128b/130b)."""
+        transfers = {1: 2.5e9 * 0.8, 2: 5e9 * 0.8, 3: 8e9, 4: 16e9, 5: 32e9}[self.generation]
+        coding = 1.0 if self.generation < 3 else 128.0 / 130.0
+        return self.lanes * transfers * coding / 8.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nic:
+    """A network card: ``ports`` links of ``link_bps``, at most ``cap_pps`` frames/s in all, on socket ``socket``."""
+
+    name: str
+    ports: int
+    link_bps: float
+    cap_pps: float = math.inf
+    pcie: Pcie | None = None
+    socket: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """A host and the mapping of the elementary operations to it. See the module's picture.
+
+    ``stalls`` says how memory accesses count. ``"separate"``: the core's cycles already hold all that it waits, and
+    DRAM accesses only load the memory, a resource of its own (Baldi & Sapio 2018). ``"added"``: the core waits for
+    every line as :attr:`levels` say (probed hosts).
+    """
+
+    name: str
+    title: str
+    cpu: Cpu
+    levels: tuple[MemoryLevel, ...]
+    operations: Mapping[str, OperationCost]
+    stalls: Literal["separate", "added"]
+    memory: MemoryTiming | None = None
+    call: CallCost = field(default_factory=CallCost)
+    nics: tuple[Nic, ...] = ()
+    memory_bytes: float = math.inf
+    frames_in_flight: int = 4096
+    frame_stride_bytes: int = 2112
+    source: str = ""
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, object] = field(default_factory=dict)
