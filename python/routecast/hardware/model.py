@@ -31,9 +31,11 @@ __all__ = [
     "LevelName",
     "MemoryLevel",
     "MemoryTiming",
+    "MeasuredFunction",
     "Nic",
     "OperationCost",
     "Pcie",
+    "Refinement",
 ]
 
 LevelName = Literal["L1", "L2", "L3", "DRAM"]
@@ -190,6 +192,43 @@ class Nic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredFunction:
+    """A network function measured on this host: what it was, and the core cycles that a packet took.
+
+    ``traffic`` and ``tables`` as :meth:`routecast.load.popularity.Popularity.parse` and the function name them;
+    ``spread_ratio`` is the relative standard deviation of repeats.
+    """
+
+    function: str
+    direction: str
+    frame_bytes: int
+    traffic: str
+    cycles: float
+    tables: Mapping[str, int] = field(default_factory=dict)
+    spread_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refinement:
+    """What measured functions taught about this host beside :attr:`OperationCost.factor`.
+
+    Parameters
+    ----------
+    measured : tuple of MeasuredFunction
+        Every measurement that the factors come from: a new one is fitted together with them.
+    levels : mapping of str to float
+        Factor on the cost of a line found in that level.
+    functions : mapping of str to (float, float)
+        By ``"function/direction"``: factor on the cycles of its operations and on its stalls, what its own code does
+        differently from its operations on their own.
+    """
+
+    measured: tuple[MeasuredFunction, ...] = ()
+    levels: Mapping[str, float] = field(default_factory=dict)
+    functions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
     """A host and the mapping of the elementary operations to it. See the module's picture.
 
@@ -207,6 +246,7 @@ class Hardware:
     memory: MemoryTiming | None = None
     call: CallCost = field(default_factory=CallCost)
     nics: tuple[Nic, ...] = ()
+    refinement: Refinement = field(default_factory=Refinement)
     memory_bytes: float = math.inf
     frames_in_flight: int = 4096
     frame_stride_bytes: int = 2112
