@@ -1,1 +1,106 @@
-//! To come.
+//! What can go wrong between asking for a probe or a run and its outcome.
+
+use crate::memory::mebibytes;
+
+/// Why a host cannot be probed or a function cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// A request that cannot be read, or a value in it outside what is allowed.
+    #[error("{place}: {message}")]
+    Request {
+        /// Where the value stands: `tables.mac`, `frame_bytes`, or `request` if it is not JSON at all.
+        place: String,
+        /// What was got, what is allowed and what to do.
+        message: String,
+    },
+    /// More memory is asked for than there is.
+    #[error(
+        "{what} needs {} MiB of memory, but {} MiB are available; ask for less or free some memory",
+        mebibytes(*needed_bytes),
+        mebibytes(*available_bytes)
+    )]
+    Memory {
+        /// What the memory is for: "table mac", "the working set of the latency".
+        what: String,
+        /// Bytes asked for.
+        needed_bytes: u64,
+        /// Bytes that this process can have.
+        available_bytes: u64,
+    },
+    /// The kernel refused a call.
+    #[error("{what}: {error}")]
+    System {
+        /// What was attempted.
+        what: String,
+        /// What the kernel answered.
+        error: std::io::Error,
+    },
+    /// A processor that this thread may not run on.
+    #[error("cpu {cpu}: this process may run on {} only; name one of them", cpus(allowed))]
+    Cpu {
+        /// The processor asked for.
+        cpu: usize,
+        /// Processors that are allowed.
+        allowed: Vec<usize>,
+    },
+    /// A network function, or a direction of it, that is not here.
+    #[error("function: there is no `{function}` that runs for real; there are {}", allowed.join(", "))]
+    Function {
+        /// The name asked for.
+        function: String,
+        /// Names that are there.
+        allowed: Vec<String>,
+    },
+    /// A table that a function does not have or that cannot be made.
+    #[error("tables.{table}: {message}")]
+    Table {
+        /// Its name in the request.
+        table: String,
+        /// What was got, what is allowed and what to do.
+        message: String,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// What a probe or a run comes to.
+pub type Result<T> = std::result::Result<T, ProbeError>;
+
+impl ProbeError {
+    /// A wrong value in a request.
+    #[must_use]
+    pub fn request(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Request { place: place.into(), message: message.into() }
+    }
+
+    /// One word by which the caller tells errors apart.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Request { .. } => "request",
+            Self::Memory { .. } => "memory",
+            Self::System { .. } => "system",
+            Self::Cpu { .. } => "cpu",
+            Self::Function { .. } => "function",
+            Self::Table { .. } => "table",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What the kernel answered to the last call of this thread.
+    #[must_use]
+    pub fn last_os(what: impl Into<String>) -> Self {
+        Self::System { what: what.into(), error: std::io::Error::last_os_error() }
+    }
+}
+
+impl From<serde_json::Error> for ProbeError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::request("request", error.to_string())
+    }
+}
+
+fn cpus(cpus: &[usize]) -> String {
+    cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
