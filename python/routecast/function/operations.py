@@ -1,0 +1,207 @@
+"""Elementary operations: the vocabulary in which network functions are written (Baldi & Sapio 2018, Table 1).
+
+An operation has a meaning and parameters here, and a cost on each host in the host's hardware file
+(:class:`routecast.hardware.model.OperationCost`). Adding one is adding an entry to :data:`OPERATIONS`.
+
+Examples
+--------
+>>> OPERATIONS["ht_lookup"].parameters["HE"].unit
+'B'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+__all__ = ["OPERATIONS", "Operation", "Parameter"]
+
+_LONGEST_FRAME_BYTES = 65_535.0
+_MOST_ENTRIES = 2.0**40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A parameter of an operation: ``least <= value <= most`` in ``unit`` ("" for a number).
+
+    ``default`` stands where a function does not give it; None: it must be given.
+    """
+
+    name: str
+    meaning: str
+    unit: str = ""
+    least: float = 0.0
+    most: float = math.inf
+    default: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One elementary operation.
+
+    Parameters
+    ----------
+    name : str
+    meaning : str
+    parameters : mapping of str to Parameter
+        In the order of the paper.
+    row : int or None
+        Number in Table 1 of Baldi & Sapio 2018; None: not there.
+    source : str
+        Where the operation is defined.
+    """
+
+    name: str
+    meaning: str
+    parameters: Mapping[str, Parameter]
+    row: int | None = None
+    source: str = "Baldi & Sapio 2018, sec. 2.1"
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Parameters that a function must give."""
+        return tuple(name for name, one in self.parameters.items() if one.default is None)
+
+
+def _bytes(name: str, meaning: str, *, least: float = 0.0, most: float = _LONGEST_FRAME_BYTES) -> Parameter:
+    return Parameter(name=name, meaning=meaning, unit="B", least=least, most=most)
+
+
+_HEADER = _bytes("hdr", "bytes that belong into the fastest cache: the headers that are worked on")
+_DATA = _bytes("data", "the other bytes of the frame, which may stay in a slower cache or in memory")
+_ENTRIES = Parameter(name="max", meaning="entries of the table, at most", least=1.0, most=_MOST_ENTRIES)
+_ROUTES = Parameter(
+    name="max", meaning="routes in the table, at most", least=1.0, most=_MOST_ENTRIES, default=16_777_216.0
+)
+_ENTRY = _bytes("es", "size of an entry", least=1.0, most=1_048_576.0)
+_HASHED = _bytes("HE", "size of an entry of the hash table, key included", least=1.0, most=1_048_576.0)
+_COMPONENTS = Parameter(name="N", meaning="components of the key, each of one register", least=1.0, most=64.0)
+_COLLISION = Parameter(
+    name="p", meaning="probability that the first place looked at holds another key", most=1.0, default=0.0
+)
+_BURST = Parameter(name="burst", meaning="frames that cross the ring together", least=1.0, most=4096.0)
+
+
+def _field(verb: str) -> Parameter:
+    return _bytes("b", f"bytes that are {verb}", least=1.0)
+
+
+def _operation(
+    name: str, meaning: str, *parameters: Parameter, row: int | None = None, source: str = ""
+) -> Operation:
+    return Operation(
+        name=name,
+        meaning=meaning,
+        parameters=MappingProxyType({one.name: one for one in parameters}),
+        row=row,
+        source=source or "Baldi & Sapio 2018, sec. 2.1",
+    )
+
+
+_ALL = (
+    _operation(
+        "io_mem", "take a frame from the network card's buffer into (cache) memory", _HEADER, _DATA, row=1
+    ),
+    _operation(
+        "mem_io", "hand a frame from (cache) memory to the network card's buffer", _HEADER, _DATA, row=1
+    ),
+    _operation("parse", "load a field of the frame into registers", _field("loaded"), row=2),
+    _operation("deparse", "store fields back into the frame", _field("stored"), row=2),
+    _operation("increase", "increase a field that was parsed", _field("increased"), row=3),
+    _operation("decrease", "decrease a field that was parsed", _field("decreased"), row=3),
+    _operation("sum", "add two operands", _field("added"), row=4),
+    _operation("checksum", "compute the IP checksum", _field("summed up"), row=5),
+    _operation(
+        "inc_checksum",
+        "update an IP checksum for bytes that changed",
+        _field("changed"),
+        row=5,
+        source="Baldi & Sapio 2018, sec. 2.1; RFC 1624",
+    ),
+    _operation("array_access", "read an entry of an array by its index", _ENTRY, _ENTRIES, row=6),
+    _operation(
+        "ht_lookup", "look a key up in a hash table", _COMPONENTS, _HASHED, _ENTRIES, _COLLISION, row=7
+    ),
+    _operation(
+        "lpm_lookup",
+        "find the entry with the longest matching prefix (DIR-24-8)",
+        Parameter(
+            name="b", meaning="bytes of the prefix that matches, on average", unit="B", least=1.0, most=16.0
+        ),
+        _ENTRY,
+        _ROUTES,
+        row=8,
+        source="Baldi & Sapio 2018, sec. 2.1; Gupta, Lin & McKeown 1998",
+    ),
+    _operation(
+        "ct_insertion",
+        "insert an entry into a hash table, or renew the time stamp of the one that is there",
+        _COMPONENTS,
+        _HASHED,
+        _ENTRIES,
+        _COLLISION,
+        row=9,
+    ),
+    _operation(
+        "crc_hash",
+        "hash bytes of a key with CRC-32C",
+        _field("hashed"),
+        source="RFC 3720, app. B.4 (CRC-32C)",
+    ),
+    _operation(
+        "toeplitz_hash",
+        "hash bytes of a key as receive side scaling does",
+        _field("hashed"),
+        source="Microsoft NDIS, RSS hashing functions",
+    ),
+    _operation(
+        "aes_gcm",
+        "encrypt or decrypt bytes with AES-128-GCM and make or check their tag",
+        _field("encrypted"),
+        source="NIST SP 800-38D; RFC 4106",
+    ),
+    _operation(
+        "acl_lookup",
+        "find the first rule that matches: tuple-space search, one masked hash lookup per tuple",
+        Parameter(name="rules", meaning="rules in all", least=1.0, most=_MOST_ENTRIES),
+        Parameter(name="tuples", meaning="different combinations of prefix lengths", least=1.0, most=4096.0),
+        _HASHED,
+        source="Srinivasan, Suri & Varghese 1999",
+    ),
+    _operation(
+        "counter_update",
+        "read, change and write back an entry of an array",
+        _ENTRY,
+        _ENTRIES,
+        source="routecast; per-flow counters and token buckets, RFC 2697",
+    ),
+    _operation(
+        "prepend",
+        "write a header ahead of the frame",
+        _field("written ahead"),
+        source="routecast; DPDK rte_pktmbuf_prepend and a copy",
+    ),
+    _operation(
+        "strip",
+        "take a header off the front of the frame",
+        _field("taken off"),
+        source="routecast; DPDK rte_pktmbuf_adj",
+    ),
+    _operation(
+        "enqueue",
+        "put a frame into a ring to another core",
+        _BURST,
+        source="routecast; DPDK rte_ring, bulk mode",
+    ),
+    _operation(
+        "dequeue",
+        "take a frame from a ring of another core",
+        _BURST,
+        source="routecast; DPDK rte_ring, bulk mode",
+    ),
+)
+
+OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in _ALL})
+"""Every elementary operation by its name."""
