@@ -1,0 +1,1 @@
+"""Hosts as data: what they have, and what each elementary operation costs on them."""

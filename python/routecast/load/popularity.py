@@ -1,0 +1,104 @@
+"""How often each flow comes: all alike, or a few much more often than the rest (Zipf)."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from routecast.errors import ModelProblem, Problem, QuantityProblem
+
+__all__ = ["Popularity"]
+
+_WRITTEN = re.compile(
+    r"(?:(?P<flows>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kMG]?)(?:\s*flows?)?)?"
+    r"\s*(?:(?P<kind>uniform|zipf)(?:\s+(?P<exponent>\d*\.?\d+))?)?",
+    re.IGNORECASE | re.ASCII,
+)
+_PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
+_MOST_FLOWS = 1e12
+_LARGEST_EXPONENT = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Popularity:
+    """Which flow the next packet is of.
+
+    Parameters
+    ----------
+    kind : {"uniform", "zipf"}
+        ``uniform``: every flow alike. ``zipf``: flow i (1, 2, …) with a probability proportional to ``i**-exponent``.
+    flows : int or None
+        How many flows there are; None: as many as the table that they are looked up in has entries.
+    exponent : float
+        Of Zipf's law, 0 to 10; at 0 it is uniform. Packets per destination of an access network have about 1.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A value is out of range.
+    """
+
+    kind: Literal["uniform", "zipf"] = "uniform"
+    flows: int | None = None
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no popularity."""
+        problems = []
+        if self.kind not in ("uniform", "zipf"):
+            problems.append(Problem("kind", f'got "{self.kind}": allowed are "uniform" and "zipf"'))
+        if self.flows is not None and not (isinstance(self.flows, int) and 1 <= self.flows <= _MOST_FLOWS):
+            problems.append(
+                Problem("flows", f"got {self.flows!r}: a whole number from 1 to {_MOST_FLOWS:.0e}")
+            )
+        if not (math.isfinite(self.exponent) and 0.0 <= self.exponent <= _LARGEST_EXPONENT):
+            what = f"got {self.exponent!r}: Zipf's exponent is from 0 to {_LARGEST_EXPONENT:g}"
+            problems.append(Problem("exponent", what))
+        if problems:
+            raise ModelProblem("popularity", problems)
+
+    @classmethod
+    def parse(cls, text: str) -> Popularity:
+        """Read what people write: a number of flows, a law, or both.
+
+        Raises
+        ------
+        routecast.errors.QuantityProblem
+            The text is neither.
+
+        Examples
+        --------
+        >>> Popularity.parse("10 flows")
+        Popularity(kind='uniform', flows=10, exponent=1.0)
+        >>> Popularity.parse("100k zipf 0.9")
+        Popularity(kind='zipf', flows=100000, exponent=0.9)
+        """
+        shown = text[:60] if isinstance(text, str) else repr(text)[:60]
+        wanted = (
+            f'got "{shown}": write a number of flows, a law, or both: "10 flows", "uniform", "100k zipf 0.9"'
+        )
+        match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 200 else None
+        if match is None or not match.group():
+            raise QuantityProblem(str(text), wanted)
+        kind = (match["kind"] or "uniform").lower()
+        if match["exponent"] and kind == "uniform":
+            raise QuantityProblem(text, f'got "{shown}": an exponent belongs to zipf')
+        flows: int | None = None
+        if match["flows"]:
+            number = float(match["flows"].replace("_", "").replace(",", ""))
+            number *= _PREFIXES[match["prefix"].lower()]
+            if not 1.0 <= number <= _MOST_FLOWS or abs(number - round(number)) > 1e-6:
+                what = f'got "{shown}": a whole number of flows from 1 to {_MOST_FLOWS:.0e} is wanted'
+                raise QuantityProblem(text, what)
+            flows = round(number)
+        try:
+            law: Literal["uniform", "zipf"] = "zipf" if kind == "zipf" else "uniform"
+            return cls(kind=law, flows=flows, exponent=float(match["exponent"] or 1.0))
+        except ModelProblem as problem:
+            raise QuantityProblem(text, f'got "{shown}": {problem.problems[0]}') from None
+
+    def __str__(self) -> str:
+        law = "uniform" if self.kind == "uniform" else f"zipf {self.exponent:g}"
+        return law if self.flows is None else f"{self.flows} flows, {law}"
