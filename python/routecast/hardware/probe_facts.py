@@ -1,0 +1,110 @@
+"""What the system itself says of this host: processor, kernel, hypervisor, pages, network cards and their bus."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from routecast.hardware.model import Nic, Pcie
+
+__all__ = ["cpu_name", "host_facts", "network_cards", "packages"]
+
+_SYS = Path("/sys")
+_PROC = Path("/proc")
+_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5}
+"""GT/s of a lane by generation of PCI Express."""
+
+
+def cpu_name(proc: Path = _PROC) -> str:
+    """Return the processor's name, or that of the architecture where the kernel tells none."""
+    for line in _read(proc / "cpuinfo").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def packages(sys: Path = _SYS) -> tuple[int, int]:
+    """Return (sockets, cores of one socket); cores are counted as the system sees them, without siblings."""
+    cores: set[tuple[str, str]] = set()
+    for folder in (sys / "devices/system/cpu").glob("cpu[0-9]*"):
+        core = _read(folder / "topology/core_id")
+        if core:
+            cores.add((_read(folder / "topology/physical_package_id"), core))
+    sockets = len({socket for socket, _ in cores})
+    return (sockets, len(cores) // sockets) if sockets else (1, os.cpu_count() or 1)
+
+
+def host_facts(cpu: int = 0, *, sys: Path = _SYS, proc: Path = _PROC) -> Mapping[str, object]:
+    """Return plain data that tells one state of one host from another."""
+    governor = _read(sys / f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
+    transparent = re.search(r"\[(\w+)\]", _read(sys / "kernel/mm/transparent_hugepage/enabled"))
+    flags = re.search(r"^flags\s*:(.*)$", _read(proc / "cpuinfo"), re.MULTILINE)
+    is_virtual = flags is not None and "hypervisor" in flags[1].split()
+    vendor = _read(sys / "class/dmi/id/sys_vendor")
+    siblings = _read(sys / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+    return {
+        "cpu": cpu_name(proc),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "hypervisor": (vendor or "yes, unnamed") if is_virtual else "none seen",
+        "governor": governor or "not told",
+        "transparent_huge_pages": transparent[1] if transparent else "not told",
+        "huge_pages_reserved": _read(sys / "kernel/mm/hugepages/hugepages-2048kB/nr_hugepages") or "0",
+        "threads_of_the_core": siblings or "not told",
+    }
+
+
+def network_cards(sys: Path = _SYS) -> tuple[tuple[Nic, ...], tuple[str, ...]]:
+    """Return the network cards with a speed, and remarks on those without, or that there are none."""
+    cards, notes = [], []
+    for folder in sorted((sys / "class/net").glob("*")):
+        device = folder / "device"
+        if not device.exists():
+            continue  # made of software: lo, bridges, veth
+        speed = _number(folder / "speed")
+        bus = device.resolve()
+        pcie = _pcie(bus)
+        if speed <= 0.0:
+            kind = bus.name if pcie is None else f"PCI Express {pcie.generation} x{pcie.lanes}"
+            notes.append(f"network card {folder.name} ({kind}) tells no speed: it is left out")
+            continue
+        cards.append(
+            Nic(
+                name=folder.name,
+                ports=1,
+                link_bps=speed * 1e6,
+                pcie=pcie,
+                socket=max(int(_number(device / "numa_node")), 0),
+            )
+        )
+    if not cards and not notes:
+        notes.append("the system shows no network card with a bus: limits of card and bus are unknown")
+    return tuple(cards), tuple(notes)
+
+
+def _pcie(device: Path) -> Pcie | None:
+    """Return the bus of a device, or of what it sits on (a virtio device sits on a PCI one)."""
+    for folder in (device, *device.parents[:2]):
+        speed = re.match(r"([\d.]+)", _read(folder / "current_link_speed"))
+        lanes = int(_number(folder / "current_link_width"))
+        if speed and lanes > 0 and float(speed[1]) in _GENERATIONS:
+            return Pcie(generation=_GENERATIONS[float(speed[1])], lanes=lanes)
+    return None
+
+
+def _number(path: Path) -> float:
+    """Return the number in a file; −1 where there is none."""
+    with contextlib.suppress(ValueError):
+        return float(_read(path))
+    return -1.0
+
+
+def _read(path: Path) -> str:
+    """Return a file's text; empty where it is missing or refuses (``speed`` of a card that is down)."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8").strip()
+    return ""

@@ -1,0 +1,83 @@
+"""Coefficients that are known are found again, with a residual that says how well."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from probe_sample import HT_LOOKUP, KnownOperation, sample
+
+from routecast.errors import FitProblem
+from routecast.function.operations import OPERATIONS
+from routecast.hardware.formula import Formula
+from routecast.hardware.probe_shapes import Sample, Shape, fit_operation, fit_operations, shapes
+
+
+def test_known_coefficients_are_found() -> None:
+    costs, _ = fit_operations(sample(scatter=0.0)["operations"])
+    cost = costs["ht_lookup"]
+    for parameters in (
+        {"N": 1, "HE": 24, "p": 0, "max": 9},
+        {"N": 8, "HE": 64, "p": 0, "max": 9},
+    ):  # not measured
+        assert cost.cycles.evaluate(parameters) == pytest.approx(HT_LOOKUP.cycles(parameters), rel=1e-3)
+    assert cost.residual_ratio < 1e-3
+    assert cost.samples == len(HT_LOOKUP.grid)
+    assert math.isclose(cost.factor, 1.0)
+
+
+def test_the_residual_is_the_scatter_of_the_samples() -> None:
+    shape = Shape(operation="parse", terms=(Formula("1"),))
+    cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (9.0, 11.0)])
+    # min over c of (c/9 − 1)² + (c/11 − 1)²: c = Σ 1/m / Σ 1/m²
+    best = (1 / 9 + 1 / 11) / (1 / 81 + 1 / 121)
+    expected = math.sqrt(((best / 9 - 1) ** 2 + (best / 11 - 1) ** 2) / 2)
+    assert cost.cycles.evaluate({}) == pytest.approx(best, rel=1e-3)
+    assert cost.residual_ratio == pytest.approx(expected, rel=1e-2)
+
+
+def test_small_costs_weigh_as_much_as_large_ones() -> None:
+    # An absolute fit of a constant would lie near the mean, 505; a relative one near the small values.
+    shape = Shape(operation="parse", terms=(Formula("1"),))
+    cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (10.0, 1000.0)])
+    assert cost.cycles.evaluate({}) < 20.0
+
+
+def test_no_coefficient_is_negative() -> None:
+    falling = KnownOperation(
+        name="checksum", cycles=lambda p: 100.0 - p["b"], grid=tuple({"b": b} for b in (8, 20, 40))
+    )
+    costs, _ = fit_operations(sample(operations=(falling,))["operations"])
+    assert "-" not in costs["checksum"].cycles.text
+
+
+def test_a_shape_that_does_not_fit_is_told() -> None:
+    odd = KnownOperation(
+        name="mem_io",
+        cycles=lambda p: 5.0 + p["data"],
+        grid=tuple({"hdr": 64, "data": d} for d in (0, 50, 99)),
+    )
+    _, notes = fit_operations(sample(operations=(odd,))["operations"])
+    assert any("mem_io: its formula misses" in note for note in notes)
+
+
+def test_an_operation_that_was_not_measured_is_told() -> None:
+    _, notes = fit_operations(sample()["operations"])
+    assert "operation aes_gcm was not measured" in notes
+
+
+def test_samples_must_be_positive() -> None:
+    with pytest.raises(FitProblem, match="parse"):
+        fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=0.0)])
+
+
+def test_every_operation_has_a_shape_over_its_own_parameters() -> None:
+    assert shapes().keys() == OPERATIONS.keys()
+    for name, shape in shapes().items():
+        allowed = OPERATIONS[name].parameters.keys()
+        for term in shape.terms:
+            assert term.names <= allowed, f"{name}: {term.text}"
+        for access in shape.accesses:
+            assert access.lines.names <= allowed, f"{name}: {access.lines.text}"
+            assert access.table_lines is None or access.table_lines.names <= allowed
+            assert (access.of == "table") == (access.table_lines is not None), name
