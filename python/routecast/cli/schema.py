@@ -18,6 +18,7 @@ class Kind(StrEnum):
     ROUTER = "router"
     STUDY = "study"
     WIRE_STUDY = "wire_study"
+    FUNCTION_STUDY = "function_study"
     TESTBED = "testbed"
     BENCHMARK = "benchmark"
 
@@ -26,10 +27,11 @@ def schema(
     kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")],
 ) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
-    if kind in (Kind.STUDY, Kind.WIRE_STUDY):
-        from routecast.study.reading import study_schema
+    if kind in (Kind.STUDY, Kind.WIRE_STUDY, Kind.FUNCTION_STUDY):
+        from routecast.study.reading import StudyKind, study_schema
 
-        print_json(study_schema("wire" if kind is Kind.WIRE_STUDY else "tables"))
+        kinds: dict[Kind, StudyKind] = {Kind.WIRE_STUDY: "wire", Kind.FUNCTION_STUDY: "functions"}
+        print_json(study_schema(kinds.get(kind, "tables")))
     elif kind is Kind.BENCHMARK:
         from routecast.report.benchmark import benchmark_schema
 

@@ -11,6 +11,7 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from routecast.study.functions.result import FunctionResult
     from routecast.study.result import StudyResult
     from routecast.study.wire.result import WireResult
 
@@ -42,20 +43,26 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.reading import WireStudyFile, find_study, read_study
+    from routecast.study.reading import FunctionStudyFile, WireStudyFile, find_study, read_study
 
     file = read_study(find_study(name_or_file))
     folder = out or Path(file.study.name)
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result: StudyResult | WireResult
+            result: StudyResult | WireResult | FunctionResult
             if isinstance(file, WireStudyFile):
                 from routecast.study.wire.bench import TestbedBench
                 from routecast.study.wire.run import run_wire_study
 
                 bench = TestbedBench(file.study.testbed.file, file.folder)
                 result = run_wire_study(file.study, folder, bench, progress=progress, command=command)
+            elif isinstance(file, FunctionStudyFile):
+                from routecast.study.functions.bench import LocalBench
+                from routecast.study.functions.run import run_function_study
+
+                host = LocalBench(file.study)
+                result = run_function_study(file.study, folder, host, progress=progress, command=command)
             else:
                 from routecast.study.run import run_study
 
@@ -66,10 +73,13 @@ def study(
     if as_json:
         print_json(result.to_json())
     else:
+        from routecast.study.functions.result import FunctionResult
         from routecast.study.result import StudyResult
 
         if isinstance(result, StudyResult):
             _print(result)
+        elif isinstance(result, FunctionResult):
+            _print_functions(result)
         else:
             _print_wire(result)
     remark(f"Report: {folder / 'report.html'}")
@@ -114,3 +124,18 @@ def _print_wire(result: WireResult) -> None:
     tables += [latency_table(curve) for curve in result.latency]
     for table in (*tables, error_table(result)):
         print_table(console, table)
+
+
+def _print_functions(result: FunctionResult) -> None:
+    from routecast.study.functions.tabulate import function_table, hand_table, summary_table
+
+    console = data()
+    console.print(f"{result.study.title}\n", style="bold", markup=False)
+    for title in result.titles:
+        print_table(console, function_table(result, title))
+    hand = hand_table(result)
+    if hand:
+        print_table(console, hand)
+    print_table(console, summary_table(result))
+    for note in result.notes:
+        remark(note)

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from routecast.errors import QuantityProblem
 from routecast.quantity import parse_frame_bytes
-from routecast.router.file_fields import BitRate, Duration, FileModel, FrameCount
+from routecast.quantity.fields import BitRate, Duration, FileModel, FrameCount
 
 __all__ = ["Criteria", "Evaluation", "LoadNote", "Measurements", "Scenario", "Study", "StudyRouter"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["Measured", "read_measured"]
 

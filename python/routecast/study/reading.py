@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import tomllib
-import typing
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from routecast.errors import FileProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.errors import FileProblem, Problem, RoutecastError
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.study.document import Study
+from routecast.study.functions.document import FunctionStudy
 from routecast.study.wire.document import WireStudy
 
-__all__ = ["StudyFile", "WireStudyFile", "find_study", "read_study", "shipped_studies", "study_schema"]
+__all__ = [
+    "FunctionStudyFile",
+    "StudyFile",
+    "WireStudyFile",
+    "find_study",
+    "read_study",
+    "shipped_studies",
+    "study_schema",
+]
 
 SUFFIX = ".study.toml"
-LARGEST_FILE_BYTES = 4_000_000
-
-_Document = TypeVar("_Document", Study, WireStudy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,14 @@ class WireStudyFile:
         return self.path.parent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionStudyFile:
+    """A study of ``kind = "functions"``."""
+
+    study: FunctionStudy
+    path: Path
+
+
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with the package, by name."""
     room = Path(str(files("routecast"))) / "data" / "studies"
@@ -76,7 +89,7 @@ def find_study(name_or_file: str) -> Path:
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
-def read_study(path: Path) -> StudyFile | WireStudyFile:
+def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile:
     """Read a study; every fault of the file is reported at once.
 
     Raises
@@ -84,29 +97,14 @@ def read_study(path: Path) -> StudyFile | WireStudyFile:
     routecast.errors.FileProblem
         The file is not TOML, or not a study.
     """
-    try:
-        if path.stat().st_size > LARGEST_FILE_BYTES:
-            message = f"has {path.stat().st_size:,} bytes: a study has at most {LARGEST_FILE_BYTES:,}"
-            raise FileProblem(str(path), [Problem("", message)])
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise FileProblem(str(path), [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise FileProblem(str(path), [Problem("", f"is not TOML: {error}")]) from None
+    document = parse_toml(read_text(path, kind="study"), str(path))
     if document.get("kind") == "wire":
-        wire = _validated(WireStudy, document, path)
+        wire = validated(WireStudy, document, str(path))
         _refuse(path, _wire_contradictions(wire, path.parent))
         return WireStudyFile(study=wire, path=path)
-    study = _validated(Study, document, path)
+    study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
-
-
-def _validated(kind: type[_Document], document: dict[str, Any], path: Path) -> _Document:
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        raise FileProblem(str(path), _problems(error, kind)) from None
 
 
 def _refuse(path: Path, problems: list[Problem]) -> None:
@@ -114,9 +112,17 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-def study_schema(kind: Literal["tables", "wire"] = "tables") -> dict[str, Any]:
-    """Return the JSON Schema of a study file: of tables that were measured, or of a router on the wire."""
-    model: type[BaseModel] = WireStudy if kind == "wire" else Study
+StudyKind = Literal["tables", "wire", "functions"]
+
+
+def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
+    """Return the JSON Schema of a study file: of measured tables, of a router on the wire, of network functions."""
+    models: dict[StudyKind, type[BaseModel]] = {
+        "tables": Study,
+        "wire": WireStudy,
+        "functions": FunctionStudy,
+    }
+    model = models[kind]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **model.model_json_schema(by_alias=True),
@@ -138,6 +144,42 @@ def _contradictions(study: Study, folder: Path) -> list[Problem]:
                 Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files")
             )
         seen.add(scenario.name)
+    return problems
+
+
+def _function_contradictions(study: FunctionStudy) -> list[Problem]:
+    from routecast.function.catalogue import read_function
+    from routecast.load.popularity import Popularity
+
+    problems = []
+    for number, series in enumerate(study.series):
+        place = f"series[{number}]"
+        try:
+            function = read_function(series.function)
+        except FileProblem as problem:
+            problems.append(Problem(f"{place}.function", str(problem)))
+            continue
+        if not function.runs_as:
+            what = f"{series.function!r} is only a model: name a function that also runs on this host"
+            problems.append(Problem(f"{place}.function", what))
+        known = [direction.name for direction in function.directions]
+        if series.direction not in known and (series.direction or len(known) > 1):
+            what = f"got {series.direction!r}: {did_you_mean(series.direction, known)}"
+            problems.append(Problem(f"{place}.direction", what))
+        names = {table.name for table in function.tables}
+        for size, tables in series.tables.items():
+            for table in sorted(set(tables) - names):
+                what = f"{series.function!r} has no such table; {did_you_mean(table, names)}"
+                problems.append(Problem(f"{place}.tables.{size}.{table}", what))
+        for size in series.refine:
+            if size not in series.tables:
+                what = f"got {size!r}: {did_you_mean(size, series.tables)}"
+                problems.append(Problem(f"{place}.refine", what))
+        for text in series.traffic:
+            try:
+                Popularity.parse(text)
+            except RoutecastError as problem:
+                problems.append(Problem(f"{place}.traffic", str(problem)))
     return problems
 
 
@@ -171,44 +213,3 @@ def _wire_contradictions(study: WireStudy, folder: Path) -> list[Problem]:
                 what = f"{ratio:g} is not among the loads: {', '.join(f'{load:g}' for load in latency.loads)}"
                 problems.append(Problem(f"latency[{number}].calibrate", what))
     return problems
-
-
-def _problems(error: ValidationError, document: type[BaseModel]) -> list[Problem]:
-    problems = []
-    faults = error.errors(include_url=False)
-    for fault in faults:
-        location, kind = fault["loc"], fault["type"]
-        if kind == "too_short" and any(
-            f["loc"][: len(location)] == location and f is not fault for f in faults
-        ):
-            continue  # pydantic counts only the entries that are right
-        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
-        if kind == "extra_forbidden":
-            known = _keys_at(document, location[:-1])
-            problems.append(Problem(place, f"unknown key; {did_you_mean(str(location[-1]), known)}"))
-        elif kind == "missing":
-            problems.append(Problem(place, "is missing"))
-        elif kind == "quantity":
-            problems.append(Problem(place, fault["msg"]))
-        else:
-            problems.append(Problem(place, f"got {fault['input']!r:.80}: {fault['msg']}"))
-    return problems
-
-
-def _keys_at(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Return the keys known in the table at a place of a file of that model."""
-    for part in location:
-        if isinstance(part, str):
-            field = next(f for name, f in model.model_fields.items() if part in (name, f.alias))
-            model = _model_in(field.annotation)
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel]:
-    """Return the model in ``X``, ``tuple[X, ...]`` or ``X | None``."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in typing.get_args(annotation):
-        if argument is not Ellipsis and argument is not type(None):
-            return _model_in(argument)
-    raise TypeError(annotation)

@@ -1,0 +1,205 @@
+"""Refining a host's costs of operations with a few measured network functions (Baldi & Sapio 2018, sec. 6).
+
+The estimate of a packet's cycles is a sum, ``Σ_o c_o + Σ_l s_l + call`` over operations ``o`` and levels ``l`` of the
+memory. Measured functions correct it by factors that are close to 1::
+
+    cycles = h_c·Σ_o f_o·c_o + h_s·Σ_l g_l·s_l + call
+
+with a factor ``f_o`` for each operation and ``g_l`` for each level, shared by all functions of the host, and two
+factors ``h_c``, ``h_s`` for each function: what its code does differently from its operations on their own. The
+logarithms of the factors have normal priors around 0, measurements are log-normal around the sum: the posterior mode
+is a small least-squares problem. Where functions agree that an operation is slower than probed, its factor moves, and
+with it the estimate of every function that was never measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from routecast.errors import FitProblem
+from routecast.function.catalogue import read_function
+from routecast.function.estimate import Estimate, estimate
+from routecast.hardware.model import Hardware, MeasuredFunction, Refinement
+from routecast.load.popularity import Popularity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Contribution", "Refined", "refine", "unrefined"]
+
+LEAST_OPERATION_SD: Final = 0.05
+"""Prior standard deviation of an operation's log factor where its formula fits better than that."""
+
+LEVEL_SD: Final = 0.15
+"""Of a level's: the costs of lines were measured on their own, functions overlap them with work."""
+
+FUNCTION_CYCLES_SD: Final = 0.15
+FUNCTION_STALLS_SD: Final = 0.25
+LEAST_MEASUREMENT_SD: Final = 0.02
+"""No measurement on a shared machine repeats better than that in the long run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What an unrefined estimate is the sum of, in core cycles per packet."""
+
+    function: str
+    operations: Mapping[str, float]
+    levels: Mapping[str, float]
+    fixed: float
+
+    @property
+    def cycles(self) -> float:
+        """The whole estimate."""
+        return sum(self.operations.values()) + sum(self.levels.values()) + self.fixed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined:
+    """A host with its corrected costs, and how far the measurements were off before and after.
+
+    ``before_ratio`` and ``after_ratio`` are signed relative errors of the estimates, in the order of the measurements.
+    """
+
+    hardware: Hardware
+    before_ratio: tuple[float, ...]
+    after_ratio: tuple[float, ...]
+
+
+def unrefined(hardware: Hardware) -> Hardware:
+    """Return the host as it was probed, without what measured functions taught."""
+    plain = {name: replace(cost, factor=1.0) for name, cost in hardware.operations.items()}
+    return replace(hardware, operations=plain, refinement=Refinement())
+
+
+def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
+    """Correct a host's costs by measured functions; those that it has been refined with before count again.
+
+    Parameters
+    ----------
+    hardware : Hardware
+        With ``stalls = "added"``: a probed host.
+    measured : sequence of MeasuredFunction
+
+    Raises
+    ------
+    FitProblem
+        There is no measurement, one is not a number of cycles > 0, or the host does not say what stalls cost.
+    """
+    everything = (*hardware.refinement.measured, *measured)
+    if not everything:
+        raise FitProblem(hardware.name, "no measured function: run one on this host first")
+    if hardware.stalls != "added":
+        what = "its file does not say what a line of memory costs; probe the host: routecast hardware probe"
+        raise FitProblem(hardware.name, what)
+    for one in everything:
+        if not (math.isfinite(one.cycles) and one.cycles > 0.0):
+            raise FitProblem(one.function, f"got {one.cycles} cycles per packet: a finite number > 0")
+    plain = unrefined(hardware)
+    parts = [_contribution(plain, one) for one in everything]
+    fit = _Fit(plain, parts)
+    theta = fit.mode([one.cycles for one in everything], [one.spread_ratio for one in everything])
+    factors = dict(zip(fit.names, (math.exp(value) for value in theta), strict=True))
+    operations = {
+        name: replace(cost, factor=factors.get(("operation", name), 1.0))
+        for name, cost in plain.operations.items()
+    }
+    refinement = Refinement(
+        measured=everything,
+        levels={name: value for (kind, name), value in factors.items() if kind == "level"},
+        functions={
+            name: (value, factors["function stalls", name])
+            for (kind, name), value in factors.items()
+            if kind == "function cycles"
+        },
+    )
+    refined = replace(plain, operations=operations, refinement=refinement)
+    return Refined(
+        hardware=refined,
+        before_ratio=_errors(plain, everything),
+        after_ratio=_errors(refined, everything),
+    )
+
+
+class _Fit:
+    """The factors of a set of contributions, and the mode of their posterior."""
+
+    def __init__(self, hardware: Hardware, parts: Sequence[Contribution]) -> None:
+        self._parts = parts
+        prior_sd: dict[tuple[str, str], float] = {}
+        for part in parts:
+            for name in part.operations:
+                residual = hardware.operations[name].residual_ratio
+                known = residual if math.isfinite(residual) else 0.0
+                prior_sd["operation", name] = max(known, LEAST_OPERATION_SD)
+            for name in part.levels:
+                prior_sd["level", name] = LEVEL_SD
+            prior_sd["function cycles", part.function] = FUNCTION_CYCLES_SD
+            prior_sd["function stalls", part.function] = FUNCTION_STALLS_SD
+        self.names = tuple(prior_sd)
+        self._prior_sd = tuple(prior_sd.values())
+        self._place = {name: number for number, name in enumerate(self.names)}
+
+    def mode(self, cycles: Sequence[float], spread: Sequence[float]) -> Sequence[float]:
+        import numpy as np
+        from scipy.optimize import least_squares
+
+        seen = np.log(np.asarray(cycles))
+        sd = np.maximum(np.asarray(spread), LEAST_MEASUREMENT_SD)
+        prior_sd = np.asarray(self._prior_sd)
+
+        def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.concatenate([(np.log(self._cycles(theta)) - seen) / sd, theta / prior_sd])
+
+        found = least_squares(residuals, np.zeros(len(self.names)))
+        return [float(value) for value in found.x]
+
+    def _cycles(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        import numpy as np
+
+        def factor(kind: str, name: str) -> float:
+            return math.exp(theta[self._place[kind, name]])
+
+        return np.asarray(
+            [
+                factor("function cycles", part.function)
+                * sum(factor("operation", name) * value for name, value in part.operations.items())
+                + factor("function stalls", part.function)
+                * sum(factor("level", name) * value for name, value in part.levels.items())
+                + part.fixed
+                for part in self._parts
+            ]
+        )
+
+
+def _estimate(hardware: Hardware, one: MeasuredFunction) -> Estimate:
+    return estimate(
+        read_function(one.function),
+        hardware,
+        direction=one.direction or None,
+        frame_bytes=one.frame_bytes,
+        popularity=Popularity.parse(one.traffic),
+        tables=one.tables,
+    )
+
+
+def _contribution(hardware: Hardware, one: MeasuredFunction) -> Contribution:
+    found = _estimate(hardware, one)
+    operations: dict[str, float] = {}
+    levels: dict[str, float] = {}
+    for step in found.operations:
+        operations[step.operation] = operations.get(step.operation, 0.0) + step.cycles
+        for level, cycles in step.stall_cycles_by_level.items():
+            levels[level] = levels.get(level, 0.0) + cycles
+    fixed = found.packet_cycles - sum(operations.values()) - sum(levels.values())
+    return Contribution(
+        function=f"{one.function}/{one.direction}", operations=operations, levels=levels, fixed=fixed
+    )
+
+
+def _errors(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> tuple[float, ...]:
+    return tuple(_estimate(hardware, one).packet_cycles / one.cycles - 1.0 for one in measured)

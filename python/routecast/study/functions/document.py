@@ -1,0 +1,85 @@
+"""What a ``*.study.toml`` of ``kind = "functions"`` says: which functions to estimate and to run, and where.
+
+Each ``[[series]]`` is a grid of table sizes, frame sizes and traffics of one function (and direction). Every point is
+estimated from the host's hardware file alone and then run on this host; the points named by ``refine`` correct the
+costs of the operations, and the other points are compared once more.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from routecast.quantity.fields import Duration, FileModel
+from routecast.study.document import FrameSize, Name, Ratio
+
+__all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "Runs"]
+
+Entries = Annotated[int, Field(ge=1, le=2**31, strict=True)]
+Repeats = Annotated[int, Field(ge=1, le=1000, strict=True)]
+Core = Annotated[int, Field(ge=0, le=4095, strict=True)]
+
+
+class Host(FileModel):
+    """``[host]``: whose costs of the operations the estimates use."""
+
+    hardware: str = Field(
+        default="probe",
+        description='"probe" measures this host first; "host" takes its file, or name another one.',
+    )
+    quick: bool = Field(default=False, description="Probe quickly: fewer sizes and repeats.")
+
+
+class Runs(FileModel):
+    """``[run]``: how the functions are run."""
+
+    duration: Duration = Field(default=0.2, description="Length of a run.")
+    repeats: Repeats = Field(
+        default=3, description="Runs of each point, in turn with the others; their median counts."
+    )
+    core: Core = Field(default=0, description="Core that runs them.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
+        default=1, description="Seed of the traffic."
+    )
+
+
+class FunctionSeries(FileModel):
+    """``[[series]]``: one function, every combination of tables, frame sizes and traffics."""
+
+    function: Name = Field(description="The function; one that also runs.")
+    direction: str = Field(default="", description="Its direction; empty where it has only one.")
+    tables: Annotated[dict[Name, dict[Name, Entries]], Field(min_length=1)] = Field(
+        description='Name of a size ("small", "paper") -> entries of each table.'
+    )
+    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = Field(description="Frame sizes.")
+    traffic: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        default=("uniform",), description='Traffics: "1", "10", "uniform", "zipf 1.1", …'
+    )
+    refine: Annotated[tuple[Name, ...], Field(max_length=8)] = Field(
+        default=(),
+        description="Sizes of tables at which one measurement (first frame size, uniform traffic) refines the estimate.",
+    )
+
+
+class FunctionCriteria(FileModel):
+    """``[criteria]``: bounds on the relative errors of the estimates."""
+
+    estimate_median: Ratio | None = Field(default=None, description="Median, from the probe alone.")
+    estimate_p90: Ratio | None = Field(default=None, description="90th percentile, from the probe alone.")
+    refined_median: Ratio | None = Field(
+        default=None, description="Median after refining, at the points that did not refine."
+    )
+
+
+class FunctionStudy(FileModel):
+    """A whole ``*.study.toml`` of ``kind = "functions"``."""
+
+    kind: Literal["functions"]
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="What the study answers, as a question.")
+    host: Host = Host()
+    run: Runs = Runs()
+    series: Annotated[tuple[FunctionSeries, ...], Field(min_length=1)]
+    criteria: FunctionCriteria = FunctionCriteria()
