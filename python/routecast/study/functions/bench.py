@@ -41,13 +41,13 @@ class FunctionBench(Protocol):
 
 
 class LocalBench:
-    """This machine."""
+    """The machine that we are on."""
 
     def __init__(self, study: FunctionStudy) -> None:
         self._study = study
 
     def hardware(self, tell: Tell) -> Hardware:
-        """Probe this host, or read the file that the study names."""
+        """Probe the host, or read the file that the study names."""
         from routecast.hardware.catalogue import read_hardware
 
         host = self._study.host
@@ -55,7 +55,7 @@ class LocalBench:
             return read_hardware(host.hardware)
         from routecast.hardware.probe import probe
 
-        return probe(quick=host.quick, cpu=self._study.run.core, progress=tell)
+        return probe(quick=host.quick, cpu=self._study.run.core, progress=tell).hardware
 
     def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
         """Run on the study's core."""

@@ -32,10 +32,11 @@ def functions_page(result: FunctionResult) -> Page:
         title=study.title,
         question=study.question,
         answer=(
-            f"From a probe of the host and no measurement of any function, the throughput of {len(result.titles)} functions "
-            f"at {errors.points} points is estimated within **{percent(errors.median_abs_error_ratio)} %** (median; 90th "
-            f"percentile {percent(errors.p90_abs_error_ratio)} %). After a few measurements of each function the median error "
-            f"of the others is **{percent(refined.median_abs_error_ratio)} %**."
+            f"From a probe of the host and no measurement of any function, the throughput of {len(result.titles)} "
+            f"functions at {errors.points} points is estimated within "
+            f"**{percent(errors.median_abs_error_ratio)} %** (median; 90th percentile "
+            f"{percent(errors.p90_abs_error_ratio)} %). After a few measurements of each function the median error of "
+            f"the others is **{percent(refined.median_abs_error_ratio)} %**."
         ),
         sections=tuple(sections),
         made=(
@@ -71,7 +72,7 @@ def _overview(result: FunctionResult) -> Section:
     return Section(
         anchor="answer",
         title="What operations alone tell",
-        lead="Each estimate is a sum of elementary operations and of lines of memory, none of it fitted to the function.",
+        lead="Each estimate is a sum of operations and of lines of memory, none of it fitted to the function.",
         blocks=tuple(blocks),
     )
 

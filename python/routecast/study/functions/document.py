@@ -58,7 +58,7 @@ class FunctionSeries(FileModel):
     )
     refine: Annotated[tuple[Name, ...], Field(max_length=8)] = Field(
         default=(),
-        description="Sizes of tables at which one measurement (first frame size, uniform traffic) refines the estimate.",
+        description="Sizes of tables at which a measurement (first frame size, uniform traffic) refines.",
     )
 
 

@@ -96,7 +96,7 @@ def agreement_figure(result: FunctionResult) -> Figure:
     return Figure(
         name="agreement",
         title="Time per packet: estimated from operations against measured",
-        caption="Every function, size of tables, frame size and traffic of the study; no measurement of a function is used.",
+        caption="Every function, size of tables, frame size and traffic of the study; no measured function is used.",
         x=Axis(title="measured (ns per packet)", scale="log"),
         y=Axis(title="estimated (ns per packet)", scale="log"),
         marks=tuple(marks),
