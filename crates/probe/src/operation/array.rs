@@ -1,0 +1,52 @@
+//! `array_access(es, max)` and `counter_update(es, max)`: entries of an array by their number.
+
+use crate::batch::{BATCH_FRAMES, Words};
+use crate::operation::prefetch;
+use crate::table::array::Array;
+
+/// `array_access(es, max)`: the entries of `es = 8·W` bytes that the indices name.
+///
+/// Two loops: prefetch, then read. An index beyond the array reads its last entry. Source: Baldi & Sapio 2018,
+/// sec. 2.1, operation 6.
+#[inline]
+pub fn array_access<const W: usize>(
+    array: &Array<W>,
+    indices: &[u32; BATCH_FRAMES],
+    count: usize,
+    entries: &mut Words<W>,
+) {
+    let all = array.entries();
+    for &index in indices.iter().take(count) {
+        prefetch(all, index as usize);
+    }
+    let last = all.len() - 1;
+    for (entry, &index) in entries.iter_mut().zip(indices).take(count) {
+        *entry = all[last.min(index as usize)];
+    }
+}
+
+/// `counter_update(es, max)`: adds `amounts`, word by word, to the entries of `es = 8·W` bytes that the indices name.
+///
+/// Only for the frames in `which` (bit `i`: frame `i`); the others add 0. An index beyond the array is its last
+/// entry. Two loops: prefetch, then read, add and write.
+#[inline]
+pub fn counter_update<const W: usize>(
+    array: &mut Array<W>,
+    indices: &[u32; BATCH_FRAMES],
+    amounts: &Words<W>,
+    count: usize,
+    which: u32,
+) {
+    let all = array.entries_mut();
+    for &index in indices.iter().take(count) {
+        prefetch(all, index as usize);
+    }
+    let last = all.len() - 1;
+    for (frame, (amount, &index)) in amounts.iter().zip(indices).enumerate().take(count) {
+        let keep = 0u64.wrapping_sub(u64::from((which >> frame) & 1));
+        let entry = &mut all[last.min(index as usize)];
+        for (word, more) in entry.iter_mut().zip(amount) {
+            *word = word.wrapping_add(more & keep);
+        }
+    }
+}

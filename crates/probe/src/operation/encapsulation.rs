@@ -1,0 +1,43 @@
+//! `prepend(b)` and `strip(b)`: headers ahead of a frame.
+
+use crate::batch::{BUFFER_BYTES, Batch, FCS_BYTES, Fault, Words};
+use crate::operation::field::write;
+
+/// `prepend(b)`: writes `B` bytes of each frame's words ahead of the frame.
+///
+/// A frame without that much room ahead of it stays as it is and is marked.
+#[inline]
+pub fn prepend<const B: usize, const W: usize>(batch: &mut Batch<'_>, headers: &Words<W>) {
+    const { assert!(B <= 8 * W && B < BUFFER_BYTES) };
+    let count = batch.count();
+    for (frame, header) in headers.iter().enumerate().take(count) {
+        let room = usize::from(batch.start[frame]) >= B && batch.length[frame] < BUFFER_BYTES as u16;
+        let sound = room & (batch.fault[frame] == 0);
+        let by = if sound { B as u16 } else { 0 };
+        batch.start[frame] -= by;
+        batch.length[frame] += by;
+        if !room {
+            batch.mark_fault(frame, Fault::NoRoom);
+        }
+        if sound {
+            write(batch.bytes_mut::<B>(frame, 0), header);
+        }
+    }
+}
+
+/// `strip(b)`: takes the first `b` bytes off each frame.
+///
+/// A frame with no more than `b` bytes ahead of its FCS stays as it is and is marked.
+#[inline]
+pub fn strip(batch: &mut Batch<'_>, b: u16) {
+    let count = batch.count();
+    for frame in 0..count {
+        let enough = batch.length[frame] > b.saturating_add(FCS_BYTES as u16);
+        let sound = enough & (batch.fault[frame] == 0);
+        let by = if sound { b } else { 0 };
+        batch.start[frame] = batch.start[frame].saturating_add(by);
+        batch.length[frame] -= by;
+        let short = !enough & (batch.fault[frame] == 0);
+        batch.fault[frame] = if short { Fault::TooShort as u8 } else { batch.fault[frame] };
+    }
+}

@@ -1,0 +1,86 @@
+//! `io_mem(hdr, data)` and `mem_io(hdr, data)`: frames from the ring of a network card, and back.
+
+use crate::batch::{BATCH_FRAMES, BUFFER_BYTES, Batch, FAULT_KINDS, FCS_BYTES, Fault};
+use crate::operation::prefetch;
+
+/// What a network card's ring says about one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C, align(8))]
+pub struct Descriptor {
+    /// Number of the buffer in its pool.
+    pub buffer: u16,
+    /// First byte of the frame in its buffer.
+    pub start: u16,
+    /// Bytes of the frame, FCS included.
+    pub length: u16,
+    /// Port that it came from or leaves by.
+    pub port: u16,
+}
+
+impl Descriptor {
+    /// The descriptor as an item of a [`Ring`](crate::table::ring).
+    #[inline]
+    #[must_use]
+    pub fn to_word(self) -> u64 {
+        u64::from(self.buffer) | u64::from(self.start) << 16 | u64::from(self.length) << 32 | u64::from(self.port) << 48
+    }
+
+    /// The descriptor that an item of a ring stands for.
+    #[inline]
+    #[must_use]
+    pub fn from_word(word: u64) -> Self {
+        Self { buffer: word as u16, start: (word >> 16) as u16, length: (word >> 32) as u16, port: (word >> 48) as u16 }
+    }
+}
+
+/// `io_mem(hdr, data)`: takes the frames that descriptors tell of, and asks for the lines of their first `HDR` bytes.
+///
+/// The rest of the frame stays where the network card put it. A frame with fewer than `HDR` bytes ahead of its FCS is
+/// too short, one that ends beyond its buffer too long. Source: Baldi & Sapio 2018, sec. 2.1, operation 1.
+#[inline]
+pub fn io_mem<const HDR: usize>(batch: &mut Batch<'_>, descriptors: &[Descriptor]) {
+    let count = batch.count().min(descriptors.len());
+    for (frame, descriptor) in descriptors.iter().enumerate().take(count) {
+        let start = usize::from(descriptor.start);
+        let length = usize::from(descriptor.length);
+        let short = length < HDR + FCS_BYTES;
+        let long = start + length > BUFFER_BYTES;
+        batch.start[frame] = descriptor.start;
+        batch.length[frame] = descriptor.length;
+        batch.port[frame] = descriptor.port;
+        batch.fault[frame] = u8::from(short) * Fault::TooShort as u8 + u8::from(long & !short) * Fault::TooLong as u8;
+        for line in 0..HDR.div_ceil(64) {
+            prefetch(&batch.buffers[frame].bytes, start + 64 * line);
+        }
+    }
+}
+
+/// `mem_io(hdr, data)`: writes the descriptors of the frames that leave and counts the others by their faults.
+///
+/// `first` is the number of the batch's first buffer. Returns the frames that leave; their descriptors stand at the
+/// front of `out`. Source: Baldi & Sapio 2018, sec. 2.1, operation 1.
+#[inline]
+pub fn mem_io(
+    batch: &Batch<'_>,
+    first: u16,
+    out: &mut [Descriptor; BATCH_FRAMES],
+    drops: &mut [u64; FAULT_KINDS],
+) -> usize {
+    let count = batch.count();
+    let mut sent = 0;
+    for frame in 0..count {
+        out[sent % BATCH_FRAMES] = Descriptor {
+            buffer: first.wrapping_add(frame as u16),
+            start: batch.start[frame],
+            length: batch.length[frame],
+            port: batch.port[frame],
+        };
+        sent += usize::from(batch.fault[frame] == 0);
+    }
+    if sent < count {
+        for &fault in batch.fault.iter().take(count).filter(|&&fault| fault != 0) {
+            drops[usize::from(fault) % FAULT_KINDS] += 1;
+        }
+    }
+    sent
+}

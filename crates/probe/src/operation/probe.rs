@@ -1,0 +1,1 @@
+//! Times the operations on this host.

@@ -1,0 +1,61 @@
+//! `toeplitz_hash(b)`: receive-side scaling's hash.
+
+use crate::batch::{BATCH_FRAMES, Words};
+
+/// The key of the verification suite ("Verifying the RSS hash calculation", Windows driver documentation).
+pub const MICROSOFT_KEY: [u8; 40] = [
+    0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b,
+    0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac,
+    0x01, 0xfa,
+];
+
+/// The hash of `B` bytes under one key: a table of what each byte adds, 1 KiB per byte.
+#[derive(Debug, Clone)]
+pub struct Toeplitz<const B: usize> {
+    tables: Box<[[u32; 256]; B]>,
+}
+
+impl<const B: usize> Toeplitz<B> {
+    /// The tables of a key; `B` is 1 to 36, the addresses and ports of IPv6.
+    #[must_use]
+    pub fn new(key: &[u8; 40]) -> Self {
+        const { assert!(B >= 1 && B <= 36) };
+        let mut tables = vec![[0; 256]; B];
+        for (place, table) in tables.iter_mut().enumerate() {
+            // Input bit i adds bits i..i + 32 of the key; the eight windows of this byte lie in 40 bits.
+            let window = key[place..place + 5].iter().fold(0u64, |bits, &byte| bits << 8 | u64::from(byte));
+            for (byte, entry) in table.iter_mut().enumerate() {
+                for bit in (0..8).filter(|bit| byte >> (7 - bit) & 1 == 1) {
+                    *entry ^= (window >> (8 - bit)) as u32;
+                }
+            }
+        }
+        Self { tables: tables.try_into().expect("as many tables as bytes") }
+    }
+
+    /// The hash of the first `B` bytes of some words in the byte order of memory.
+    #[inline]
+    #[must_use]
+    pub fn hash<const W: usize>(&self, words: &[u64; W]) -> u32 {
+        const { assert!(B <= 8 * W) };
+        let mut hash = 0;
+        for (place, table) in self.tables.iter().enumerate() {
+            hash ^= table[usize::from((words[place / 8] >> (8 * (place % 8))) as u8)];
+        }
+        hash
+    }
+}
+
+/// `toeplitz_hash(b)`: the Toeplitz hash of the first `B` bytes of each key, in the order that receive-side scaling
+/// takes them: addresses, then ports, as they stand in the headers. Its tables are `1 KiB · b`.
+#[inline]
+pub fn toeplitz_hash<const B: usize, const W: usize>(
+    toeplitz: &Toeplitz<B>,
+    keys: &Words<W>,
+    count: usize,
+    hashes: &mut [u32; BATCH_FRAMES],
+) {
+    for (hash, key) in hashes.iter_mut().zip(keys).take(count) {
+        *hash = toeplitz.hash(key);
+    }
+}

@@ -1,0 +1,276 @@
+//! A hash table of cache lines: a key is in the line that it hashes to, or, where that was full, in one behind.
+//!
+//! ```text
+//!   line    | key value | key value | key value | key value |      slots of 16, 32 or 64 bytes, filled from the left
+//!   next    | key value |   empty   |   empty   |   empty   |      all ones where no key is
+//! ```
+//!
+//! At most half of the slots are taken, so a lookup reads one line for nearly every key. Within a line all slots are
+//! compared without branches; the only branch, whether to go on to the next line, is nearly always not taken.
+
+use crate::error::{ProbeError, Result};
+use crate::memory::{HugeMemory, Line, Pages};
+use crate::operation::prefetch;
+
+/// First word of a slot without a key; no key may begin with it.
+pub const EMPTY: u64 = u64::MAX;
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
+
+/// How keys of `N` words and values of `V` words lie in lines; works on lines that belong to somebody else.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots<const N: usize, const V: usize>;
+
+/// What came of writing an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// The key was there; its value is new.
+    Updated,
+    /// The key is new; it stands `0` lines behind its own, or more.
+    Inserted(usize),
+    /// A new key where none is allowed, or one that begins with [`EMPTY`].
+    Refused,
+}
+
+impl<const N: usize, const V: usize> Slots<N, V> {
+    /// Words of a slot.
+    pub const WORDS: usize = {
+        let words = (N + V).next_power_of_two();
+        assert!(N >= 1 && words <= LINE_WORDS, "key and value fill one line at most");
+        if words < 2 { 2 } else { words }
+    };
+    /// Slots of a line.
+    pub const PER_LINE: usize = LINE_WORDS / Self::WORDS;
+
+    /// Lines for some entries at a load of at most one half.
+    #[must_use]
+    pub fn lines_for(entries: usize) -> usize {
+        entries.saturating_mul(2).div_ceil(Self::PER_LINE).max(1)
+    }
+
+    /// The line of a key among `lines`, fewer than `2^32`: a folded multiplication, its range taken from the top.
+    #[inline(always)]
+    #[must_use]
+    pub fn line(key: &[u64; N], lines: usize) -> u32 {
+        ((hash(key) >> 32) * lines as u64 >> 32) as u32
+    }
+
+    /// Which slot of a line has a key, and whether any has.
+    #[inline(always)]
+    fn find(words: &[u64; LINE_WORDS], key: &[u64; N]) -> (bool, usize) {
+        let mut hit = false;
+        let mut place = 0;
+        for slot in 0..Self::PER_LINE {
+            let mut different = 0;
+            for word in 0..N {
+                different |= words[slot * Self::WORDS + word] ^ key[word];
+            }
+            hit |= different == 0;
+            place |= if different == 0 { slot } else { 0 };
+        }
+        (hit, place)
+    }
+
+    /// Whether every slot of a line has a key: they are filled from the left.
+    #[inline(always)]
+    fn full(words: &[u64; LINE_WORDS]) -> bool {
+        words[LINE_WORDS - Self::WORDS] != EMPTY
+    }
+
+    /// The value of a key, looked for from line `at` on; of no meaning where it says that there is none.
+    #[inline(always)]
+    #[must_use]
+    pub fn read(lines: &[Line], at: u32, key: &[u64; N], value: &mut [u64; V]) -> bool {
+        let mut at = at as usize;
+        loop {
+            let words = &lines[at].0;
+            let (hit, slot) = Self::find(words, key);
+            for (word, value) in value.iter_mut().enumerate() {
+                *value = words[(slot * Self::WORDS + N + word) % LINE_WORDS];
+            }
+            // A key that begins with EMPTY "hits" an empty slot.
+            if hit | !Self::full(words) {
+                return hit & (key[0] != EMPTY);
+            }
+            at = if at + 1 == lines.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Writes a value under a key, looked for from line `at` on; as a new entry only where `room` is.
+    ///
+    /// Ends if some line has an empty slot, as with a load of at most one half.
+    #[inline(always)]
+    pub fn write(lines: &mut [Line], at: u32, key: &[u64; N], value: &[u64; V], room: bool) -> Written {
+        if key[0] == EMPTY {
+            return Written::Refused;
+        }
+        let count = lines.len();
+        let mut at = at as usize;
+        let mut distance = 0;
+        loop {
+            let words = &mut lines[at].0;
+            let (hit, slot) = Self::find(words, key);
+            if hit {
+                for (word, value) in value.iter().enumerate() {
+                    words[(slot * Self::WORDS + N + word) % LINE_WORDS] = *value;
+                }
+                return Written::Updated;
+            }
+            if !Self::full(words) {
+                if !room {
+                    return Written::Refused;
+                }
+                let slot = (0..Self::PER_LINE).find(|slot| words[slot * Self::WORDS] == EMPTY).unwrap_or(0);
+                let place = slot * Self::WORDS;
+                words[place..place + N].copy_from_slice(key);
+                words[place + N..place + N + V].copy_from_slice(value);
+                return Written::Inserted(distance);
+            }
+            at = if at + 1 == count { 0 } else { at + 1 };
+            distance += 1;
+        }
+    }
+}
+
+/// Mixes a key: 64 x 64 to 128 bits, both halves folded.
+#[inline(always)]
+fn hash<const N: usize>(key: &[u64; N]) -> u64 {
+    // Digits of pi, as in wyhash and its like.
+    const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
+    let fold = |left: u64, right: u64| {
+        let product = u128::from(left) * u128::from(right);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let mut state = fold(key[0] ^ SECRET[0], key.get(1).copied().unwrap_or(0) ^ SECRET[1]);
+    for word in key.iter().skip(2) {
+        state = fold(state ^ SECRET[0], word ^ SECRET[1]);
+    }
+    state
+}
+
+/// A hash table of keys of `N` words and values of `V` words.
+///
+/// ```
+/// use routecast_probe::memory::Pages;
+/// use routecast_probe::table::hash_table::HashTable;
+///
+/// let mut table = HashTable::<1, 1>::new("table mac", 1000, Pages::Normal)?;
+/// assert!(table.insert(&[0x0200_0000_0001], &[7]));
+/// assert_eq!(table.get(&[0x0200_0000_0001]), Some([7]));
+/// # Ok::<(), routecast_probe::error::ProbeError>(())
+/// ```
+#[derive(Debug)]
+pub struct HashTable<const N: usize, const V: usize> {
+    memory: HugeMemory,
+    capacity: usize,
+    entries: usize,
+    displaced: usize,
+}
+
+impl<const N: usize, const V: usize> HashTable<N, V> {
+    /// A table with room for `capacity` entries, which then fill one half of its slots.
+    ///
+    /// # Errors
+    ///
+    /// [`ProbeError::Request`] for no entries, or more lines than fit into 32 bits; [`ProbeError::Memory`] if there is
+    /// not that much.
+    pub fn new(what: &str, capacity: usize, pages: Pages) -> Result<Self> {
+        if capacity == 0 {
+            return Err(ProbeError::request(what, "got a hash table of 0 entries; ask for one or more"));
+        }
+        let lines = Slots::<N, V>::lines_for(capacity);
+        if u32::try_from(lines).is_err() {
+            return Err(ProbeError::request(what, format!("got {capacity} entries; a hash table has up to 2^31")));
+        }
+        let mut memory = HugeMemory::new(what, lines * size_of::<Line>(), pages)?;
+        memory.as_mut_slice::<Line>().fill(Line([EMPTY; LINE_WORDS]));
+        Ok(Self { memory, capacity, entries: 0, displaced: 0 })
+    }
+
+    /// The table's lines.
+    #[inline]
+    #[must_use]
+    pub fn lines(&self) -> &[Line] {
+        self.memory.as_slice()
+    }
+
+    /// The line that a key belongs into.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, key: &[u64; N]) -> u32 {
+        Slots::<N, V>::line(key, self.lines().len())
+    }
+
+    /// Asks for a line ahead of its use.
+    #[inline]
+    pub fn prefetch(&self, line: u32) {
+        prefetch(self.lines(), line as usize);
+    }
+
+    /// The value of a key.
+    #[must_use]
+    pub fn get(&self, key: &[u64; N]) -> Option<[u64; V]> {
+        let mut value = [0; V];
+        Slots::<N, V>::read(self.lines(), self.line(key), key, &mut value).then_some(value)
+    }
+
+    /// Writes a value under a key, in place where the key is there; says whether there was room for it.
+    ///
+    /// Keys that begin with [`EMPTY`] are refused.
+    pub fn insert(&mut self, key: &[u64; N], value: &[u64; V]) -> bool {
+        self.write(self.line(key), key, value)
+    }
+
+    /// As [`Self::insert`], for a key whose line is known.
+    #[inline]
+    pub fn write(&mut self, line: u32, key: &[u64; N], value: &[u64; V]) -> bool {
+        let room = self.entries < self.capacity;
+        match Slots::write(self.memory.as_mut_slice(), line, key, value, room) {
+            Written::Updated => true,
+            Written::Inserted(distance) => {
+                self.entries += 1;
+                self.displaced += usize::from(distance > 0);
+                true
+            }
+            Written::Refused => false,
+        }
+    }
+
+    /// Takes all entries out.
+    pub fn clear(&mut self) {
+        self.memory.as_mut_slice::<Line>().fill(Line([EMPTY; LINE_WORDS]));
+        self.entries = 0;
+        self.displaced = 0;
+    }
+
+    /// Entries in the table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether the table has no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries == 0
+    }
+
+    /// Entries that the table has room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Share of the entries that are not in their own line, 0 to 1: the `p` of Baldi & Sapio 2018, sec. 2.1.
+    #[must_use]
+    pub fn collision_ratio(&self) -> f64 {
+        if self.entries == 0 { 0.0 } else { self.displaced as f64 / self.entries as f64 }
+    }
+
+    /// The memory that the table lies in.
+    #[must_use]
+    pub fn memory(&self) -> &HugeMemory {
+        &self.memory
+    }
+}
