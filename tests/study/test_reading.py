@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routecast.errors import FileProblem, RoutecastError
+from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.study.measurements import read_measured
 from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
 
@@ -106,17 +106,15 @@ values = st.recursive(
     key=st.sampled_from(["router", "measurements", "evaluate", "scenario", "criteria", "load"]), value=values
 )
 def test_no_value_in_a_table_of_a_study_makes_it_fail_in_another_way(key: str, value: object) -> None:
-    from pydantic import ValidationError
-
+    from routecast.quantity.toml_file import validated
     from routecast.study.document import Study
-    from routecast.study.reading import _problems
 
     document = tomllib.loads(MINIMAL) | {key: value}
-    problems = []
+    problems: tuple[Problem, ...] = ()
     try:
-        Study.model_validate(document)
-    except ValidationError as error:
-        problems = _problems(error, Study)
+        validated(Study, document, "fuzz")
+    except FileProblem as error:
+        problems = error.problems
     assert all(problem.message for problem in problems)
 
 

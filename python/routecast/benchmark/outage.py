@@ -14,7 +14,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["Outage"]
 

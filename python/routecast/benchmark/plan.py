@@ -9,7 +9,7 @@ from routecast.benchmark.profile import Profile
 from routecast.benchmark.result import Stream
 from routecast.benchmark.streams import FEWEST_IPV6_BYTES, stream_of
 from routecast.errors import ModelProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["PROCEDURES", "Plan", "plan_of"]
 

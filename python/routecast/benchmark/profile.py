@@ -16,8 +16,8 @@ from pydantic_core import PydanticCustomError
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
-from routecast.router.did_you_mean import did_you_mean
-from routecast.router.file_fields import Duration, FileModel, Span
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Duration, FileModel, Span
 
 __all__ = [
     "BackToBackProfile",

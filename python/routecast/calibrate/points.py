@@ -180,7 +180,7 @@ def parse_points(text: str, *, name: str = "points") -> tuple[Point, ...]:
 
 
 def _header_problems(header: Sequence[str]) -> list[Problem]:
-    from routecast.router.did_you_mean import did_you_mean  # only for messages
+    from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
     problems = []
     for index, column in enumerate(header):

@@ -133,7 +133,7 @@ def validate(points: Sequence[Point], *, router: str = "multicore", seed: int = 
         The router is unknown, or a series has too few points to calibrate.
     """
     if router not in ROUTERS:
-        from routecast.router.did_you_mean import did_you_mean  # only for messages
+        from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
         raise FitProblem("", f'unknown router "{router[:60]}": {did_you_mean(router, ROUTERS)}')
     rows: dict[int, Row] = {}

@@ -13,7 +13,7 @@ from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import parse_rate_pps
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = [
     "ArrivalsOption",

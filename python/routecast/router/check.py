@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, get_args
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_time import check_interruptions, check_time, check_variation
-from routecast.router.did_you_mean import did_you_mean
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
     Activation,

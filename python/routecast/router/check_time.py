@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Final, get_args
 
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.random_time import Interruptions, RandomTime, Variation
 
 __all__ = ["MOST_INTERRUPTIONS_HZ", "MOST_QUANTILES", "check_interruptions", "check_time", "check_variation"]

@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from routecast.load.fields import Frames
 from routecast.load.frames import FrameMix
-from routecast.router.file_fields import (
+from routecast.quantity.fields import (
     BitRate,
     ByteRate,
     Cost,
@@ -17,7 +18,6 @@ from routecast.router.file_fields import (
     FileModel,
     FrameCount,
     FrameRate,
-    Frames,
     Frequency,
     Number,
     Power,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import tomllib
-import types
-import typing
 from pathlib import Path
 from typing import Any, overload
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
 from routecast.router.check_load import check_load
-from routecast.router.did_you_mean import did_you_mean
 from routecast.router.file_models import (
     ActivationTable,
     ContentionTable,
@@ -54,8 +52,6 @@ _BUILDERS: dict[str, type[MulticoreRouter] | type[SoftirqRouter]] = {
     "multicore": MulticoreRouter,
     "softirq": SoftirqRouter,
 }
-_LARGEST_FILE_BYTES = 10_000_000
-_SHOWN_CHARACTERS = 60
 _UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|s)\b")
 
 
@@ -79,14 +75,7 @@ def read_router_and_load(path: str | Path) -> tuple[RouterModel, OfferedLoad | N
         As :func:`read_router`.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise FileProblem(
-                str(path), [Problem("", f"is larger than {_LARGEST_FILE_BYTES} bytes: no router file")]
-            )
-        text = path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+    text = read_text(path, kind="router file")
     return parse_router(text, subject=str(path), folder=path.parent)
 
 
@@ -118,25 +107,16 @@ def parse_router(
     >>> len(router.tasks)
     5
     """
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as problem:
-        message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
-        raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
+    data = parse_toml(text, subject)
     table: type[ExplicitRouter] | type[MulticoreRouter] | type[SoftirqRouter] = ExplicitRouter
     if "builder" in data:
         if not isinstance(data["builder"], str) or data["builder"] not in _BUILDERS:
-            got = _shown(data["builder"])
+            got = shown(data["builder"])
             raise FileProblem(
                 subject, [Problem("builder", f"got {got}: {did_you_mean(str(got), _BUILDERS)}")]
             )
         table = _BUILDERS[data["builder"]]
-    try:
-        router = table.model_validate(data)
-    except ValidationError as problem:
-        raise FileProblem(subject, _problems(problem, table)) from problem
-    except RecursionError as problem:
-        raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
+    router = validated(table, data, subject)
     name = router.name or Path(subject).name.removesuffix(".router.toml")
     problems: list[Problem] = []
     model = load = None
@@ -347,60 +327,3 @@ def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
             placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
             raise ModelProblem(problem.subject, placed) from problem
     return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
-
-
-def _problems(error: ValidationError, table: type[BaseModel]) -> list[Problem]:
-    problems = []
-    for fault in error.errors(include_url=False, include_context=True):
-        place = _place(fault["loc"])
-        if fault["type"] == "extra_forbidden":
-            owner = _table_at(table, fault["loc"][:-1])
-            known = list(owner.model_fields) if owner else []
-            message = f"is no key that is known here: {did_you_mean(str(fault['loc'][-1]), known)}"
-        elif fault["type"] == "missing":
-            owner = _table_at(table, fault["loc"][:-1])
-            field = owner.model_fields.get(str(fault["loc"][-1])) if owner else None
-            message = f"is missing: {field.description if field else 'give it'}"
-        elif fault["type"] == "literal_error":
-            expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
-            message = f"got {_shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
-        elif fault["type"] in {"quantity", "value"}:
-            message = fault["msg"]
-        else:
-            message = f"got {_shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
-        problems.append(Problem(place, message))
-    return problems
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    place = ""
-    for step in location:
-        place += f"[{step}]" if isinstance(step, int) else f"{'.' if place else ''}{step}"
-    return place
-
-
-def _table_at(table: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel] | None:
-    """Follow a place into the file's tables."""
-    here: type[BaseModel] | None = table
-    for step in location:
-        if isinstance(step, int):
-            continue
-        field = here.model_fields.get(step) if here else None
-        here = _model_in(field.annotation) if field else None
-    return here
-
-
-def _model_in(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if typing.get_origin(annotation) in {list, typing.Union, types.UnionType, typing.Annotated}:
-        for argument in typing.get_args(annotation):
-            found = _model_in(argument)
-            if found:
-                return found
-    return None
-
-
-def _shown(value: object) -> str:
-    shown = f'"{value}"' if isinstance(value, str) else repr(value)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else shown[:_SHOWN_CHARACTERS] + "…"

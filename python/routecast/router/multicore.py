@@ -6,7 +6,7 @@ import math
 from typing import Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import (
     Activation,
     Contention,

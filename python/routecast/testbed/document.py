@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 from pydantic_core import PydanticCustomError
 
-from routecast.router.file_fields import BitRate, FileModel
+from routecast.quantity.fields import BitRate, FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
 
 __all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "TestbedFile"]
@@ -25,11 +25,11 @@ def _mac(text: str) -> str:
     mac = text.lower().replace("-", ":")
     if not _MAC.fullmatch(mac):
         raise PydanticCustomError(
-            "mac", "{message}", {"message": f"got {text!r}: a MAC address is like 02:00:00:00:01:02"}
+            "value", "{message}", {"message": f"got {text!r}: a MAC address is like 02:00:00:00:01:02"}
         )
     if int(mac[:2], 16) & 1:
         raise PydanticCustomError(
-            "mac", "{message}", {"message": f"got {text!r}: is a group address, a port has a unicast one"}
+            "value", "{message}", {"message": f"got {text!r}: is a group address, a port has a unicast one"}
         )
     return mac
 
@@ -42,7 +42,7 @@ def _address(version: int, *, prefix: bool, example: str) -> AfterValidator:
             value = None
         if value is None or value.version != version or ("/" in text) != prefix:
             raise PydanticCustomError(
-                "address",
+                "value",
                 "{message}",
                 {"message": f"got {text!r}: write an IPv{version} address like {example}"},
             )
@@ -59,7 +59,7 @@ def _network(version: int, example: str) -> AfterValidator:
             value = None
         if value is None or value.version != version:
             raise PydanticCustomError(
-                "network",
+                "value",
                 "{message}",
                 {"message": f"got {text!r}: write an IPv{version} network like {example}"},
             )

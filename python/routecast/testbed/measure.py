@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.bed import Bed, TesterPort
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import parse_toml, place_of, read_text, shown, validated
 
 if TYPE_CHECKING:
     from routecast.testbed.document import InterfacesFile, NamespacesFile
@@ -17,9 +16,6 @@ __all__ = ["BUILT_IN", "bed_schema", "parse_testbed", "read_testbed"]
 
 BUILT_IN = "namespaces"
 """What people write for the test bed that needs no file."""
-
-_KINDS = ("namespaces", "interfaces")
-_LARGEST_FILE_BYTES = 1_000_000
 
 
 def read_testbed(
@@ -46,17 +42,10 @@ def read_testbed(
             'name = "namespaces"\nkind = "namespaces"\n', subject=BUILT_IN, device=device, options=options
         )
     path = Path(name)
-    try:
-        if path.stat().st_size > _LARGEST_FILE_BYTES:
-            raise FileProblem(
-                str(path), [Problem("", f"is larger than {_LARGEST_FILE_BYTES} bytes: no test bed")]
-            )
-        text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError as problem:
+    if not path.exists():
         hint = f'is not there; "{BUILT_IN}" is the test bed that needs no file'
-        raise FileProblem(str(path), [Problem("", hint)]) from problem
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+        raise FileProblem(str(path), [Problem("", hint)])
+    text = read_text(path, kind="test bed")
     return parse_testbed(text, subject=str(path), device=device, options=options)
 
 
@@ -74,20 +63,23 @@ def parse_testbed(
     >>> parse_testbed('name = "quick"\nkind = "namespaces"\nwire = "1 Gbit/s"').wire
     1000000000.0
     """
-    from pydantic import ValidationError
+    from routecast.testbed.document import InterfacesFile, NamespacesFile
 
-    from routecast.testbed.document import TestbedFile
-
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as problem:
-        message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
-        raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
+    data = parse_toml(text, subject)
     _override(data, device, options or {})
-    try:
-        bed = TestbedFile.model_validate(data).root
-    except ValidationError as problem:
-        raise FileProblem(subject, _problems(problem, data)) from problem
+    kind = data.get("kind")
+    models: dict[str, type[NamespacesFile] | type[InterfacesFile]] = {
+        "namespaces": NamespacesFile,
+        "interfaces": InterfacesFile,
+    }
+    if not isinstance(kind, str) or kind not in models:
+        message = (
+            f"got {shown(kind)}: allowed are {' and '.join(models)}"
+            if kind
+            else 'is missing: write kind = "namespaces" or kind = "interfaces"'
+        )
+        raise FileProblem(subject, [Problem("kind", message)])
+    bed = validated(models[kind], data, subject)
     problems = _contradictions(bed) + _device_problems(bed)
     if problems:
         raise FileProblem(subject, problems)
@@ -114,55 +106,6 @@ def _override(data: dict[str, Any], device: str | None, options: Mapping[str, ob
         table = {"device": device}
     if device is not None or options:
         data["dut"] = {**table, **({"device": device} if device else {}), **options}
-
-
-def _problems(error: Any, data: Mapping[str, Any]) -> list[Problem]:
-    kind = data.get("kind")
-    problems = []
-    for fault in error.errors(include_url=False, include_context=True):
-        place = [part for part in fault["loc"] if part not in {*_KINDS}]
-        if fault["type"].startswith("union_tag"):
-            message = (
-                f"got {kind!r}: allowed are {' and '.join(_KINDS)}"
-                if kind
-                else (f'is missing: write kind = "{_KINDS[0]}" or kind = "{_KINDS[1]}"')
-            )
-            problems.append(Problem("kind", message))
-        elif fault["type"] == "extra_forbidden":
-            problems.append(Problem(_path(place), f"is not known here; {_known(kind, place)}"))
-        elif fault["type"] == "missing":
-            problems.append(Problem(_path(place), "is missing"))
-        elif fault["type"] in {"quantity", "mac", "address", "network", "value"}:
-            problems.append(Problem(_path(place), fault["msg"]))
-        else:
-            message = fault["msg"][:1].lower() + fault["msg"][1:]
-            problems.append(Problem(_path(place), f"got {_shown(fault['input'])}: {message}"))
-    return problems
-
-
-def _known(kind: object, place: list[Any]) -> str:
-    from routecast.testbed import document
-
-    tables: dict[tuple[str, ...], Any] = {
-        ("cores",): document.Cores,
-        ("port",): document.InterfacePort,
-        (): document.NamespacesFile if kind == "namespaces" else document.InterfacesFile,
-    }
-    inside = tuple(part for part in place[:-1] if isinstance(part, str))
-    model = tables.get(inside, tables[()])
-    return did_you_mean(str(place[-1]), tuple(model.model_fields))
-
-
-def _path(place: list[Any]) -> str:
-    text = ""
-    for part in place:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _contradictions(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
@@ -194,6 +137,7 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
     except FileProblem as problem:
         places = {"name": "device"}
         return [
-            Problem(_path(["dut", places.get(one.place, one.place)]), one.message) for one in problem.problems
+            Problem(place_of(["dut", places.get(one.place, one.place)]), one.message)
+            for one in problem.problems
         ]
     return []

@@ -160,7 +160,7 @@ def test_a_calibrating_point_without_a_valid_trial_is_named(tmp_path: Path) -> N
             "calibrate = [0.2]",
             r"latency\[0\]\.calibrate: 0\.2 is not among the loads",
         ),
-        ("repeats = 2", "repeat = 2", r"testbed\.repeat: unknown key.*repeats"),
+        ("repeats = 2", "repeat = 2", r"testbed\.repeat: is no key.*repeats"),
         ("repeats = 2", "repeats = 0", r"testbed\.repeats"),
         ("[testbed]", '[testbed]\nfile = "nowhere.testbed.toml"', r"testbed\.file: there is no file"),
     ],

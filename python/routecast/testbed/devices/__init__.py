@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 
 from routecast.errors import FileProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.devices.options import read_options
 from routecast.testbed.site import Device
 

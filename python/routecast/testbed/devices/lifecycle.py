@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.site import DeviceSite, Missing
 
 __all__ = ["RESETS_OF_A_MACHINE", "StartedDevice", "says_missing"]

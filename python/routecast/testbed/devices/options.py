@@ -8,7 +8,7 @@ from dataclasses import Field, field, fields
 from typing import Any, TypeVar
 
 from routecast.errors import FileProblem, Problem
-from routecast.router.did_you_mean import did_you_mean
+from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["check_options", "option", "read_options"]
 

@@ -1,4 +1,4 @@
-"""Fields of router files: texts with units, checked as they are read."""
+"""Fields of files that people write: texts with units, checked as they are read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pydantic_core import PydanticCustomError
 
 from routecast import quantity
 from routecast.errors import QuantityProblem, RoutecastError
-from routecast.load.frames import FrameMix
 
 __all__ = [
     "BitRate",
@@ -22,12 +21,13 @@ __all__ = [
     "FileModel",
     "FrameCount",
     "FrameRate",
-    "Frames",
     "Frequency",
     "Number",
     "Power",
     "Span",
     "TimePerByte",
+    "parsed_by",
+    "text_schema",
 ]
 
 _T = TypeVar("_T")
@@ -39,7 +39,9 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
 
-def _read(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeValidator:
+def parsed_by(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeValidator:
+    """Return the validator of a field that ``parse`` reads; a value of type ``ready`` is taken as it is."""
+
     # A file may hold anything here; the parsers say themselves that they want a text.
     def validate(value: Any) -> _T:
         if ready is not None and isinstance(value, ready):
@@ -54,7 +56,8 @@ def _read(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeVa
     return BeforeValidator(validate)
 
 
-def _text(unit: str, *examples: str) -> WithJsonSchema:
+def text_schema(unit: str, *examples: str) -> WithJsonSchema:
+    """Return the JSON Schema of a field that is a text with a unit."""
     return WithJsonSchema(
         {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
     )
@@ -71,27 +74,22 @@ def _time_per_byte(text: str) -> float:
     return seconds
 
 
-BitRate = Annotated[float, _read(quantity.parse_bit_rate_bps), _text("bit/s", "10 Gbit/s")]
-ByteRate = Annotated[float, _read(quantity.parse_byte_rate_bytes_per_s), _text("B/s", "8 GB/s")]
-FrameRate = Annotated[float, _read(quantity.parse_rate_pps), _text("frames/s", "14.88 Mpps")]
-Frequency = Annotated[float, _read(quantity.parse_frequency_hz), _text("Hz", "3.3 GHz")]
-Duration = Annotated[float, _read(quantity.parse_duration_s), _text("s, > 0", "1 ms")]
-Span = Annotated[float, _read(_span), _text("s, >= 0", "2 us")]
-Power = Annotated[float, _read(quantity.parse_power_w), _text("W", "12.5 W")]
-FrameCount = Annotated[int, _read(quantity.parse_frames), _text("frames", "512 frames")]
+BitRate = Annotated[float, parsed_by(quantity.parse_bit_rate_bps), text_schema("bit/s", "10 Gbit/s")]
+ByteRate = Annotated[float, parsed_by(quantity.parse_byte_rate_bytes_per_s), text_schema("B/s", "8 GB/s")]
+FrameRate = Annotated[float, parsed_by(quantity.parse_rate_pps), text_schema("frames/s", "14.88 Mpps")]
+Frequency = Annotated[float, parsed_by(quantity.parse_frequency_hz), text_schema("Hz", "3.3 GHz")]
+Duration = Annotated[float, parsed_by(quantity.parse_duration_s), text_schema("s, > 0", "1 ms")]
+Span = Annotated[float, parsed_by(_span), text_schema("s, >= 0", "2 us")]
+Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
+FrameCount = Annotated[int, parsed_by(quantity.parse_frames), text_schema("frames", "512 frames")]
 Cost = Annotated[
-    tuple[float, float], _read(quantity.parse_cost), _text("cycles or s", "1800 cycles", "550 ns")
+    tuple[float, float], parsed_by(quantity.parse_cost), text_schema("cycles or s", "1800 cycles", "550 ns")
 ]
 CostPerByte = Annotated[
     tuple[float, float],
-    _read(quantity.parse_cost_per_byte),
-    _text("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B"),
+    parsed_by(quantity.parse_cost_per_byte),
+    text_schema("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B"),
 ]
-TimePerByte = Annotated[float, _read(_time_per_byte), _text("s/B", "0.1 ns/B")]
-Frames = Annotated[
-    FrameMix,
-    _read(FrameMix.parse),
-    _text("B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518"),
-]
+TimePerByte = Annotated[float, parsed_by(_time_per_byte), text_schema("s/B", "0.1 ns/B")]
 Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
 Count = StrictInt

@@ -1,0 +1,16 @@
+"""Fields of files that describe offered load."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from routecast.load.frames import FrameMix
+from routecast.quantity.fields import parsed_by, text_schema
+
+__all__ = ["Frames"]
+
+Frames = Annotated[
+    FrameMix,
+    parsed_by(FrameMix.parse),
+    text_schema("B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518"),
+]

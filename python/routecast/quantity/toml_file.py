@@ -1,0 +1,163 @@
+"""Files that people write: TOML, checked by pydantic models, every fault at once and each with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from routecast.errors import FileProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic.fields import FieldInfo
+
+__all__ = ["parse_toml", "place_of", "read_text", "shown", "validated"]
+
+_SHOWN_CHARACTERS = 60
+
+_Model = TypeVar("_Model", bound="BaseModel")
+
+
+def read_text(path: Path, *, kind: str, largest_bytes: int = 10_000_000) -> str:
+    """Return the text of a file that people write.
+
+    Parameters
+    ----------
+    path : Path
+    kind : str
+        What the file should be, for messages: ``"router file"``.
+    largest_bytes : int
+        A larger file is refused unread.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file is too large, cannot be read, or is no UTF-8.
+    """
+    try:
+        if path.stat().st_size > largest_bytes:
+            raise FileProblem(str(path), [Problem("", f"is larger than {largest_bytes} bytes: no {kind}")])
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+
+
+def parse_toml(text: str, subject: str) -> dict[str, Any]:
+    """Return what a TOML text says; ``subject`` is what messages call it.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The text is no TOML.
+    """
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as problem:
+        message = str(problem) if isinstance(problem, ValueError) else "is nested too deeply"
+        raise FileProblem(subject, [Problem("", f"is no TOML: {message}")]) from problem
+
+
+def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Model:
+    """Return the model that the data of a file makes.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The data is not as the model says; all faults with their places.
+    """
+    from pydantic import ValidationError
+
+    try:
+        return model.model_validate(data)
+    except ValidationError as problem:
+        raise FileProblem(subject, _problems(problem, model)) from problem
+    except RecursionError as problem:
+        raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
+
+
+def place_of(location: Sequence[int | str]) -> str:
+    """Write a place in a file.
+
+    Examples
+    --------
+    >>> place_of(("task", 2, "service", "per_byte"))
+    'task[2].service.per_byte'
+    """
+    place = ""
+    for step in location:
+        place += f"[{step}]" if isinstance(step, int) else f"{'.' if place else ''}{step}"
+    return place
+
+
+def shown(value: object) -> str:
+    """Write a wrong value for a message, not longer than a line."""
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+    problems = []
+    faults = error.errors(include_url=False, include_context=True)
+    for fault in faults:
+        location, kind = fault["loc"], fault["type"]
+        if kind == "too_short" and any(
+            one["loc"][: len(location)] == location and one is not fault for one in faults
+        ):
+            continue  # pydantic counts only the entries that are right
+        if kind == "extra_forbidden":
+            known = _fields_at(model, location[:-1])
+            message = f"is no key that is known here: {did_you_mean(str(location[-1]), known)}"
+        elif kind == "missing":
+            field = _fields_at(model, location[:-1]).get(str(location[-1]))
+            message = f"is missing: {(field.description if field else None) or 'give it'}"
+        elif kind == "literal_error":
+            expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
+            message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
+        elif kind in {"quantity", "value"}:
+            message = fault["msg"]
+        else:
+            message = f"got {shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+        problems.append(Problem(place_of(location), message))
+    return problems
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str, FieldInfo]:
+    """Return the keys, as files write them, that the table at a place may have."""
+    here: object = model
+    for step in location:
+        here = _inside(here, step)
+    owner = _model_in(here)
+    return {field.alias or name: field for name, field in owner.model_fields.items()} if owner else {}
+
+
+def _inside(annotation: object, step: int | str) -> object:
+    """Return the annotation of what stands at a key or index of a value of ``annotation``."""
+    model = _model_in(annotation) if isinstance(step, str) else None
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in {typing.Union, types.UnionType, typing.Annotated}:
+        inner = (_inside(argument, step) for argument in arguments if argument is not type(None))
+        return next((one for one in inner if one is not None), None)
+    if origin in {list, tuple} and isinstance(step, int):
+        return arguments[0]
+    if origin is dict and isinstance(step, str):
+        return arguments[1]
+    if model is None:
+        return None
+    return next((f.annotation for name, f in model.model_fields.items() if step in (name, f.alias)), None)
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    from pydantic import BaseModel
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if typing.get_origin(annotation) in {typing.Union, types.UnionType, typing.Annotated}:
+        found = (_model_in(argument) for argument in typing.get_args(annotation))
+        return next((one for one in found if one is not None), None)
+    return None
