@@ -1,1 +1,16 @@
-//! To come.
+//! What this host does whatever runs on it: its clock, its caches and memory, the disturbance by others.
+//!
+//! ```text
+//!   clock ──► latency, bandwidth, operations ──► outcome       ticks of the TSC, told as cycles of the core
+//!   noise ── steal time and preemptions around all of it
+//! ```
+//!
+//! Every figure is taken several times (repeats), and each repeat is a low quantile of many short slices: on a shared
+//! machine a slice is either undisturbed or much too long, so the lower quartile is close to what the host can do,
+//! and the spread of the repeats says how far to trust it.
+
+pub mod clock;
+pub mod cpu;
+pub mod quantile;
+
+pub use clock::{Clock, ticks};

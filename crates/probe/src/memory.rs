@@ -184,7 +184,11 @@ impl Drop for HugeMemory {
 
 impl fmt::Debug for HugeMemory {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("HugeMemory").field("bytes", &self.bytes).field("pages", &self.pages).finish_non_exhaustive()
+        formatter
+            .debug_struct("HugeMemory")
+            .field("bytes", &self.bytes)
+            .field("pages", &self.pages)
+            .finish_non_exhaustive()
     }
 }
 
