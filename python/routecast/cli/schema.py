@@ -21,6 +21,7 @@ class Kind(StrEnum):
     FUNCTION_STUDY = "function_study"
     TESTBED = "testbed"
     BENCHMARK = "benchmark"
+    FUNCTION = "function"
 
 
 def schema(
@@ -36,6 +37,10 @@ def schema(
         from routecast.report.benchmark import benchmark_schema
 
         print_json(benchmark_schema())
+    elif kind is Kind.FUNCTION:
+        from routecast.function.catalogue import function_schema
+
+        print_json(function_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

@@ -1,0 +1,1 @@
+"""Network functions as sequences of elementary operations, and what they cost on a host."""

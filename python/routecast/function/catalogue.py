@@ -1,0 +1,194 @@
+"""Network functions from TOML files: those that ship, and those that users write (``*.function.toml``)."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.function.model import Direction, NetworkFunction, Step, TableSize
+from routecast.function.steps import step_problems
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import parse_toml, read_text, validated
+
+if TYPE_CHECKING:
+    from routecast.function.document import FunctionFile
+
+__all__ = ["check_function", "function_names", "function_schema", "parse_function", "read_function"]
+
+_SUFFIX = ".function.toml"
+_LARGEST_FILE_BYTES = 1_000_000
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
+_VARIABLES = ("frame", "payload")
+
+
+def function_names() -> tuple[str, ...]:
+    """Return the names of the functions that ship, in alphabetical order."""
+    folder = files("routecast") / "data" / "functions"
+    return tuple(
+        sorted(one.name.removesuffix(_SUFFIX) for one in folder.iterdir() if one.name.endswith(_SUFFIX))
+    )
+
+
+def read_function(name: str | Path) -> NetworkFunction:
+    """Read a network function: one that ships by its name, or a ``*.function.toml``.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is no such function, or its file says something wrong; all faults with their places.
+
+    Examples
+    --------
+    >>> read_function("l2_switch").directions[0].steps[2].operation
+    'ht_lookup'
+    """
+    names = function_names()
+    if str(name) in names:
+        shipped = files("routecast") / "data" / "functions" / f"{name}{_SUFFIX}"
+        return parse_function(shipped.read_text(encoding="utf-8"), subject=f"{name}{_SUFFIX}")
+    path = Path(name)
+    if path.suffix != ".toml" and not path.exists():
+        hint = f"is no function that ships, and no file; {did_you_mean(str(name), names)}"
+        raise FileProblem(f"function {str(name)!r}", [Problem("", hint)])
+    text = read_text(path, kind="function file", largest_bytes=_LARGEST_FILE_BYTES)
+    return parse_function(text, subject=str(path))
+
+
+def parse_function(text: str, *, subject: str = "function file") -> NetworkFunction:
+    """Read a network function from the text of its file.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        As :func:`read_function`.
+
+    Examples
+    --------
+    >>> function = parse_function('''
+    ... name = "wire"
+    ... [[direction]]
+    ... name = "forward"
+    ... [[direction.step]]
+    ... operation = "io_mem"
+    ... with = { hdr = 14, data = "frame - 14" }
+    ... ''')
+    >>> function.directions[0].steps[0].operation
+    'io_mem'
+    """
+    from routecast.function.document import FunctionFile
+
+    function = _built(validated(FunctionFile, parse_toml(text, subject), subject))
+    try:
+        check_function(function)
+    except ModelProblem as problem:
+        raise FileProblem(subject, problem.problems) from problem
+    return function
+
+
+def function_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of function files, with units and meanings as descriptions."""
+    from routecast.function.document import FunctionFile
+    from routecast.function.operations import OPERATIONS
+
+    schema = FunctionFile.model_json_schema()
+    schema["$defs"]["StepTable"]["properties"]["operation"]["enum"] = list(OPERATIONS)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "routecast function file",
+        "description": "A network function: tables, and the elementary operations of each direction.",
+    }
+
+
+def check_function(function: NetworkFunction) -> None:
+    """Refuse a function that contradicts itself; places are those of its file.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        All contradictions at once.
+    """
+    problems = _table_problems(function.tables)
+    if not function.directions:
+        problems.append(Problem("direction", "there is none: a function has at least one [[direction]]"))
+    seen: set[str] = set()
+    for number, direction in enumerate(function.directions):
+        place = f"direction[{number}]"
+        if direction.name in seen:
+            problems.append(Problem(f"{place}.name", f'got "{direction.name}" a second time'))
+        seen.add(direction.name)
+        problems += _direction_problems(direction, function.tables, place)
+    if problems:
+        raise ModelProblem(f"function {function.name!r}", problems)
+
+
+def _table_problems(tables: tuple[TableSize, ...]) -> list[Problem]:
+    problems = []
+    seen: set[str] = set()
+    for number, table in enumerate(tables):
+        place = f"table[{number}].name"
+        if not _NAME.fullmatch(table.name) or table.name in _VARIABLES:
+            wanted = 'a letter, then letters, digits and _, and neither "frame" nor "payload"'
+            problems.append(Problem(place, f'got "{table.name}": {wanted}'))
+        if table.name in seen:
+            problems.append(Problem(place, f'got "{table.name}" a second time'))
+        seen.add(table.name)
+    return problems
+
+
+def _direction_problems(direction: Direction, tables: tuple[TableSize, ...], place: str) -> list[Problem]:
+    problems = []
+    if not direction.steps:
+        problems.append(
+            Problem(
+                f"{place}.step", "there are no operations: a direction has at least one [[direction.step]]"
+            )
+        )
+    if direction.smallest_frame_bytes + direction.frame_growth_bytes < 0:
+        what = f"takes more off than the smallest frame has, {direction.smallest_frame_bytes} B"
+        problems.append(Problem(f"{place}.growth", what))
+    names = [table.name for table in tables]
+    for number, step in enumerate(direction.steps):
+        here = f"{place}.step[{number}]"
+        if step.table and step.table not in names:
+            problems.append(
+                Problem(
+                    f"{here}.table", f'got "{step.table}": is no table; {did_you_mean(step.table, names)}'
+                )
+            )
+        problems += step_problems(step, direction, tables, direction.smallest_frame_bytes, here)
+    return problems
+
+
+def _built(file: FunctionFile) -> NetworkFunction:
+    return NetworkFunction(
+        name=file.name,
+        title=file.title,
+        source=file.source,
+        runs_as=file.runs_as,
+        tables=tuple(
+            TableSize(name=table.name, entries=table.entries, entry_bytes=table.entry) for table in file.table
+        ),
+        directions=tuple(
+            Direction(
+                name=direction.name,
+                share=direction.share,
+                smallest_frame_bytes=direction.smallest_frame,
+                frame_growth_bytes=direction.growth,
+                steps=tuple(
+                    Step(
+                        operation=step.operation,
+                        parameters=dict(step.with_),
+                        table=step.table,
+                        times=step.times,
+                        why=step.why,
+                    )
+                    for step in direction.step
+                ),
+            )
+            for direction in file.direction
+        ),
+    )
