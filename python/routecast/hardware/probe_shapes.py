@@ -117,8 +117,8 @@ def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
         )
     columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
     measured = np.array([sample.cycles for sample in samples])
-    coefficients, _ = nnls(columns / measured[:, None], np.ones_like(measured))
-    coefficients = [_rounded(float(value)) for value in coefficients]
+    exact, _ = nnls(columns / measured[:, None], np.ones_like(measured))
+    coefficients = [_rounded(float(value)) for value in exact]
     relative = columns @ np.array(coefficients) / measured - 1.0
     return OperationCost(
         operation=shape.operation,

@@ -1,0 +1,128 @@
+"""A function in memory answers like any router: frames are conserved, and what is beyond its capacity is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routecast.errors import EnvironmentProblem, ModelProblem
+from routecast.evaluate.protocol import Described, Evaluator
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, RateStep
+from routecast.load.popularity import Popularity
+from routecast.testbed import in_memory
+from routecast.testbed.in_memory import InMemory
+
+CORE_HZ = 2e9
+CYCLES = 200.0
+CORE_PPS = CORE_HZ / CYCLES  # 10 Mpps
+
+
+class KnownCore:
+    """Stands for the core: a function of 200 cycles on each of some cores of 2 GHz, behind a queue that is full."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.lost_frames = 0
+        self.denied_ratio = 0.0
+
+    def __call__(self, call: str, request: Any, progress: Any = None) -> dict[str, Any]:
+        assert call == "run_function"
+        self.requests.append(request)
+        cores = len(request["cores"])
+        capacity = cores * CORE_PPS
+        rate = request["offered_pps"] or capacity
+        offered = round(rate * request["duration_s"])
+        overflow = offered - min(offered, round(capacity * request["duration_s"]))
+        denied = round(self.denied_ratio * (offered - overflow))
+        forwarded = offered - overflow - denied - self.lost_frames
+        one = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
+        latency = {"count": forwarded, "hdr_base64": ""}
+        latency.update(dict.fromkeys(("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"), 1e-6))
+        return {
+            "offered": offered,
+            "forwarded": forwarded,
+            "dropped": {"queue": overflow, "denied": denied},
+            "pass_s": {"min": 4e-4, "p25": 4.1e-4, "median": 4.1e-4, "p75": 4.2e-4},
+            "pps": capacity if request["offered_pps"] is None else forwarded / request["duration_s"],
+            "per_core": [one] * cores,
+            "latency": None if request["offered_pps"] is None else latency,
+            "steal_ratio": 0.0,
+            "notes": [],
+        }
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> KnownCore:
+    known = KnownCore()
+    monkeypatch.setattr(in_memory, "native", known)
+    return known
+
+
+def test_it_is_an_evaluator_that_says_what_it_is() -> None:
+    evaluator = InMemory(function="l2_switch", tables={"mac": 1024})
+    assert isinstance(evaluator, Evaluator)
+    assert isinstance(evaluator, Described)
+    assert evaluator.facts()["device"]["tables"] == {"mac": 1024}  # type: ignore[index]  # plain data
+
+
+@pytest.mark.parametrize("rate_pps", [1e6, 9.9e6, 25e6])
+def test_what_is_beyond_the_capacity_is_lost_and_frames_are_conserved(
+    core: KnownCore, rate_pps: float
+) -> None:
+    trial = InMemory(function="l2_switch").trial(OfferedLoad(rate_pps=rate_pps), 0.1)
+    assert trial.is_valid
+    assert trial.offered_frames == sum(
+        count or 0 for count in (trial.forwarded_frames, trial.dropped_frames, trial.in_flight_frames)
+    )  # S12
+    assert trial.loss_ratio == pytest.approx(max(1.0 - CORE_PPS / rate_pps, 0.0))
+    assert trial.resources[0].utilisation_ratio == pytest.approx(min(rate_pps / CORE_PPS, 1.0))
+    assert trial.bottleneck.kind == ("load" if rate_pps < 0.95 * CORE_PPS else "pool")
+
+
+def test_saturated_it_tells_the_capacity_of_its_cores(core: KnownCore) -> None:
+    evaluator = InMemory(function="l2_switch", cores=(0, 1))
+    trial = evaluator.capacity(OfferedLoad(rate_pps=1.0), 0.1)
+    assert trial.forwarded_pps == pytest.approx(2 * CORE_PPS)
+    assert trial.loss_ratio == 0.0
+    assert trial.latency is None
+    assert core.requests[0]["offered_pps"] is None
+
+
+def test_drops_are_told_by_their_reason(core: KnownCore) -> None:
+    core.denied_ratio = 0.25
+    trial = InMemory(function="acl_firewall").trial(OfferedLoad(rate_pps=1e6), 1.0)
+    assert trial.drops_pps == {"denied": pytest.approx(0.25e6)}
+
+
+def test_frames_that_vanish_are_a_fault(core: KnownCore) -> None:
+    core.lost_frames = 5000  # more than the queue can hold at the end
+    with pytest.raises(EnvironmentProblem, match="does not conserve frames"):
+        InMemory(function="l2_switch").trial(OfferedLoad(rate_pps=1e6), 1.0)
+
+
+def test_the_load_reaches_the_function(core: KnownCore) -> None:
+    load = OfferedLoad(
+        rate_pps=1e6, frames=FrameMix.table([(7, 64), (4, 594), (1, 1518)]), flows=FlowSet.crafted(12)
+    )
+    InMemory(function="l2_switch").trial(load, 0.5)
+    InMemory(function="l2_switch", popularity=Popularity(kind="zipf", exponent=0.9)).trial(load, 0.5)
+    first, second = core.requests
+    assert first["mix"] == [[64, 7], [594, 4], [1518, 1]]
+    assert (first["flows"], first["popularity"]) == (12, "uniform")
+    assert (second["flows"], second["popularity"], second["exponent"]) == (None, "zipf", 0.9)
+
+
+@pytest.mark.parametrize(
+    ("load", "place"),
+    [
+        (OfferedLoad(rate_pps=1e6, steps=(RateStep(at_s=0.5, rate_pps=5e5),)), "steps"),
+        (OfferedLoad(rate_pps=1e6, arrivals=Arrivals.poisson()), "arrivals"),
+    ],
+)
+def test_loads_that_memory_cannot_offer_are_refused(load: OfferedLoad, place: str) -> None:
+    with pytest.raises(ModelProblem, match=place):
+        InMemory(function="l2_switch").trial(load, 1.0)
