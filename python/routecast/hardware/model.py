@@ -50,6 +50,7 @@ class Cpu:
     sockets: int
     cores_per_socket: int
     frequency_hz: float
+    source: str = ""
 
     @property
     def cores(self) -> int:
@@ -85,6 +86,7 @@ class MemoryLevel:
     batched_s: float = 0.0
     streamed_cycles: float = 0.0
     streamed_s: float = 0.0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,7 @@ class MemoryTiming:
     cas_latency_cycles: float
     data_rate_per_s: float
     channels: int = 1
+    source: str = ""
 
     @property
     def access_s(self) -> float:
@@ -189,6 +192,7 @@ class Nic:
     cap_pps: float = math.inf
     pcie: Pcie | None = None
     socket: int = 0
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ from routecast.quantity.parse import (
     parse_frequency_hz,
     parse_power_w,
     parse_rate_pps,
+    parse_size_bytes,
+    parse_transfer_rate_per_s,
 )
 
 __all__ = [
@@ -50,4 +52,6 @@ __all__ = [
     "parse_frequency_hz",
     "parse_power_w",
     "parse_rate_pps",
+    "parse_size_bytes",
+    "parse_transfer_rate_per_s",
 ]

@@ -24,8 +24,10 @@ __all__ = [
     "Frequency",
     "Number",
     "Power",
+    "Size",
     "Span",
     "TimePerByte",
+    "TransferRate",
     "parsed_by",
     "text_schema",
 ]
@@ -81,6 +83,10 @@ Frequency = Annotated[float, parsed_by(quantity.parse_frequency_hz), text_schema
 Duration = Annotated[float, parsed_by(quantity.parse_duration_s), text_schema("s, > 0", "1 ms")]
 Span = Annotated[float, parsed_by(_span), text_schema("s, >= 0", "2 us")]
 Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
+Size = Annotated[float, parsed_by(quantity.parse_size_bytes), text_schema("B, > 0", "32 KiB")]
+TransferRate = Annotated[
+    float, parsed_by(quantity.parse_transfer_rate_per_s), text_schema("transfers/s", "1333 MT/s")
+]
 FrameCount = Annotated[int, parsed_by(quantity.parse_frames), text_schema("frames", "512 frames")]
 Cost = Annotated[
     tuple[float, float], parsed_by(quantity.parse_cost), text_schema("cycles or s", "1800 cycles", "550 ns")

@@ -34,6 +34,8 @@ __all__ = [
     "parse_frequency_hz",
     "parse_power_w",
     "parse_rate_pps",
+    "parse_size_bytes",
+    "parse_transfer_rate_per_s",
 ]
 
 MIN_FRAME_BYTES: Final = 64
@@ -68,11 +70,12 @@ _UNITS = (
     "cycle = [cycle] = cycle = clock",
     "watt = [power] = W",
     "joule = watt * second = J",
+    "transfer = [transfer] = T",
 )
 _KNOWN_UNITS_TEXT = (
     "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps "
     "B kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s "
-    "cycles cycles/B ns/B ps/B W mW kW J"
+    "cycles cycles/B ns/B ps/B W mW kW J MT/s GT/s"
 )
 _QUANTITY = re.compile(
     r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
@@ -100,6 +103,8 @@ _FRAME_RATE = _Kind(
 _BIT_RATE = _Kind(called="a bit rate", base="bit/second", examples='"10 Gbit/s", "100 Mbit/s"', counts=True)
 _BYTE_RATE = _Kind(called="a byte rate", base="byte/second", examples='"8 GB/s", "500 MB/s"', counts=True)
 _BYTES = _Kind(called="a frame size", base="byte", examples='"64 B", "1518 B"', counts=True)
+_SIZE = _Kind(called="a size", base="byte", examples='"32 KiB", "25 MiB"', counts=True)
+_TRANSFER_RATE = _Kind(called="a data rate", base="transfer/second", examples='"1333 MT/s"', counts=True)
 _FRAMES = _Kind(called="a number of frames", base="frame", examples='"512 frames"', counts=True)
 _TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
 _FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
@@ -173,6 +178,28 @@ def parse_frame_bytes(text: str) -> int:
             "with the FCS",
         )
     return size
+
+
+def parse_size_bytes(text: str) -> float:
+    """Read the size of a memory or cache in bytes, > 0.
+
+    Examples
+    --------
+    >>> parse_size_bytes("32 KiB")
+    32768.0
+    """
+    return _parse(text, _SIZE)
+
+
+def parse_transfer_rate_per_s(text: str) -> float:
+    """Read the data rate of a memory in transfers/s, > 0.
+
+    Examples
+    --------
+    >>> parse_transfer_rate_per_s("1333 MT/s")
+    1333000000.0
+    """
+    return _parse(text, _TRANSFER_RATE)
 
 
 def parse_frames(text: str) -> int:
@@ -378,6 +405,7 @@ _NAMES = {
     "[time]": "a time",
     "1 / [time]": "a frequency",
     "[power]": "a power",
+    "[transfer] / [time]": "a data rate",
     "[power] * [time]": "an energy",
     "[cycle]": "a number of cycles",
     "[cycle] / [byte]": "a number of cycles per byte",
