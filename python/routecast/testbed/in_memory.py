@@ -83,10 +83,9 @@ class InMemory:
         routecast.errors.ModelProblem
             The load has steps or another arrival process than even arrivals, or the function cannot take its frames.
         routecast.errors.EnvironmentProblem
-            There is not the memory or the processor for it.
+            There is not the memory or the processor for it, or the run does not conserve frames.
         """
-        outcome = self.run(load, duration_s)
-        return self._saturated(load, outcome) if self.saturate else self._paced(load, duration_s, outcome)
+        return self.trial_of(load, duration_s, self.run(load, duration_s))
 
     def capacity(self, load: OfferedLoad, duration_s: float) -> Trial:
         """Return the trial at saturation: its ``forwarded_pps`` is the function's capacity on its cores."""
@@ -108,6 +107,16 @@ class InMemory:
         """
         self._check(load)
         return native("run_function", self.request(load, duration_s, packets, hand_loop), self.progress)
+
+    def trial_of(self, load: OfferedLoad, duration_s: float, outcome: Mapping[str, Any]) -> Trial:
+        """Make the trial of what :meth:`run` told.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The frames that came in are not those that went out, were dropped or still wait (S12).
+        """
+        return self._saturated(load, outcome) if self.saturate else self._paced(load, duration_s, outcome)
 
     def request(
         self, load: OfferedLoad, duration_s: float, packets: int | None = None, hand_loop: bool = False
@@ -216,7 +225,9 @@ class InMemory:
             bottleneck=Bottleneck(
                 name=resources[0].name if is_full else "load",
                 kind="pool" if is_full else "load",
-                reason=f"{self.function} in memory takes {1e9 * core_s:,.1f} ns of a core per frame",
+                reason=f"takes {1e9 * core_s:,.1f} ns per frame"
+                if is_full
+                else f"leaves the cores room: a frame takes {1e9 * core_s:,.1f} ns of one",
             ),
             resources=resources,
             offered_frames=offered,
