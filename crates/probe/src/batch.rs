@@ -170,6 +170,19 @@ impl<'a> Batch<'a> {
         self.buffers[frame].bytes[from..from + B].first_chunk_mut().expect("as long as asked for")
     }
 
+    /// `8·W` bytes at `offset` of frame `frame` as words in the byte order of memory; within its buffer as in
+    /// [`Self::bytes`].
+    #[inline]
+    #[must_use]
+    pub fn words<const W: usize>(&self, frame: usize, offset: usize) -> [u64; W] {
+        const { assert!(8 * W <= BUFFER_BYTES) };
+        let from = (usize::from(self.start[frame]) + offset).min(BUFFER_BYTES - 8 * W);
+        let bytes = &self.buffers[frame].bytes[from..from + 8 * W];
+        std::array::from_fn(|word| {
+            u64::from_le_bytes(bytes[8 * word..8 * word + 8].try_into().expect("eight bytes"))
+        })
+    }
+
     /// At most `length` bytes at `offset` of frame `frame`: fewer where its buffer ends.
     #[inline]
     pub fn slice_mut(&mut self, frame: usize, offset: usize, length: usize) -> &mut [u8] {

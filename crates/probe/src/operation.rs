@@ -23,6 +23,7 @@ mod lpm;
 mod prefetch;
 pub mod probe;
 mod queue;
+mod ticks;
 mod toeplitz;
 
 pub use acl::acl_lookup;

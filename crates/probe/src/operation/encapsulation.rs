@@ -5,23 +5,22 @@ use crate::operation::field::write;
 
 /// `prepend(b)`: writes `B` bytes of each frame's words ahead of the frame.
 ///
-/// A frame without that much room ahead of it stays as it is and is marked.
+/// A frame without that much room ahead of it is marked; one with a fault is not moved, and what is written into it
+/// is of no meaning.
 #[inline]
 pub fn prepend<const B: usize, const W: usize>(batch: &mut Batch<'_>, headers: &Words<W>) {
     const { assert!(B <= 8 * W && B < BUFFER_BYTES) };
     let count = batch.count();
-    for (frame, header) in headers.iter().enumerate().take(count) {
-        let room = usize::from(batch.start[frame]) >= B && batch.length[frame] < BUFFER_BYTES as u16;
-        let sound = room & (batch.fault[frame] == 0);
-        let by = if sound { B as u16 } else { 0 };
+    for frame in 0..count {
+        let room = (batch.start[frame] >= B as u16) & (batch.length[frame] <= (BUFFER_BYTES - B) as u16);
+        let sound = batch.fault[frame] == 0;
+        let by = if room & sound { B as u16 } else { 0 };
         batch.start[frame] -= by;
         batch.length[frame] += by;
-        if !room {
-            batch.mark_fault(frame, Fault::NoRoom);
-        }
-        if sound {
-            write(batch.bytes_mut::<B>(frame, 0), header);
-        }
+        batch.fault[frame] = if !room & sound { Fault::NoRoom as u8 } else { batch.fault[frame] };
+    }
+    for (frame, header) in headers.iter().enumerate().take(count) {
+        write(batch.bytes_mut::<B>(frame, 0), header);
     }
 }
 

@@ -29,8 +29,9 @@ pub const fn mask<const W: usize>(b: usize) -> [u64; W] {
 pub fn parse<const W: usize>(batch: &Batch<'_>, at: usize, mask: [u64; W], fields: &mut Words<W>) {
     let count = batch.count();
     for (frame, field) in fields.iter_mut().enumerate().take(count) {
-        for (word, value) in field.iter_mut().enumerate() {
-            *value = u64::from_le_bytes(*batch.bytes::<8>(frame, at + 8 * word)) & mask[word];
+        let words = batch.words::<W>(frame, at);
+        for ((value, word), mask) in field.iter_mut().zip(words).zip(mask) {
+            *value = word & mask;
         }
     }
 }
@@ -50,8 +51,11 @@ pub fn deparse<const B: usize, const W: usize>(batch: &mut Batch<'_>, at: usize,
 /// Writes as many bytes of some words as fit.
 #[inline(always)]
 pub(super) fn write<const B: usize, const W: usize>(bytes: &mut [u8; B], words: &[u64; W]) {
-    for (chunk, word) in bytes.chunks_mut(8).zip(words) {
-        let length = chunk.len();
-        chunk.copy_from_slice(&word.to_le_bytes()[..length]);
+    let (whole, rest) = bytes.split_at_mut(B / 8 * 8);
+    for (chunk, word) in whole.chunks_exact_mut(8).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    if B % 8 > 0 {
+        rest.copy_from_slice(&words[B / 8].to_le_bytes()[..B % 8]);
     }
 }

@@ -39,8 +39,10 @@ impl<const B: usize> Toeplitz<B> {
     pub fn hash<const W: usize>(&self, words: &[u64; W]) -> u32 {
         const { assert!(B <= 8 * W) };
         let mut hash = 0;
-        for (place, table) in self.tables.iter().enumerate() {
-            hash ^= table[usize::from((words[place / 8] >> (8 * (place % 8))) as u8)];
+        for (tables, word) in self.tables.chunks(8).zip(words) {
+            for (table, byte) in tables.iter().zip(word.to_le_bytes()) {
+                hash ^= table[usize::from(byte)];
+            }
         }
         hash
     }

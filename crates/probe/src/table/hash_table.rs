@@ -56,26 +56,38 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         ((hash(key) >> 32) * lines as u64 >> 32) as u32
     }
 
-    /// Which slot of a line has a key, and whether any has.
+    /// Which slots of a line have a key: bit `i` stands for slot `i`.
+    ///
+    /// Bits and not a `bool`: from a chain of those the compiler makes branches that no processor can predict.
     #[inline(always)]
-    fn find(words: &[u64; LINE_WORDS], key: &[u64; N]) -> (bool, usize) {
-        let mut hit = false;
-        let mut place = 0;
+    fn find(words: &[u64; LINE_WORDS], key: &[u64; N]) -> u32 {
+        let mut hits = 0;
         for slot in 0..Self::PER_LINE {
             let mut different = 0;
             for word in 0..N {
                 different |= words[slot * Self::WORDS + word] ^ key[word];
             }
-            hit |= different == 0;
-            place |= if different == 0 { slot } else { 0 };
+            hits |= u32::from(different == 0) << slot;
         }
-        (hit, place)
+        hits
+    }
+
+    /// The first word of the first of some slots.
+    #[inline(always)]
+    fn place(hits: u32) -> usize {
+        hits.trailing_zeros() as usize % Self::PER_LINE * Self::WORDS
     }
 
     /// Whether every slot of a line has a key: they are filled from the left.
     #[inline(always)]
     fn full(words: &[u64; LINE_WORDS]) -> bool {
         words[LINE_WORDS - Self::WORDS] != EMPTY
+    }
+
+    /// Bit `PER_LINE` if a line has an empty slot, so that it ends a search as a hit does.
+    #[inline(always)]
+    fn end(words: &[u64; LINE_WORDS]) -> u32 {
+        u32::from(!Self::full(words)) << Self::PER_LINE
     }
 
     /// The value of a key, looked for from line `at` on; of no meaning where it says that there is none.
@@ -85,13 +97,14 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         let mut at = at as usize;
         loop {
             let words = &lines[at].0;
-            let (hit, slot) = Self::find(words, key);
+            let hits = Self::find(words, key);
+            let place = Self::place(hits);
             for (word, value) in value.iter_mut().enumerate() {
-                *value = words[(slot * Self::WORDS + N + word) % LINE_WORDS];
+                *value = words[(place + N + word) % LINE_WORDS];
             }
-            // A key that begins with EMPTY "hits" an empty slot.
-            if hit | !Self::full(words) {
-                return hit & (key[0] != EMPTY);
+            if hits | Self::end(words) != 0 {
+                // A key that begins with EMPTY "hits" an empty slot.
+                return (hits != 0) & (key[0] != EMPTY);
             }
             at = if at + 1 == lines.len() { 0 } else { at + 1 };
         }
@@ -110,10 +123,11 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         let mut distance = 0;
         loop {
             let words = &mut lines[at].0;
-            let (hit, slot) = Self::find(words, key);
-            if hit {
+            let hits = Self::find(words, key);
+            if hits != 0 {
+                let place = Self::place(hits);
                 for (word, value) in value.iter().enumerate() {
-                    words[(slot * Self::WORDS + N + word) % LINE_WORDS] = *value;
+                    words[(place + N + word) % LINE_WORDS] = *value;
                 }
                 return Written::Updated;
             }
