@@ -1,0 +1,406 @@
+"""The estimate: what a network function costs on a host, and how many frames per second the host forwards.
+
+::
+
+    cycles of a packet  =  Σ_steps times · cycles(parameters) · factor            operations, data in L1
+                        +  Σ_steps Σ_levels lines found there · cost of a line    only where ``stalls = "added"``
+                        +  call
+
+    machine  =  min(cores, memory, network cards, links, bus)
+
+Baldi & Sapio 2018, sec. 2 and 3. Their estimate is the first line alone, with DRAM accesses as the load of a second
+resource, the memory (``stalls = "separate"``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from routecast.errors import ModelProblem, Problem
+from routecast.function.limits import Limit, limits_of
+from routecast.function.model import Direction, NetworkFunction, TableSize
+from routecast.function.places import Shares, places_of_lines
+from routecast.function.tables import check_memory, table_sizes
+from routecast.function.work import StepWork, direction_work
+from routecast.hardware.model import Hardware, LevelName, MemoryLevel
+from routecast.load.frames import FrameMix
+from routecast.load.popularity import Popularity
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["Estimate", "StepEstimate", "estimate"]
+
+_NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEstimate:
+    """What one step costs, per packet of its direction.
+
+    Parameters
+    ----------
+    direction, operation, table, why : str
+    share : float
+        Of all packets, those of this direction.
+    times : float
+    parameters : mapping of str to float
+        Averages over the frame sizes.
+    cycles : float
+        Of the operation, data in L1.
+    lines_by_level, table_lines_by_level : mapping of level to float
+        Lines of memory found in each level: of frames and tables, and of tables alone.
+    stall_cycles_by_level : mapping of level to float
+        Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``).
+    table_stall_cycles : float
+        Those for lines of tables.
+    residual_ratio : float
+        Of the operation's fit on this host; NaN where it was not fitted.
+    """
+
+    direction: str
+    operation: str
+    table: str
+    why: str
+    share: float
+    times: float
+    parameters: Mapping[str, float]
+    cycles: float
+    lines_by_level: Mapping[LevelName, float]
+    table_lines_by_level: Mapping[LevelName, float]
+    stall_cycles_by_level: Mapping[LevelName, float]
+    table_stall_cycles: float
+    residual_ratio: float
+
+    @property
+    def stall_cycles(self) -> float:
+        """Cycles that the core waits for memory."""
+        return sum(self.stall_cycles_by_level.values())
+
+    @property
+    def dram_accesses(self) -> float:
+        """Lines fetched from DRAM."""
+        return self.lines_by_level.get("DRAM", 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A function on a host.
+
+    Parameters
+    ----------
+    function, hardware : str
+        Names.
+    direction : str or None
+        None: all directions, by their shares.
+    frames : FrameMix
+    popularity : Popularity
+    cores : int
+    frequency_hz : float
+        Clock of a core, as :attr:`giga` counts it.
+    giga : float
+        1e9, or 1024e6 where 1 GHz is to be 1024 MHz, as in Baldi & Sapio 2018.
+    remote_ratio : float
+        Share of packets that lie in the other socket's L3 (sec. 4.2): > 0 is the platform-specific estimate.
+    tables : tuple of TableSize
+    operations : tuple of StepEstimate
+        All directions one after the other.
+    call_cycles : float
+        Of calling the function, per packet.
+    limits : tuple of Limit
+        The tightest first.
+    frame_growth_bytes : float
+        Bytes that frames are longer, on average, when they leave.
+    notes : tuple of str
+        What the reader must know.
+    """
+
+    function: str
+    hardware: str
+    direction: str | None
+    frames: FrameMix
+    popularity: Popularity
+    cores: int
+    frequency_hz: float
+    giga: float
+    remote_ratio: float
+    tables: tuple[TableSize, ...]
+    operations: tuple[StepEstimate, ...]
+    call_cycles: float
+    limits: tuple[Limit, ...]
+    frame_growth_bytes: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the operations per packet, data in L1, call not included."""
+        return sum(one.share * one.cycles for one in self.operations)
+
+    @property
+    def stall_cycles(self) -> float:
+        """Cycles per packet that a core waits for memory."""
+        return sum(one.share * one.stall_cycles for one in self.operations)
+
+    @property
+    def packet_cycles(self) -> float:
+        """Cycles per packet of a core, everything included."""
+        return self.cycles + self.stall_cycles + self.call_cycles
+
+    @property
+    def packet_s(self) -> float:
+        """Seconds per packet of a core."""
+        return self.packet_cycles / self.frequency_hz
+
+    @property
+    def dram_accesses(self) -> float:
+        """Lines fetched from DRAM per packet."""
+        return sum(one.share * one.dram_accesses for one in self.operations)
+
+    @property
+    def core_pps(self) -> float:
+        """Frames per second of one core."""
+        return self.frequency_hz / self.packet_cycles
+
+    @property
+    def bottleneck(self) -> Limit:
+        """The limit that binds."""
+        return self.limits[0]
+
+    @property
+    def pps(self) -> float:
+        """Frames per second of the machine."""
+        return self.bottleneck.pps
+
+    def limit_pps(self, resource: str) -> float:
+        """Return the limit of a resource; infinite where it is none."""
+        return next((one.pps for one in self.limits if one.resource == resource), math.inf)
+
+    @property
+    def cycles_range(self) -> tuple[float, float]:
+        """95 % range of :attr:`packet_cycles` by the residuals of the operations' fits; NaN where none was fitted.
+
+        Errors of one operation are the same wherever it occurs, those of different operations independent.
+        """
+        deviation: dict[str, float] = {}
+        for one in self.operations:
+            if math.isfinite(one.residual_ratio):
+                part = one.share * one.cycles * one.residual_ratio
+                deviation[one.operation] = deviation.get(one.operation, 0.0) + part
+        if not deviation:
+            return (math.nan, math.nan)
+        half = _NORMAL_95 * math.hypot(*deviation.values())
+        return (max(self.packet_cycles - half, 0.0), self.packet_cycles + half)
+
+    @property
+    def range_pps(self) -> tuple[float, float]:
+        """95 % range of :attr:`core_pps`; NaN where no operation was fitted."""
+        low, high = self.cycles_range
+        return (self.frequency_hz / high, self.frequency_hz / low if low > 0.0 else math.inf)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data: what ``--json`` prints and what a planner reads."""
+        from routecast.function.told import estimate_json
+
+        return estimate_json(self)
+
+
+def estimate(
+    function: NetworkFunction,
+    hardware: Hardware,
+    *,
+    direction: str | None = None,
+    frame_bytes: int | FrameMix = 64,
+    cores: int = 1,
+    popularity: Popularity | None = None,
+    tables: Mapping[str, int] | None = None,
+    remote_ratio: float = 0.0,
+    giga: float = 1e9,
+) -> Estimate:
+    """Estimate what a function costs on a host.
+
+    Parameters
+    ----------
+    function : NetworkFunction
+    hardware : Hardware
+    direction : str or None
+        One direction; None: all of them, each with its share of the packets.
+    frame_bytes : int or FrameMix
+        Size of the frames that come in, FCS included (S1). A direction whose headers need more computes with its
+        smallest frame.
+    cores : int
+        That process frames.
+    popularity : Popularity or None
+        Which flow a packet is of; None: every entry of each table alike.
+    tables : mapping of str to int
+        Entries of tables, instead of the function's.
+    remote_ratio : float
+        Share of packets in the other socket's L3, 0..1.
+    giga : float
+        What 1 GHz is.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The function, the host or an argument is not what it must be, or a table is larger than the host's memory.
+
+    Examples
+    --------
+    >>> from routecast.function.catalogue import read_function
+    >>> from routecast.hardware.catalogue import read_hardware
+    >>> found = estimate(read_function("l2_switch"), read_hardware("xeon-e5-2690v2"))
+    >>> found.packet_cycles, found.dram_accesses
+    (211.0, 1.0)
+    """
+    sizes = table_sizes(function, tables or {})
+    _check(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
+    mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
+    popularity = popularity or Popularity()
+    chosen = _chosen(function, direction)
+    works: list[tuple[float, StepWork]] = []
+    notes: list[str] = []
+    arriving: dict[int, float] = {}
+    growth = 0.0
+    for number, share in chosen.items():
+        one = function.directions[number]
+        frames = _frames(one, mix, notes)
+        for size, part in frames.items():
+            arriving[size] = arriving.get(size, 0.0) + share * part
+        growth += share * one.frame_growth_bytes
+        steps = direction_work(
+            function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio
+        )
+        works += [(share, step) for step in steps]
+    check_memory(function, works, sizes, hardware)
+    shares = places_of_lines(works, hardware, popularity)
+    frequency_hz = hardware.cpu.frequency_hz * giga / 1e9
+    call = hardware.call
+    found = Estimate(
+        function=function.name,
+        hardware=hardware.name,
+        direction=direction,
+        frames=mix,
+        popularity=popularity,
+        cores=cores,
+        frequency_hz=frequency_hz,
+        giga=giga,
+        remote_ratio=remote_ratio,
+        tables=sizes,
+        operations=tuple(
+            _step(share, work, shares, hardware, function.name, frequency_hz) for share, work in works
+        ),
+        call_cycles=call.per_batch_cycles / call.batch_frames + call.per_packet_cycles,
+        limits=(),
+        frame_growth_bytes=growth,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+    if found.packet_cycles <= 0.0:
+        what = "a packet takes 0 cycles: at least one operation must cost something"
+        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("direction", what)])
+    limits = limits_of(
+        hardware,
+        cores=cores,
+        core_pps=found.core_pps,
+        dram_accesses=found.dram_accesses,
+        frames=arriving,
+        growth_bytes=growth,
+        both_sockets=remote_ratio > 0.0,
+    )
+    return replace(found, limits=limits)
+
+
+def _check(
+    function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float
+) -> None:
+    problems = []
+    if not function.directions or not all(one.steps for one in function.directions):
+        problems.append(Problem("function", f"{function.name} has no operations: give it steps"))
+    if not (math.isfinite(hardware.cpu.frequency_hz) and hardware.cpu.frequency_hz > 0.0):
+        what = f"got {hardware.cpu.frequency_hz:g}: {hardware.name} needs a finite clock > 0"
+        problems.append(Problem("cpu.frequency", what))
+    if not 1 <= cores <= hardware.cpu.cores:
+        problems.append(Problem("cores", f"got {cores}: {hardware.name} has 1 to {hardware.cpu.cores}"))
+    if not 0.0 <= remote_ratio <= 1.0:
+        problems.append(Problem("remote_ratio", f"got {remote_ratio:g}: a ratio from 0 to 1"))
+    elif remote_ratio > 0.0 and hardware.cpu.sockets < 2:
+        problems.append(
+            Problem("remote_ratio", f"got {remote_ratio:g}: {hardware.name} has one socket, so no other one")
+        )
+    if not (math.isfinite(giga) and giga > 0.0):
+        problems.append(Problem("giga", f"got {giga:g}: a finite number > 0"))
+    if problems:
+        raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)
+
+
+def _chosen(function: NetworkFunction, direction: str | None) -> dict[int, float]:
+    """Return the numbers of the directions with their shares of the packets, which sum up to 1."""
+    names = [one.name for one in function.directions]
+    if direction is not None:
+        if direction not in names:
+            what = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
+            raise ModelProblem(f"function {function.name!r}", [Problem("direction", what)])
+        return {names.index(direction): 1.0}
+    total = sum(one.share for one in function.directions)
+    return {number: one.share / total for number, one in enumerate(function.directions)}
+
+
+def _frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
+    frames: dict[int, float] = {}
+    least = direction.smallest_frame_bytes
+    for size, share in mix.share_by_bytes.items():
+        if size < least:
+            notes.append(
+                f"direction {direction.name}: the headers do not fit into frames of {size} B; {least} B are computed"
+            )
+        frames[max(size, least)] = frames.get(max(size, least), 0.0) + share
+    return frames
+
+
+def _step(
+    share: float, work: StepWork, shares: Shares, hardware: Hardware, function: str, frequency_hz: float
+) -> StepEstimate:
+    lines: dict[LevelName, float] = {}
+    table_lines: dict[LevelName, float] = {}
+    stalls: dict[LevelName, float] = {}
+    table_stalls = 0.0
+    learnt = hardware.refinement
+    cycles_factor, stalls_factor = learnt.functions.get(f"{function}/{work.direction.name}", (1.0, 1.0))
+    for touch in work.touches:
+        places: Mapping[LevelName, float] = {"DRAM": 1.0} if touch.remote else shares[touch.stream]
+        for level in hardware.levels:
+            count = touch.lines * places.get(level.name, 0.0)
+            if count == 0.0:
+                continue
+            lines[level.name] = lines.get(level.name, 0.0) + count
+            if touch.kind == "table":
+                table_lines[level.name] = table_lines.get(level.name, 0.0) + count
+            if hardware.stalls == "separate":
+                continue
+            line_cycles = _line_cycles(level, touch.pattern, frequency_hz)
+            waited = count * line_cycles * learnt.levels.get(level.name, 1.0) * stalls_factor
+            stalls[level.name] = stalls.get(level.name, 0.0) + waited
+            table_stalls += waited if touch.kind == "table" else 0.0
+    return StepEstimate(
+        direction=work.direction.name,
+        operation=work.step.operation,
+        table=work.step.table,
+        why=work.step.why,
+        share=share,
+        times=work.step.times,
+        parameters=work.parameters,
+        cycles=work.cycles * cycles_factor,
+        lines_by_level=lines,
+        table_lines_by_level=table_lines,
+        stall_cycles_by_level=stalls,
+        table_stall_cycles=table_stalls,
+        residual_ratio=work.cost.residual_ratio,
+    )
+
+
+def _line_cycles(level: MemoryLevel, pattern: str, frequency_hz: float) -> float:
+    """Return what a core pays for a line found in a level, in cycles."""
+    cycles, seconds = {
+        "dependent": (level.dependent_cycles, level.dependent_s),
+        "batched": (level.batched_cycles, level.batched_s),
+        "streamed": (level.streamed_cycles, level.streamed_s),
+    }[pattern]
+    return cycles + seconds * frequency_hz

@@ -1,0 +1,154 @@
+"""What the steps of a function do on a host, before it is known where their lines of memory are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from routecast.errors import ModelProblem, Problem
+from routecast.function.model import Direction, NetworkFunction, Step, TableSize
+from routecast.function.steps import step_values
+from routecast.hardware.model import Access, AccessKind, Hardware, OperationCost
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["LINE_BYTES", "StepWork", "Touch", "direction_work"]
+
+LINE_BYTES = 64.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touch:
+    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
+
+    Accesses with one ``stream`` go to the same memory. ``remote``: the frame lies in the other socket's L3.
+    """
+
+    stream: str
+    kind: AccessKind
+    pattern: str
+    distinct: float
+    lines: float
+    remote: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class StepWork:
+    """One step: its cycles per packet (data in L1) and its touches, averaged over frame sizes and sockets."""
+
+    direction: Direction
+    step: Step
+    place: str
+    cost: OperationCost
+    cycles: float = 0.0
+    parameters: dict[str, float] = field(default_factory=dict)
+    touches: list[Touch] = field(default_factory=list)
+
+
+def direction_work(
+    function: NetworkFunction,
+    number: int,
+    hardware: Hardware,
+    *,
+    tables: Sequence[TableSize],
+    frames: Mapping[int, float],
+    remote_ratio: float,
+) -> tuple[StepWork, ...]:
+    """Evaluate the steps of a direction.
+
+    Parameters
+    ----------
+    number : int
+        Which of the function's directions.
+    tables : sequence of TableSize
+        With the sizes that are asked for.
+    frames : mapping of int to float
+        Share of each frame size, in bytes.
+    remote_ratio : float
+        Share of packets that lie in the other socket's L3.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A parameter is out of range, the host does not know an operation, or a formula has no value.
+    """
+    direction = function.directions[number]
+    costs = _costs(direction.steps, hardware, function, number)
+    works = []
+    for index, (step, cost) in enumerate(zip(direction.steps, costs, strict=True)):
+        place = f"direction[{number}].step[{index}]"
+        work = StepWork(direction=direction, step=step, place=place, cost=cost)
+        for size, share in frames.items():
+            values = step_values(
+                step, direction, tables, size, place=place, subject=f"function {function.name!r}"
+            )
+            for name, value in values.items():
+                work.parameters[name] = work.parameters.get(name, 0.0) + share * value
+            sockets = (
+                ((cost, 1.0, False),)
+                if cost.remote is None or remote_ratio == 0.0
+                else ((cost, 1.0 - remote_ratio, False), (cost.remote, remote_ratio, True))
+            )
+            for one, weight, remote in sockets:
+                times = step.times * share * weight
+                work.cycles += times * one.factor * _value(one, hardware, values)
+                for entry, access in enumerate(one.accesses):
+                    touch = _touch(step, access, values, hardware, tables, f"{place}/{entry}", remote)
+                    if touch.lines > 0.0:
+                        work.touches.append(replace(touch, lines=touch.lines * times))
+        works.append(work)
+    return tuple(works)
+
+
+def _costs(
+    steps: Iterable[Step], hardware: Hardware, function: NetworkFunction, number: int
+) -> list[OperationCost]:
+    costs = []
+    problems = []
+    for index, step in enumerate(steps):
+        cost = hardware.operations.get(step.operation)
+        if cost is not None:
+            costs.append(cost)
+            continue
+        hint = did_you_mean(step.operation, hardware.operations)
+        what = f'{hardware.name} gives no cost of "{step.operation}": add it to the hardware file; {hint}'
+        problems.append(Problem(f"direction[{number}].step[{index}].operation", what))
+    if problems:
+        raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)
+    return costs
+
+
+def _value(cost: OperationCost, hardware: Hardware, values: Mapping[str, float]) -> float:
+    try:
+        return cost.cycles.evaluate(values)
+    except ModelProblem as problem:
+        raise _placed(problem, hardware, f"operation.{cost.operation}.cycles") from problem
+
+
+def _touch(
+    step: Step,
+    access: Access,
+    values: Mapping[str, float],
+    hardware: Hardware,
+    tables: Sequence[TableSize],
+    alone: str,
+    remote: bool,
+) -> Touch:
+    try:
+        lines = access.lines.evaluate(values)
+        distinct = access.table_lines.evaluate(values) if access.table_lines is not None else 0.0
+    except ModelProblem as problem:
+        raise _placed(problem, hardware, f"operation.{step.operation}.access") from problem
+    if access.of == "frame":
+        return Touch(
+            stream="frames", kind="frame", pattern=access.pattern, distinct=0.0, lines=lines, remote=remote
+        )
+    if access.table_lines is None:
+        table = next((one for one in tables if one.name == step.table), None)
+        distinct = table.entries * table.entry_bytes / LINE_BYTES if table else lines
+    # The same table in another layout (another operation's slots) is other memory only where its size differs.
+    stream = f"{step.table or alone}, {distinct:.0f} lines"
+    return Touch(stream=stream, kind="table", pattern=access.pattern, distinct=distinct, lines=lines)
+
+
+def _placed(problem: ModelProblem, hardware: Hardware, place: str) -> ModelProblem:
+    return ModelProblem(f"hardware {hardware.name!r}", [Problem(place, str(problem))])
