@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
+    from routecast.hardware.model import Hardware
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
     from routecast.load.popularity import Popularity
@@ -36,6 +37,8 @@ class Asked:
     Parameters
     ----------
     function : NetworkFunction
+    hardware : Hardware
+        What the estimate is for.
     directions : tuple of str
         Names of its directions, each run by itself.
     frames : tuple of FrameMix
@@ -52,6 +55,7 @@ class Asked:
     """
 
     function: NetworkFunction
+    hardware: Hardware
     directions: tuple[str, ...]
     frames: tuple[FrameMix, ...]
     popularity: Popularity
@@ -64,12 +68,27 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ran:
-    """One run with the estimate beside it; times are of one core."""
+    """One run with the estimate beside it.
+
+    Parameters
+    ----------
+    direction : str
+    frames : FrameMix
+    estimate : Estimate
+    estimated_pps : float
+        Of cores and memory: card, link and bus have no part in a run in memory.
+    alone_s : float
+        What the lines of tables take one after the other, per packet.
+    trial : Trial
+    outcome : mapping
+        What the core told of the run.
+    """
 
     direction: str
     frames: FrameMix
     estimate: Estimate
     estimated_pps: float
+    alone_s: float
     trial: Trial
     outcome: Mapping[str, Any]
 
@@ -202,13 +221,12 @@ def _run(
     evaluator = _evaluator(asked, direction, progress)
     load = _load(asked, frames)
     outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate_pps is None)
-    # Card, link and bus have no part in a run in memory.
-    rates = [limit.pps for limit in estimate.limits if limit.resource in ("core", "memory")]
     return _Ran(
         direction=direction,
         frames=frames,
         estimate=estimate,
-        estimated_pps=min(rates, default=math.nan),
+        estimated_pps=min(estimate.limit_pps("core"), estimate.limit_pps("memory")),
+        alone_s=_alone_s(estimate, asked.hardware),
         trial=evaluator.trial_of(load, asked.duration_s, outcome),
         outcome=outcome,
     )
@@ -261,7 +279,7 @@ def _table(asked: Asked, ran: Sequence[_Ran]) -> Table:
                 1e9 * asked.cores / one.estimated_pps,
                 _run_ns(one),
                 _hand_ns(one),
-                1e9 * _alone_s(one.estimate),
+                1e9 * one.alone_s,
             )
             for one in ran
         ),
@@ -287,9 +305,15 @@ def _hand_ns(one: _Ran) -> float:
     return float(hand["ns_per_packet"]) if hand else math.nan
 
 
-def _alone_s(estimate: Estimate) -> float:
+def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
     """Return what the lines of tables take one after the other: the bound that memory's latency sets."""
-    return math.nan
+    hz = hardware.cpu.frequency_hz
+    cost_s = {level.name: level.dependent_s + level.dependent_cycles / hz for level in hardware.levels}
+    return math.fsum(
+        step.share * lines * cost_s[level]
+        for step in estimate.operations
+        for level, lines in step.table_lines_by_level.items()
+    )
 
 
 def _document(one: _Ran) -> dict[str, object]:
@@ -302,7 +326,7 @@ def _document(one: _Ran) -> dict[str, object]:
         "error_ratio": _or_none(one.error_ratio),
         "run_ns": _run_ns(one),
         "hand_loop_ns": _or_none(_hand_ns(one)),
-        "alone_ns": _or_none(1e9 * _alone_s(one.estimate)),
+        "alone_ns": _or_none(1e9 * one.alone_s),
         "estimate": one.estimate.to_json(),
         "trial": one.trial.to_json(),
         "run": dict(one.outcome),

@@ -36,6 +36,9 @@ class NoiseLimits:
 
 NOISE_LIMITS = NoiseLimits()
 
+_NOTHING_CYCLES = 2.0
+"""A line that costs no more on top of one in L1 was found there, or nearly so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
@@ -91,9 +94,11 @@ def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits 
 
 
 def _repeats(outcome: Mapping[str, Any]) -> Iterator[list[float]]:
-    """Yield the repeats of every point but the clock's."""
+    """Yield the repeats of every point but the clock's; of what stands on top of L1, only what is more than nothing."""
     for name in ("latency", "batched", "streamed", "operations"):
         for point in outcome.get(name, ()):
-            yield list(point["cycles"])
+            repeats = list(point["cycles"])
+            if name in ("latency", "operations") or quantile(repeats, 0.5) > _NOTHING_CYCLES:
+                yield repeats
     for point in outcome.get("bandwidth", ()):
         yield [1.0 / rate for rate in point["bytes_per_s"] if rate > 0.0]
