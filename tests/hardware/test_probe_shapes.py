@@ -66,9 +66,20 @@ def test_an_operation_that_was_not_measured_is_told() -> None:
     assert "operation aes_gcm was not measured" in notes
 
 
-def test_samples_must_be_positive() -> None:
+def test_samples_must_be_numbers_of_cycles() -> None:
+    for cycles in (-1.0, math.nan, math.inf):
+        with pytest.raises(FitProblem, match="parse"):
+            fit_operation(
+                Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=cycles)]
+            )
     with pytest.raises(FitProblem, match="parse"):
-        fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=0.0)])
+        fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [])
+
+
+def test_what_costs_next_to_nothing_is_no_misfit() -> None:
+    shape = Shape(operation="strip", terms=(Formula("1"),))
+    cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (0.0, 0.02, 0.04)])
+    assert cost.residual_ratio < 0.05  # a part of a cycle, although one sample is all of it off
 
 
 def test_every_operation_has_a_shape_over_its_own_parameters() -> None:

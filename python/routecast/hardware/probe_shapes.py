@@ -4,7 +4,7 @@
 touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the *relative*
 errors, none negative (Lawson & Hanson's NNLS)::
 
-    cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ ((fit − measured) / measured)²,  c ≥ 0
+    cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ ((fit − measured) / max(measured, 0.5))²,  c ≥ 0
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ BADLY_RATIO = 0.10
 """A formula that misses its samples by more (root mean square) is told as a doubt."""
 
 _SIGNIFICANT = 4
+_LEAST_CYCLES = 0.5
+"""Errors of operations that cost less are relative to this: a part of a cycle more or less is no misfit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +108,21 @@ def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
     Raises
     ------
     routecast.errors.FitProblem
-        There is no sample, or one is not a positive number.
+        There is no sample, or one is not a number of at least 0.
     """
     import numpy as np
     from scipy.optimize import nnls
 
-    if not samples or not all(math.isfinite(sample.cycles) and sample.cycles > 0.0 for sample in samples):
+    if not samples or not all(math.isfinite(sample.cycles) and sample.cycles >= 0.0 for sample in samples):
         raise FitProblem(
-            shape.operation, "every sample of its cycles must be a number > 0, and there must be one"
+            shape.operation, "every sample of its cycles must be a number >= 0, and there must be one"
         )
     columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
     measured = np.array([sample.cycles for sample in samples])
-    exact, _ = nnls(columns / measured[:, None], np.ones_like(measured))
+    scale = np.maximum(measured, _LEAST_CYCLES)
+    exact, _ = nnls(columns / scale[:, None], measured / scale)
     coefficients = [_rounded(float(value)) for value in exact]
-    relative = columns @ np.array(coefficients) / measured - 1.0
+    relative = (columns @ np.array(coefficients) - measured) / scale
     return OperationCost(
         operation=shape.operation,
         cycles=Formula(_text(coefficients, shape.terms)),
