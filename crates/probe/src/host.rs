@@ -9,8 +9,18 @@
 //! machine a slice is either undisturbed or much too long, so the lower quartile is close to what the host can do,
 //! and the spread of the repeats says how far to trust it.
 
+pub mod bandwidth;
+pub mod caches;
+pub mod call;
 pub mod clock;
+pub mod counters;
 pub mod cpu;
+pub mod latency;
+pub mod noise;
+pub mod probe;
+pub mod progress;
 pub mod quantile;
+pub mod slices;
 
 pub use clock::{Clock, ticks};
+pub use probe::{ProbeOutcome, ProbeRequest, probe};

@@ -16,7 +16,7 @@ use super::quantile::{median, quantile};
 /// Steps of the short and the long chain of additions; their difference is free of the cost of taking the time.
 const CHAIN_STEPS: [u32; 2] = [2_000, 10_000];
 /// Cycles of a step: an addition and an exclusive or, each waiting for the one before.
-const STEP_CYCLES: f64 = 2.0;
+pub(crate) const STEP_CYCLES: f64 = 2.0;
 /// Chains of each length behind one repeat.
 const CHAINS: usize = 60;
 

@@ -1,0 +1,312 @@
+//! What a line costs that lies in a working set of a given size.
+//!
+//! ```text
+//!   dependent   a chain of pointers through all lines in random order: each load waits for the one before
+//!   batched     random lines, 32 prefetched, then 32 loaded, then 32 used: as the operations do it
+//!   streamed    lines in the order of their addresses
+//! ```
+//!
+//! Lines are met at random with repetition, as packets meet the entries of a table: a chase that went round and round
+//! its cycle would, once that is longer than a cache, find nothing of it in a cache that keeps what was used last.
+//! Chases therefore go on at a random place of the cycle every [`SEGMENT`] steps.
+
+use std::hint::black_box;
+
+use serde::Serialize;
+
+use super::clock::Clock;
+use super::progress::Progress;
+use super::slices::Effort;
+use crate::batch::BATCH_FRAMES;
+use crate::error::{ProbeError, Result};
+use crate::memory::{HugeMemory, LINE_BYTES, Line, Pages};
+use crate::operation::prefetch;
+
+/// Steps of a chase between two jumps.
+pub const SEGMENT: usize = 16;
+
+const SEGMENTS: usize = 128;
+const BATCHES: usize = 64;
+const STREAM_LINES: usize = 2048;
+/// Most random lines that warm a working set up before it is measured.
+const MOST_WARMING: usize = 6_000_000;
+const WORDS: usize = LINE_BYTES / 8;
+/// The working set that costs nothing by definition.
+const L1_BYTES: usize = 4096;
+
+/// Cost of a line in a working set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LatencySample {
+    /// Size of the working set.
+    pub bytes: usize,
+    /// Pages that it lies on.
+    pub pages: Pages,
+    /// Core cycles per line, one value per repeat.
+    pub cycles: Vec<f64>,
+}
+
+/// Costs of lines by the way they are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Latencies {
+    /// Dependent loads.
+    pub latency: Vec<LatencySample>,
+    /// Batched loads, on top of a working set of 4 KiB.
+    pub batched: Vec<LatencySample>,
+    /// Streamed loads, on top of a working set of 4 KiB.
+    pub streamed: Vec<LatencySample>,
+}
+
+/// Measures working sets of the given sizes (powers of two, growing) on one kind of pages.
+///
+/// Nothing comes of it where huge pages are asked for and the kernel has none.
+///
+/// # Errors
+///
+/// [`ProbeError::Memory`] if the greatest working set does not fit; [`ProbeError::Request`] for a size that is not a
+/// power of two of 4 KiB or more; [`ProbeError::Interrupted`].
+pub fn latencies(
+    sizes: &[usize],
+    pages: Pages,
+    effort: Effort,
+    seed: u64,
+    clock: &Clock,
+    progress: &mut Progress<'_>,
+) -> Result<Latencies> {
+    let mut found = Latencies::default();
+    if let Some(wrong) = sizes.iter().find(|&&size| size < L1_BYTES || !size.is_power_of_two()) {
+        let message = format!("got {wrong} bytes; a working set is a power of two of 4096 bytes or more");
+        return Err(ProbeError::request("working set", message));
+    }
+    let Some(most) = sizes.iter().copied().max() else { return Ok(found) };
+    let mut memory = HugeMemory::new("the working set of the latency", most, pages)?;
+    progress.at(0.1)?;
+    if pages == Pages::Huge && memory.huge_ratio() < 0.5 {
+        return Ok(found);
+    }
+    let mut random = seed;
+    let per = |ticks: Vec<f64>, lines: usize| -> Vec<f64> {
+        ticks.into_iter().map(|ticks| clock.cycles(ticks) / lines as f64).collect()
+    };
+    let (batch_lines, chase_lines) = (BATCHES * BATCH_FRAMES, SEGMENTS * SEGMENT);
+    let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
+    warm(set, &mut random);
+    let batched_l1 = super::quantile::median(&per(effort.ticks(|| batched(set, &mut random)), batch_lines));
+    let mut place = 0;
+    let streamed_l1 = super::quantile::median(&per(effort.ticks(|| streamed(set, &mut place)), STREAM_LINES));
+    let on_top =
+        |cycles: Vec<f64>, l1: f64| -> Vec<f64> { cycles.iter().map(|cycles| (cycles - l1).max(0.0)).collect() };
+    let (mut done, all) = (0, sizes.iter().sum::<usize>() + sizes.len() * BIG);
+    for &bytes in sizes {
+        let lines = bytes / LINE_BYTES;
+        lay_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], seed);
+        let set = &memory.as_slice::<Line>()[..lines];
+        let words = &memory.as_slice::<u64>()[..lines * WORDS];
+        warm(set, &mut random);
+        let sample = |cycles| LatencySample { bytes, pages, cycles };
+        let cycles = per(effort.ticks(|| chase(words, &mut random)), chase_lines);
+        found.latency.push(sample(cycles));
+        let cycles = per(effort.ticks(|| batched(set, &mut random)), batch_lines);
+        found.batched.push(sample(on_top(cycles, batched_l1)));
+        let mut place = 0;
+        let cycles = per(effort.ticks(|| streamed(set, &mut place)), STREAM_LINES);
+        found.streamed.push(sample(on_top(cycles, streamed_l1)));
+        done += bytes + BIG;
+        progress.at(0.1 + 0.9 * done as f64 / all as f64)?;
+    }
+    Ok(found)
+}
+
+/// Bytes of a working set whose measurement takes as long as its preparation, about.
+const BIG: usize = 32 << 20;
+
+/// A permutation of 0..2^bits in no visible order.
+#[derive(Debug, Clone, Copy)]
+struct Shuffle {
+    mask: usize,
+    half: u32,
+    seed: usize,
+}
+
+impl Shuffle {
+    fn new(count: usize, seed: u64) -> Self {
+        debug_assert!(count.is_power_of_two());
+        Self { mask: count - 1, half: count.trailing_zeros().div_ceil(2).max(1), seed: seed as usize }
+    }
+
+    /// Each step can be undone within the bits of the mask: adding, multiplying by an odd number, x ^ x >> n.
+    fn at(self, place: usize) -> usize {
+        let mut value = place.wrapping_add(self.seed) & self.mask;
+        for factor in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+            value = value.wrapping_mul(factor as usize | 1) & self.mask;
+            value ^= value >> self.half;
+        }
+        value
+    }
+}
+
+/// Writes into the first word of each line the number of the first word of the next one: one cycle through all lines.
+fn lay_cycle(words: &mut [u64], seed: u64) {
+    let count = words.len() / WORDS;
+    let order = Shuffle::new(count, seed);
+    let mut line = order.at(0);
+    for place in 1..=count {
+        let next = order.at(place & (count - 1));
+        words[line * WORDS] = (next * WORDS) as u64;
+        line = next;
+    }
+}
+
+/// A number that looks random for each count (splitmix64's finaliser; Steele, Lea & Flood 2014).
+#[inline]
+fn mix(count: &mut u64) -> u64 {
+    *count = count.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (*count ^ *count >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value ^ value >> 27
+}
+
+/// A random place among `count` (a power of two).
+#[inline]
+fn somewhere(count: usize, random: &mut u64) -> usize {
+    (mix(random).wrapping_mul(0x94d0_49bb_1331_11eb) >> 20) as usize & (count - 1)
+}
+
+/// Follows the cycle for some segments, each from a random line on.
+#[inline(never)]
+fn chase(words: &[u64], random: &mut u64) {
+    let none: usize = black_box(0);
+    let mut at = 0;
+    for _ in 0..SEGMENTS {
+        // Nothing of the last load, but the processor cannot know: the segments do not overlap.
+        at = (at & none) ^ (somewhere(words.len() / WORDS, random) * WORDS);
+        for _ in 0..SEGMENT {
+            at = words[at] as usize;
+        }
+    }
+    black_box(at);
+}
+
+/// Batches of random lines, stage by stage.
+#[inline(never)]
+fn batched(lines: &[Line], random: &mut u64) {
+    let mut sum = 0;
+    let mut places = [0; BATCH_FRAMES];
+    let mut found = [0; BATCH_FRAMES];
+    for _ in 0..BATCHES {
+        for place in &mut places {
+            *place = somewhere(lines.len(), random);
+            prefetch(lines, *place);
+        }
+        for (value, &place) in found.iter_mut().zip(&places) {
+            *value = lines[place].0[0];
+        }
+        // What a function does next, so that the processor looks as far ahead into the next batch as it would there.
+        for value in black_box(&mut found) {
+            let mut count = *value;
+            sum ^= mix(&mut count);
+        }
+    }
+    black_box(sum);
+}
+
+/// Lines in order, from where the last call ended.
+#[inline(never)]
+fn streamed(lines: &[Line], place: &mut usize) {
+    let mut sum: u64 = 0;
+    let mut left = STREAM_LINES;
+    while left > 0 {
+        let end = (*place + left).min(lines.len());
+        for line in &lines[*place..end] {
+            sum = sum.wrapping_add(line.0[0]);
+        }
+        left -= end - *place;
+        *place = end & (lines.len() - 1);
+    }
+    black_box(sum);
+}
+
+/// Brings a working set into the state that random accesses leave it in.
+fn warm(lines: &[Line], random: &mut u64) {
+    let mut place = 0;
+    for _ in 0..lines.len().div_ceil(STREAM_LINES) {
+        streamed(lines, &mut place);
+    }
+    let accesses = (2 * lines.len()).min(MOST_WARMING);
+    for _ in 0..accesses.div_ceil(BATCHES * BATCH_FRAMES) {
+        batched(lines, random);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::quantile::median;
+
+    fn visits(words: &[u64]) -> Vec<u32> {
+        let mut visits = vec![0; words.len() / WORDS];
+        let mut at = 0;
+        for _ in 0..visits.len() {
+            visits[at / WORDS] += 1;
+            at = words[at] as usize;
+        }
+        assert_eq!(at, 0, "the cycle closes");
+        visits
+    }
+
+    #[test]
+    fn a_chase_visits_every_line_once_and_comes_back() {
+        for (lines, seed) in [(64, 1), (128, 7), (1 << 12, 2), (1 << 15, u64::MAX)] {
+            let mut words = vec![0; lines * WORDS];
+            lay_cycle(&mut words, seed);
+            assert!(visits(&words).iter().all(|&visits| visits == 1), "{lines} lines, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn neighbours_in_a_chase_are_no_neighbours_in_memory() {
+        let mut words = vec![0; (1 << 15) * WORDS];
+        lay_cycle(&mut words, 1);
+        let near = (0..1 << 15).filter(|line| (words[line * WORDS] as usize / WORDS).abs_diff(*line) <= 64).count();
+        // Of a random permutation, 2 · 64 / 2^15 of the lines have their successor that close: 128 in the mean.
+        assert!(near < 256, "{near}");
+    }
+
+    #[test]
+    fn random_places_cover_the_working_set_evenly() {
+        let mut random = 1;
+        let mut visits = [0_u32; 64];
+        for _ in 0..64_000 {
+            visits[somewhere(64, &mut random)] += 1;
+        }
+        // Poisson with mean 1000: six standard deviations.
+        assert!(visits.iter().all(|&visits| visits.abs_diff(1000) < 190), "{visits:?}");
+    }
+
+    #[test]
+    fn a_line_far_away_does_not_cost_less_than_one_in_l1() {
+        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
+        let effort = Effort { repeats: 3, slices: 10 };
+        let mut report = |_| true;
+        let sizes = [4 << 10, 128 << 20];
+        let found = latencies(&sizes, Pages::Normal, effort, 1, &clock, &mut Progress::new(&mut report)).unwrap();
+        let cost = |samples: &[LatencySample], place: usize| median(&samples[place].cycles);
+        // Memory is tens of times slower than L1; half as slow as L1 would be a wrong measurement, not noise.
+        assert!(cost(&found.latency, 1) > 2.0 * cost(&found.latency, 0), "{:?}", found.latency);
+        assert!(cost(&found.batched, 1) >= cost(&found.batched, 0), "{:?}", found.batched);
+        // Asked for together, lines of memory cost less than one after the other.
+        assert!(cost(&found.batched, 1) < cost(&found.latency, 1), "{found:?}");
+    }
+
+    #[test]
+    fn a_working_set_that_cannot_be_is_refused() {
+        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
+        let effort = Effort { repeats: 1, slices: 1 };
+        let mut go_on = |_| true;
+        let error = latencies(&[5000], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut go_on)).unwrap_err();
+        assert_eq!(error.kind(), "request");
+        let error = latencies(&[1 << 46], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut go_on)).unwrap_err();
+        assert_eq!(error.kind(), "memory");
+        let mut stop = |_| false;
+        let error = latencies(&[4096], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut stop)).unwrap_err();
+        assert_eq!(error.kind(), "interrupted");
+    }
+}
