@@ -303,7 +303,6 @@ def estimate(
         dram_accesses=found.dram_accesses,
         frames=arriving,
         growth_bytes=growth,
-        both_sockets=remote_ratio > 0.0,
     )
     return replace(found, limits=limits)
 

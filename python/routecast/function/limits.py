@@ -11,7 +11,7 @@ from routecast.hardware.model import Hardware
 from routecast.load.offered import line_rate_pps
 from routecast.quantity import format_bps, format_pps
 
-__all__ = ["Limit", "Resource", "limits_of"]
+__all__ = ["Limit", "Resource", "limits_of", "memory_channels"]
 
 Resource = Literal["core", "memory", "nic", "link", "pcie"]
 
@@ -38,7 +38,6 @@ def limits_of(
     dram_accesses: float,
     frames: Mapping[int, float],
     growth_bytes: float,
-    both_sockets: bool,
 ) -> tuple[Limit, ...]:
     """Return the limits, the tightest first.
 
@@ -54,32 +53,32 @@ def limits_of(
         Share of each frame size, in bytes, FCS included (S1).
     growth_bytes : float
         Bytes that frames are longer, on average, when they leave.
-    both_sockets : bool
-        Whether frames lie in the memory of all sockets.
     """
     noun = "core" if cores == 1 else "cores"
     limits = [
         Limit(resource="core", pps=cores * core_pps, reason=f"{cores} {noun} of {format_pps(core_pps)}")
     ]
-    limits += _memory(hardware, cores, dram_accesses, both_sockets=both_sockets)
+    limits += _memory(hardware, cores, dram_accesses)
     if hardware.nics:
         wire_bytes = sum(share * size for size, share in frames.items()) + max(growth_bytes, 0.0)
         limits += _cards(hardware, wire_bytes)
     return tuple(sorted(limits, key=lambda one: one.pps))
 
 
-def _memory(hardware: Hardware, cores: int, dram_accesses: float, *, both_sockets: bool) -> list[Limit]:
+def memory_channels(hardware: Hardware, cores: int) -> int:
+    """Return the channels of the memory that belongs to the sockets that so many cores fill, one by one."""
+    channels = hardware.memory.channels if hardware.memory else 0
+    return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
+
+
+def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Limit]:
     memory = hardware.memory
     if memory is None or dram_accesses <= 0.0:
         return []
-    sockets = hardware.cpu.sockets
-    if not both_sockets:
-        sockets = min(sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
-    channels = memory.channels * sockets
-    accesses_hz = channels / memory.access_s
+    channels = memory_channels(hardware, cores)
     noun = "channel" if channels == 1 else "channels"
     reason = f"{dram_accesses:.3g} DRAM accesses of {memory.access_s * 1e9:.3g} ns over {channels} {noun}"
-    return [Limit(resource="memory", pps=accesses_hz / dram_accesses, reason=reason)]
+    return [Limit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
 
 
 def _cards(hardware: Hardware, wire_bytes: float) -> list[Limit]:

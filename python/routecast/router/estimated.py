@@ -1,0 +1,128 @@
+"""A router from an estimate: what a function costs on a host becomes task units, pools and ports.
+
+::
+
+    port 0 ─┐                                             ┌─► core 0 ─┐
+    port 1 ─┼─► [nic] ─► [memory] ─► distributor ──┼─► core 1 ─┼─► egress port
+      …   ─┘                                             └─► …      ─┘
+
+The cores spend the estimate's cycles; ``memory``, where the host's file describes it as a resource of its own, spends
+the time of its DRAM accesses on the memory's channels; ``nic`` lets through what network cards and their bus take.
+In brackets: only where the estimate knows such a limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from routecast.function.estimate import Estimate
+from routecast.function.limits import memory_channels
+from routecast.hardware.model import Hardware
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.router.model import Need, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
+from routecast.router.multicore import multicore
+
+__all__ = ["cost_by_size", "estimated_router"]
+
+_PORTS = 2
+_UNLIMITED_LINK_BPS = 400e9
+"""Of a host without network cards: what is asked is the function, not a link."""
+
+
+def estimated_router(
+    found: Estimate,
+    hardware: Hardware,
+    *,
+    by_size: Mapping[int, float] | None = None,
+    queue_frames: int = 512,
+    name: str = "",
+) -> RouterModel:
+    """Build the router that an estimate describes.
+
+    Parameters
+    ----------
+    found : Estimate
+    hardware : Hardware
+        That it was made for.
+    by_size : mapping of int to float
+        Cycles per packet by frame size, where ``found`` is for a mix: the cores then spend a part per byte. Not
+        given: every frame costs the estimate's mean.
+    queue_frames : int
+        Queue in front of each core, the memory and the network card.
+    name : str
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A parameter is out of range.
+    """
+    per_packet, per_byte = cost_by_size(found, by_size or {})
+    frame_bytes = found.frames.mean_bytes
+    ports = sum(nic.ports for nic in hardware.nics) or _PORTS
+    # Frames may leave longer than they come, and a model's ports know one size: they get the rate that fits.
+    link_pps = found.limit_pps("link") / ports
+    link_bps = (
+        link_pps * 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES)
+        if math.isfinite(link_pps)
+        else _UNLIMITED_LINK_BPS
+    )
+    card_pps = min(found.limit_pps("nic"), found.limit_pps("pcie"))
+    model = multicore(
+        found.cores,
+        ServiceCost(per_packet_cycles=per_packet, per_byte_cycles=per_byte),
+        queue_frames=queue_frames,
+        ports=ports,
+        link_bps=link_bps,
+        frequency_hz=found.frequency_hz,
+        nic_cap_pps=card_pps if math.isfinite(card_pps) else None,
+        name=name or f"{found.function} on {found.hardware}",
+    )
+    if hardware.memory is None or not math.isfinite(found.limit_pps("memory")):
+        return model
+    return _with_memory(model, hardware, found, queue_frames)
+
+
+def cost_by_size(found: Estimate, by_size: Mapping[int, float]) -> tuple[float, float]:
+    """Return cycles per packet and per byte: the straight line nearest to the cycles of the mix's sizes.
+
+    The line meets the estimate's mean over the mix, so the throughput stays what it is.
+    """
+    shares = {size: share for size, share in found.frames.share_by_bytes.items() if size in by_size}
+    if len(shares) < 2:
+        return found.packet_cycles, 0.0
+    total = sum(shares.values())
+    mean_bytes = sum(share * size for size, share in shares.items()) / total
+    mean_cycles = sum(share * by_size[size] for size, share in shares.items()) / total
+    variance = sum(share * (size - mean_bytes) ** 2 for size, share in shares.items())
+    covariance = sum(
+        share * (size - mean_bytes) * (by_size[size] - mean_cycles) for size, share in shares.items()
+    )
+    per_byte = max(covariance / variance, 0.0)
+    per_packet = found.packet_cycles - per_byte * found.frames.mean_bytes
+    return (per_packet, per_byte) if per_packet >= 0.0 else (found.packet_cycles, 0.0)
+
+
+def _with_memory(model: RouterModel, hardware: Hardware, found: Estimate, queue_frames: int) -> RouterModel:
+    assert hardware.memory is not None
+    channels = memory_channels(hardware, found.cores)
+    memory = TaskUnit(
+        name="memory",
+        needs=(Need(pool="memory"),),
+        service=ServiceCost(per_packet_s=found.dram_accesses * hardware.memory.access_s),
+        queue_frames=queue_frames,
+        parallel=channels,
+        request="frame",
+        route=Route(to=("distributor",)),
+    )
+    entry = "nic" if any(task.name == "nic" for task in model.tasks) else "memory"
+    tasks = [
+        replace(task, route=Route(to=("memory",))) if task.name == "nic" else task for task in model.tasks
+    ]
+    return replace(
+        model,
+        ports=tuple(replace(port, entry=entry) for port in model.ports),
+        tasks=(*tasks[:1], memory, *tasks[1:]) if entry == "nic" else (memory, *tasks),
+        pools=(*model.pools, ResourcePool(name="memory", units=channels)),
+    )
