@@ -1,10 +1,11 @@
-"""The compiled core of routecast: the packet-level simulator and the tester."""
+"""The compiled core of routecast: the packet-level simulator, the tester and the probe."""
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, final
 
 __all__ = [
+    "ProbeError",
     "SimulationError",
     "Tester",
     "TesterError",
@@ -14,6 +15,8 @@ __all__ = [
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
+    "probe_host",
+    "run_function",
     "simulate",
 ]
 
@@ -181,4 +184,55 @@ def attach_xdp(config: str) -> XdpProgram:
     ------
     TesterError
         The configuration is wrong, the interface does not exist or has an XDP program, or the kernel refuses.
+    """
+
+class ProbeError(Exception):
+    """A host that cannot be probed or a function that cannot be run. Arguments: kind, message.
+
+    Kinds: ``request``, ``memory``, ``system``, ``cpu``, ``function``, ``table``, ``interrupted``, ``outcome``,
+    ``panic``.
+    """
+
+def probe_host(request: str, progress: Callable[[float], object] | None = None) -> str:
+    """Measure this host, asked for and answered as JSON; see :mod:`routecast.hardware.probe` for the public way.
+
+    Parameters
+    ----------
+    request : str
+        What is measured; ``crates/probe/src/host/probe.rs`` documents each field.
+    progress : callable, optional
+        Called about every 50 ms with the finished share, 0..1. An exception in it, or a signal, ends the probe and is
+        raised.
+
+    Returns
+    -------
+    str
+        What was measured, all repeats of it; cycles are those of the core.
+
+    Raises
+    ------
+    ProbeError
+        The request is wrong, memory is missing, or the processor is not this process's.
+    """
+
+def run_function(request: str, progress: Callable[[float], object] | None = None) -> str:
+    """Run a network function on frames in memory, asked for and answered as JSON.
+
+    Parameters
+    ----------
+    request : str
+        Function, frames, tables and load; ``crates/probe/src/run/request.rs`` documents each field.
+    progress : callable, optional
+        Called about every 50 ms with the finished share, 0..1. An exception in it, or a signal, ends the run and is
+        raised.
+
+    Returns
+    -------
+    str
+        What was measured; ``crates/probe/src/run/outcome.rs`` documents each field.
+
+    Raises
+    ------
+    ProbeError
+        The request is wrong, memory is missing, or a processor is not this process's.
     """

@@ -1,10 +1,12 @@
-//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim` and `routecast-tester`.
+//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim`, `routecast-tester` and
+//! `routecast-probe`.
 //!
-//! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations and trials
-//! run on threads of their own without the interpreter lock, while the calling thread listens for signals and reports
-//! progress.
+//! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations, trials
+//! and probes run on threads of their own without the interpreter lock, while the calling thread listens for signals
+//! and reports progress.
 
 mod listen;
+mod probe;
 mod tester;
 
 use pyo3::prelude::*;
@@ -91,5 +93,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
     module.add_class::<tester::Tester>()?;
     module.add_class::<tester::XdpProgram>()?;
-    module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)
+    module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
+    module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;
+    module.add_function(wrap_pyfunction!(probe::probe_host, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::run_function, module)?)
 }
