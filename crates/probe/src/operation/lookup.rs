@@ -1,13 +1,14 @@
 //! `ht_lookup(N, HE, max, p)` and `ct_insertion(N, HE, max, p)`: entries of a hash table.
 
 use crate::batch::{BATCH_FRAMES, Words};
+use crate::memory::Line;
 use crate::operation::prefetch;
 use crate::table::hash_table::{HashTable, Slots};
 
 /// `ht_lookup(N, HE, max, p)`: the values of `V` words that the table has for keys of `N` words; `HE = 8·(N + V)`.
 ///
 /// Says which frames (bit `i`: frame `i`) the table has an entry for; the values of the others are of no meaning. Two
-/// loops: hash and prefetch, then compare. Source: Baldi & Sapio 2018, sec. 2.1, operation 7.
+/// loops: hash and prefetch, then compare, and a third over the few keys that may be in a further line. Source: Baldi & Sapio 2018, sec. 2.1, operation 7.
 #[inline]
 pub fn ht_lookup<const N: usize, const V: usize>(
     table: &HashTable<N, V>,
@@ -17,22 +18,38 @@ pub fn ht_lookup<const N: usize, const V: usize>(
 ) -> u32 {
     let count = count.min(BATCH_FRAMES);
     let lines = table.lines();
+    let at = lines_of::<N, V>(lines, keys, count);
+    let (mut found, mut again) = (0, 0);
+    for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
+        let (hit, on) = Slots::compare(&lines[at[frame]], key, value);
+        found |= u32::from(hit) << frame;
+        again |= u32::from(on) << frame;
+    }
+    while again != 0 {
+        let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
+        again &= again - 1;
+        let next = Slots::<N, V>::next(at[frame], lines.len());
+        found |= u32::from(Slots::read(lines, next, &keys[frame], &mut values[frame])) << frame;
+    }
+    found
+}
+
+/// First loop: the lines of keys, with a prefetch of each.
+#[inline(always)]
+fn lines_of<const N: usize, const V: usize>(lines: &[Line], keys: &Words<N>, count: usize) -> [usize; BATCH_FRAMES] {
     let mut at = [0; BATCH_FRAMES];
     for (at, key) in at.iter_mut().zip(keys).take(count) {
         *at = Slots::<N, V>::line(key, lines.len());
-        prefetch(lines, *at as usize);
+        prefetch(lines, *at);
     }
-    let mut found = 0;
-    for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
-        found |= u32::from(Slots::read(lines, at[frame], key, value)) << frame;
-    }
-    found
+    at
 }
 
 /// `ct_insertion(N, HE, max, p)`: writes values under keys: in place where the key is there, else as a new entry.
 ///
 /// Only for the frames in `which` (bit `i`: frame `i`). The first value word is a timestamp by habit. Says for which
-/// of them the table had no room. Two loops: hash and prefetch, then compare and write. Source: Baldi & Sapio 2018,
+/// of them the table had no room. Two loops: hash and prefetch, then compare and write, and a third over the keys that are not in
+/// their own line. Source: Baldi & Sapio 2018,
 /// sec. 2.1, operation 9.
 #[inline]
 pub fn ct_insertion<const N: usize, const V: usize>(
@@ -43,16 +60,19 @@ pub fn ct_insertion<const N: usize, const V: usize>(
     which: u32,
 ) -> u32 {
     let count = count.min(BATCH_FRAMES);
-    let mut lines = [0; BATCH_FRAMES];
-    for (line, key) in lines.iter_mut().zip(keys).take(count) {
-        *line = table.line(key);
-        table.prefetch(*line);
+    let lines = table.lines_mut();
+    let at = lines_of::<N, V>(lines, keys, count);
+    let mut again = 0;
+    for frame in 0..count {
+        let allowed = (which >> frame) & 1 == 1;
+        let hit = Slots::update(&mut lines[at[frame]], &keys[frame], &values[frame], allowed);
+        again |= u32::from(allowed & !hit) << frame;
     }
     let mut refused = 0;
-    for frame in 0..count {
-        if (which >> frame) & 1 == 1 {
-            refused |= u32::from(!table.write(lines[frame], &keys[frame], &values[frame])) << frame;
-        }
+    while again != 0 {
+        let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
+        again &= again - 1;
+        refused |= u32::from(!table.write(at[frame], &keys[frame], &values[frame])) << frame;
     }
     refused
 }

@@ -10,7 +10,6 @@
 
 use crate::error::{ProbeError, Result};
 use crate::memory::{HugeMemory, Line, Pages};
-use crate::operation::prefetch;
 
 /// First word of a slot without a key; no key may begin with it.
 pub const EMPTY: u64 = u64::MAX;
@@ -40,6 +39,8 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         assert!(N >= 1 && words <= LINE_WORDS, "key and value fill one line at most");
         if words < 2 { 2 } else { words }
     };
+    /// Whether a slot has a word to spare.
+    const SPARE: bool = N + V < Self::WORDS;
     /// Slots of a line.
     pub const PER_LINE: usize = LINE_WORDS / Self::WORDS;
 
@@ -49,11 +50,11 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         entries.saturating_mul(2).div_ceil(Self::PER_LINE).max(1)
     }
 
-    /// The line of a key among `lines`, fewer than `2^32`: a folded multiplication, its range taken from the top.
+    /// The line of a key among `lines`, fewer than `2^32`: its hash's share of the range.
     #[inline(always)]
     #[must_use]
-    pub fn line(key: &[u64; N], lines: usize) -> u32 {
-        ((hash(key) >> 32) * lines as u64 >> 32) as u32
+    pub fn line(key: &[u64; N], lines: usize) -> usize {
+        (((hash(key) >> 32) * lines as u64) >> 32) as usize
     }
 
     /// Which slots of a line have a key: bit `i` stands for slot `i`.
@@ -78,70 +79,95 @@ impl<const N: usize, const V: usize> Slots<N, V> {
         hits.trailing_zeros() as usize % Self::PER_LINE * Self::WORDS
     }
 
-    /// Whether every slot of a line has a key: they are filled from the left.
+    /// Whether keys of a line may be in the next one, too.
+    ///
+    /// Where a line has a word to spare, that says whether one is; else one may be if the last slot is taken, for
+    /// slots are taken from the left.
     #[inline(always)]
-    fn full(words: &[u64; LINE_WORDS]) -> bool {
-        words[LINE_WORDS - Self::WORDS] != EMPTY
+    fn overflows(words: &[u64; LINE_WORDS]) -> bool {
+        words[if Self::SPARE { LINE_WORDS - 1 } else { LINE_WORDS - Self::WORDS }] != EMPTY
     }
 
-    /// Bit `PER_LINE` if a line has an empty slot, so that it ends a search as a hit does.
+    /// Compares a key with one line: whether it is there (with its value, else of no meaning), and whether it may be
+    /// in the next. Without branches.
     #[inline(always)]
-    fn end(words: &[u64; LINE_WORDS]) -> u32 {
-        u32::from(!Self::full(words)) << Self::PER_LINE
+    pub fn compare(line: &Line, key: &[u64; N], value: &mut [u64; V]) -> (bool, bool) {
+        let words = &line.0;
+        let hits = Self::find(words, key);
+        let place = Self::place(hits);
+        for (word, value) in value.iter_mut().enumerate() {
+            *value = words[(place + N + word) % LINE_WORDS];
+        }
+        // A key that begins with EMPTY "hits" an empty slot.
+        ((hits != 0) & (key[0] != EMPTY), (hits == 0) & Self::overflows(words))
+    }
+
+    /// Writes a value under a key if it is in the line: whether it is. Without branches.
+    #[inline(always)]
+    pub fn update(line: &mut Line, key: &[u64; N], value: &[u64; V], allowed: bool) -> bool {
+        let words = &mut line.0;
+        let hits = Self::find(words, key);
+        let place = Self::place(hits);
+        let hit = (hits != 0) & (key[0] != EMPTY) & allowed;
+        for (word, new) in value.iter().enumerate() {
+            let old = &mut words[(place + N + word) % LINE_WORDS];
+            *old = if hit { *new } else { *old };
+        }
+        hit
     }
 
     /// The value of a key, looked for from line `at` on; of no meaning where it says that there is none.
-    #[inline(always)]
+    #[inline]
     #[must_use]
-    pub fn read(lines: &[Line], at: u32, key: &[u64; N], value: &mut [u64; V]) -> bool {
-        let mut at = at as usize;
+    pub fn read(lines: &[Line], at: usize, key: &[u64; N], value: &mut [u64; V]) -> bool {
+        let mut at = at;
         loop {
-            let words = &lines[at].0;
-            let hits = Self::find(words, key);
-            let place = Self::place(hits);
-            for (word, value) in value.iter_mut().enumerate() {
-                *value = words[(place + N + word) % LINE_WORDS];
+            let (hit, on) = Self::compare(&lines[at], key, value);
+            if !on {
+                return hit;
             }
-            if hits | Self::end(words) != 0 {
-                // A key that begins with EMPTY "hits" an empty slot.
-                return (hits != 0) & (key[0] != EMPTY);
-            }
-            at = if at + 1 == lines.len() { 0 } else { at + 1 };
+            at = Self::next(at, lines.len());
         }
+    }
+
+    /// The line behind one.
+    #[inline]
+    #[must_use]
+    pub fn next(at: usize, lines: usize) -> usize {
+        if at + 1 == lines { 0 } else { at + 1 }
     }
 
     /// Writes a value under a key, looked for from line `at` on; as a new entry only where `room` is.
     ///
     /// Ends if some line has an empty slot, as with a load of at most one half.
-    #[inline(always)]
-    pub fn write(lines: &mut [Line], at: u32, key: &[u64; N], value: &[u64; V], room: bool) -> Written {
+    #[inline(never)]
+    pub fn write(lines: &mut [Line], at: usize, key: &[u64; N], value: &[u64; V], room: bool) -> Written {
         if key[0] == EMPTY {
             return Written::Refused;
         }
         let count = lines.len();
-        let mut at = at as usize;
+        let mut at = at;
         let mut distance = 0;
         loop {
-            let words = &mut lines[at].0;
-            let hits = Self::find(words, key);
-            if hits != 0 {
-                let place = Self::place(hits);
-                for (word, value) in value.iter().enumerate() {
-                    words[(place + N + word) % LINE_WORDS] = *value;
-                }
+            if Self::update(&mut lines[at], key, value, true) {
                 return Written::Updated;
             }
-            if !Self::full(words) {
-                if !room {
-                    return Written::Refused;
+            let words = &mut lines[at].0;
+            let on = Self::overflows(words);
+            let free = (0..Self::PER_LINE).map(|slot| slot * Self::WORDS).find(|&place| words[place] == EMPTY);
+            match free {
+                _ if !room && !on => return Written::Refused,
+                Some(place) if !on => {
+                    words[place..place + N].copy_from_slice(key);
+                    words[place + N..place + N + V].copy_from_slice(value);
+                    return Written::Inserted(distance);
                 }
-                let slot = (0..Self::PER_LINE).find(|slot| words[slot * Self::WORDS] == EMPTY).unwrap_or(0);
-                let place = slot * Self::WORDS;
-                words[place..place + N].copy_from_slice(key);
-                words[place + N..place + N + V].copy_from_slice(value);
-                return Written::Inserted(distance);
+                _ => {}
             }
-            at = if at + 1 == count { 0 } else { at + 1 };
+            if Self::SPARE {
+                words[LINE_WORDS - 1] = 0;
+            }
+            at = Self::next(at, count);
             distance += 1;
         }
     }
@@ -212,14 +238,15 @@ impl<const N: usize, const V: usize> HashTable<N, V> {
     /// The line that a key belongs into.
     #[inline]
     #[must_use]
-    pub fn line(&self, key: &[u64; N]) -> u32 {
+    pub fn line(&self, key: &[u64; N]) -> usize {
         Slots::<N, V>::line(key, self.lines().len())
     }
 
-    /// Asks for a line ahead of its use.
+    /// The table's lines, for values to be written in place.
     #[inline]
-    pub fn prefetch(&self, line: u32) {
-        prefetch(self.lines(), line as usize);
+    #[must_use]
+    pub fn lines_mut(&mut self) -> &mut [Line] {
+        self.memory.as_mut_slice()
     }
 
     /// The value of a key.
@@ -237,8 +264,7 @@ impl<const N: usize, const V: usize> HashTable<N, V> {
     }
 
     /// As [`Self::insert`], for a key whose line is known.
-    #[inline]
-    pub fn write(&mut self, line: u32, key: &[u64; N], value: &[u64; V]) -> bool {
+    pub fn write(&mut self, line: usize, key: &[u64; N], value: &[u64; V]) -> bool {
         let room = self.entries < self.capacity;
         match Slots::write(self.memory.as_mut_slice(), line, key, value, room) {
             Written::Updated => true,
