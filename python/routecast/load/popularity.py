@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from routecast.errors import ModelProblem, Problem, QuantityProblem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
 
 __all__ = ["Popularity"]
 
@@ -19,6 +25,8 @@ _WRITTEN = re.compile(
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _MOST_FLOWS = 1e12
 _LARGEST_EXPONENT = 10.0
+_RANKS_ALONE = 256
+_BINS_PER_DECADE = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +106,41 @@ class Popularity:
             return cls(kind=law, flows=flows, exponent=float(match["exponent"] or 1.0))
         except ModelProblem as problem:
             raise QuantityProblem(text, f'got "{shown}": {problem.problems[0]}') from None
+
+    def bins(self, keys: int) -> tuple[Numbers, Numbers]:
+        """Return how ``keys`` keys share the packets, alike ones together.
+
+        Zipf's first ranks stand alone, the others in bins that are narrow on a logarithmic scale; a bin's probability
+        is the integral of ``x**-exponent`` (midpoint rule): 16 million keys take no more time than a thousand.
+
+        Returns
+        -------
+        counts, probabilities : ndarray
+            Keys of each bin, and the probability of each key in it: ``counts @ probabilities`` is 1.
+        """
+        import numpy as np
+
+        if self.kind == "uniform" or self.exponent == 0.0 or keys == 1:
+            return np.array([float(keys)]), np.array([1.0 / keys])
+        alone = min(keys, _RANKS_ALONE)
+        ranks = np.arange(1.0, alone + 1.0)
+        counts, weights = np.ones(alone), ranks**-self.exponent
+        if keys > alone:
+            bins = max(1, math.ceil(_BINS_PER_DECADE * math.log10(keys / alone)))
+            edges = np.unique(np.rint(np.geomspace(alone + 1.0, keys + 1.0, bins + 1)))
+            counts = np.concatenate([counts, np.diff(edges)])
+            weights = np.concatenate(
+                [weights, self._integral(edges[:-1] - 0.5, edges[1:] - 0.5) / np.diff(edges)]
+            )
+        return counts, weights / (counts @ weights)
+
+    def _integral(self, low: Numbers, high: Numbers) -> Numbers:
+        """Integrate ``x**-exponent`` without the cancellation that the antiderivative has near exponent 1."""
+        import numpy as np
+
+        power = 1.0 - self.exponent
+        width = np.log(high / low)
+        return low**power * width * (np.expm1(power * width) / (power * width) if power else 1.0)
 
     def __str__(self) -> str:
         law = "uniform" if self.kind == "uniform" else f"zipf {self.exponent:g}"

@@ -1,0 +1,239 @@
+"""Where lines of memory are found: Che's approximation of least-recently-used caches.
+
+A cache of C lines keeps what was used in the last T packets, where T, its *characteristic time*, is so long that just C
+different lines are used in it (Che, Tung & Wang 2002, "Hierarchical web caching systems", eqs. 1-5)::
+
+    Σ_streams D(T) = C              D(T)  different lines that the stream uses in T packets
+
+    table   D(T) = Σ_i (1 − e^(−λ_i T))          found: the line was used in T,        1 − e^(−λ_i T)
+    keys    D(T) = M (1 − Π_k (1 − s_k / M))     found: by this key or another of its line,  s_k = 1 − e^(−λ_k T)
+    frames  D(T) = min(L, a T)                   found: if the ring comes round within T,    a T >= L
+
+All streams of a core compete for its caches, so T is common to them. A line counts as found in the smallest level that
+would hold it: caches of C1 < C2 < C3 lines under one stream of requests hold each other's lines (Mattson et al. 1970).
+
+The ranges of validity are those of the approximation: independent requests, a steady state, many more lines than ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from routecast.errors import ModelProblem, Problem
+from routecast.hardware.model import AccessKind, LevelName, MemoryLevel
+from routecast.load.popularity import Popularity
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+__all__ = ["LINE_BYTES", "Stream", "distinct_lines", "residency"]
+
+LINE_BYTES = 64
+
+_BISECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Lines of one kind that a core uses while it forwards packets.
+
+    Parameters
+    ----------
+    name : str
+        Streams of one name use the same lines: their accesses add up.
+    kind : {"table", "frame"}
+        ``table``: the packet's flow decides which line. ``frame``: all lines in turn, round and round.
+    accesses : float
+        Lines used per packet.
+    lines : float
+        Lines that the table has, or all frames together.
+    popularity : Popularity
+        How often each key of a table comes.
+    keys : float or None
+        Keys that lie in the table; where a hash puts them, several may share a line, and some lines have none. At most
+        ``popularity.flows`` of them are used. None: the flows are the keys, or if these are not given, each line is one
+        key's and all lines are used.
+    """
+
+    name: str
+    kind: AccessKind
+    accesses: float
+    lines: float
+    popularity: Popularity = field(default_factory=Popularity)
+    keys: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        problems = [
+            Problem(name, f"got {value!r}: a finite number of at least {least:g} is wanted")
+            for name, value, least in (
+                ("accesses", self.accesses, 0.0),
+                ("lines", self.lines, 0.0),
+                ("keys", 1.0 if self.keys is None else self.keys, 1.0),
+            )
+            if not (math.isfinite(value) and value >= least)
+        ]
+        if problems:
+            raise ModelProblem(f'stream "{self.name}"', problems)
+
+    @property
+    def keys_used(self) -> int | None:
+        """Different keys that packets bring; None where each line is one key's."""
+        known = [count for count in (self.popularity.flows, self.keys) if count is not None]
+        return max(1, round(min(known))) if known else None
+
+
+def distinct_lines(keys: float, lines: float) -> float:
+    """Lines that hold at least one of ``keys`` keys which a hash spreads over ``lines`` lines: M (1 − (1 − 1/M)^K).
+
+    Examples
+    --------
+    >>> distinct_lines(1, 1000)
+    1.0
+    >>> round(distinct_lines(1000, 1000))
+    632
+    """
+    if lines <= 1.0:
+        return min(lines, keys)
+    return -lines * math.expm1(keys * math.log1p(-1.0 / lines))
+
+
+def residency(
+    levels: Sequence[MemoryLevel], streams: Iterable[Stream]
+) -> Mapping[str, Mapping[LevelName, float]]:
+    """Return the share of each stream's accesses that is found at each level; the shares of a stream sum to 1.
+
+    Parameters
+    ----------
+    levels : sequence of MemoryLevel
+        The fastest first; the last one holds everything.
+    streams : iterable of Stream
+        All that the core uses.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        Streams of one name say different things of their lines.
+
+    Examples
+    --------
+    A table of which a quarter fits into L1, all lines alike often used:
+
+    >>> from routecast.hardware.model import MemoryLevel
+    >>> levels = [MemoryLevel(name="L1", size_bytes=64 * 256), MemoryLevel(name="DRAM")]
+    >>> found = residency(levels, [Stream(name="mac", kind="table", accesses=1, lines=1024)])
+    >>> round(found["mac"]["L1"], 6)
+    0.25
+    """
+    merged = _merged(streams)
+    uses = {name: _use(stream) for name, stream in merged.items()}
+    found: dict[str, dict[LevelName, float]] = {name: {} for name in uses}
+    above = dict.fromkeys(uses, 0.0)
+    for number, level in enumerate(levels):
+        last = number == len(levels) - 1
+        time = math.inf if last else _characteristic_time(uses.values(), level.size_bytes / LINE_BYTES)
+        for name, use in uses.items():
+            within = 1.0 if last else max(above[name], use.found(time))
+            found[name][level.name] = within - above[name]
+            above[name] = within
+    return found
+
+
+class _Keys:
+    """Lines of a table, used as often as the keys that lie in them."""
+
+    def __init__(self, stream: Stream) -> None:
+        lines = max(1.0, stream.lines)
+        keys = stream.keys_used
+        self._hashed_over = None if keys is None else lines
+        self._counts, probabilities = stream.popularity.bins(round(lines) if keys is None else keys)
+        self._mass = self._counts * probabilities
+        self._rates = stream.accesses * probabilities
+        self.lines = lines if keys is None else distinct_lines(keys, lines)
+
+    def used(self, time: float) -> float:
+        """Different lines in ``time`` packets."""
+        import numpy as np
+
+        seen = -np.expm1(-self._rates * time)
+        if self._hashed_over is None:
+            return float(self._counts @ seen)
+        with np.errstate(divide="ignore"):
+            unused = float(self._counts @ np.log1p(-seen / self._hashed_over))
+        return -self._hashed_over * math.expm1(unused)
+
+    def found(self, time: float) -> float:
+        """Share of the accesses whose line was used in the last ``time`` packets."""
+        import numpy as np
+
+        if math.isinf(time):
+            return 1.0
+        seen = -np.expm1(-self._rates * time)
+        if self._hashed_over is None:
+            return float(self._mass @ seen)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = np.log1p(-seen / self._hashed_over)
+            missed = np.where(seen < 1.0, (1.0 - seen) * np.exp(self._counts @ each - each), 0.0)
+        return 1.0 - float(self._mass @ missed)
+
+
+class _Ring:
+    """Lines that are used in turn."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._accesses = stream.accesses
+        self.lines = stream.lines
+
+    def used(self, time: float) -> float:
+        """Different lines in ``time`` packets."""
+        return min(self.lines, self._accesses * time)
+
+    def found(self, time: float) -> float:
+        """1 if the ring comes round within ``time`` packets."""
+        return 1.0 if self._accesses * time >= self.lines else 0.0
+
+
+def _use(stream: Stream) -> _Keys | _Ring:
+    return _Ring(stream) if stream.kind == "frame" else _Keys(stream)
+
+
+def _merged(streams: Iterable[Stream]) -> dict[str, Stream]:
+    merged: dict[str, Stream] = {}
+    for stream in streams:
+        known = merged.setdefault(stream.name, replace(stream, accesses=0.0))
+        if replace(stream, accesses=known.accesses) != known:
+            what = "says twice, and differently, which lines it uses: one number of lines, one popularity"
+            raise ModelProblem("residency", [Problem(stream.name, what)])
+        merged[stream.name] = replace(stream, accesses=known.accesses + stream.accesses)
+    return merged
+
+
+def _characteristic_time(uses: Iterable[_Keys | _Ring], lines: float) -> float:
+    """Return in how many packets just ``lines`` different lines are used; infinite where all fit."""
+    used = [use for use in uses if use.used(1.0) > 0.0]
+    if sum(use.lines for use in used) <= lines:
+        return math.inf
+
+    def excess(time: float) -> float:
+        return sum(use.used(time) for use in used) - lines
+
+    low = high = 1.0
+    while excess(high) < 0.0 and high < 1e300:
+        high *= 4.0
+    while excess(low) > 0.0 and low > 1e-300:
+        low /= 4.0
+    for _ in range(_BISECTIONS):
+        middle = math.sqrt(low * high)
+        if excess(middle) < 0.0:
+            low = middle
+        else:
+            high = middle
+        if high / low - 1.0 < 1e-12:
+            break
+    return high
