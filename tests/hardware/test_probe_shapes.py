@@ -26,6 +26,17 @@ def test_known_coefficients_are_found() -> None:
     assert math.isclose(cost.factor, 1.0)
 
 
+def test_the_fullest_of_tables_that_are_alike_counts() -> None:
+    shape = Shape(operation="ht_lookup", terms=(Formula("1"),), at_greatest="p")
+    samples = [
+        Sample(parameters={"N": n, "p": p}, cycles=cycles)
+        for n, p, cycles in ((1, 0.0, 5.0), (1, 0.1, 20.0), (2, 0.2, 20.0), (2, 0.0, 7.0))
+    ]
+    cost = fit_operation(shape, samples)
+    assert cost.cycles.evaluate({}) == pytest.approx(20.0)
+    assert cost.samples == 2
+
+
 def test_the_residual_is_the_scatter_of_the_samples() -> None:
     shape = Shape(operation="parse", terms=(Formula("1"),))
     cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (9.0, 11.0)])

@@ -34,11 +34,15 @@ _LEAST_CYCLES = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How the cost of an operation is made up: terms of its cycles, and the lines that it touches."""
+    """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
+
+    Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
+    """
 
     operation: str
     terms: tuple[Formula, ...]
     accesses: tuple[Access, ...] = ()
+    at_greatest: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,7 @@ def _shape(name: str, entry: Mapping[str, Any]) -> Shape:
             )
             for access in entry.get("access", ())
         ),
+        at_greatest=entry.get("at_greatest", ""),
     )
 
 
@@ -117,6 +122,7 @@ def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
         raise FitProblem(
             shape.operation, "every sample of its cycles must be a number >= 0, and there must be one"
         )
+    samples = _counting(samples, shape.at_greatest)
     columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
     measured = np.array([sample.cycles for sample in samples])
     scale = np.maximum(measured, _LEAST_CYCLES)
@@ -131,6 +137,19 @@ def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
         samples=len(samples),
         source="probe",
     )
+
+
+def _counting(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
+    """Return the samples with the greatest value of a parameter among those that have all others in common."""
+    if not name:
+        return samples
+    greatest: dict[frozenset[tuple[str, float]], Sample] = {}
+    for sample in samples:
+        others = frozenset(item for item in sample.parameters.items() if item[0] != name)
+        held = greatest.get(others)
+        if held is None or sample.parameters[name] > held.parameters[name]:
+            greatest[others] = sample
+    return list(greatest.values())
 
 
 def _rounded(value: float) -> float:
