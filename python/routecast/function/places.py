@@ -79,6 +79,7 @@ def _streams(
                 accesses=accesses[name],
                 lines=touch.distinct,
                 popularity=replace(popularity, flows=hot),
+                keys=touch.keys,
             )
         )
     if frame_lines > 0.0:

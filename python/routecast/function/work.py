@@ -20,7 +20,8 @@ LINE_BYTES = 64.0
 class Touch:
     """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
 
-    Accesses with one ``stream`` go to the same memory. ``remote``: the frame lies in the other socket's L3.
+    Accesses with one ``stream`` go to the same memory. ``keys``: how many entries can be asked for; None: any line.
+    ``remote``: the frame lies in the other socket's L3.
     """
 
     stream: str
@@ -28,6 +29,7 @@ class Touch:
     pattern: str
     distinct: float
     lines: float
+    keys: float | None = None
     remote: bool = False
 
 
@@ -142,12 +144,16 @@ def _touch(
         return Touch(
             stream="frames", kind="frame", pattern=access.pattern, distinct=0.0, lines=lines, remote=remote
         )
+    table = next((one for one in tables if one.name == step.table), None)
     if access.table_lines is None:
-        table = next((one for one in tables if one.name == step.table), None)
         distinct = table.entries * table.entry_bytes / LINE_BYTES if table else lines
     # The same table in another layout (another operation's slots) is other memory only where its size differs.
     stream = f"{step.table or alone}, {distinct:.0f} lines"
-    return Touch(stream=stream, kind="table", pattern=access.pattern, distinct=distinct, lines=lines)
+    # A classifier asks each tuple's table for a key that most of them do not hold: any line may be meant.
+    keys = float(table.entries) if table and step.operation != "acl_lookup" else None
+    return Touch(
+        stream=stream, kind="table", pattern=access.pattern, distinct=distinct, lines=lines, keys=keys
+    )
 
 
 def _placed(problem: ModelProblem, hardware: Hardware, place: str) -> ModelProblem:
