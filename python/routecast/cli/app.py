@@ -11,6 +11,8 @@ from routecast.cli import (
     board,
     doctor,
     exchange,
+    function,
+    hardware,
     measure,
     schema,
     simulate,
@@ -51,17 +53,20 @@ def routecast(
 STUDIES = "Measure, calibrate, predict"
 TRIALS = "One router, one load"
 MEASURE = "Measure"
+FUNCTIONS = "Functions and hosts"
 FILES = "Files"
 
 app.command("study", rich_help_panel=STUDIES)(study.study)
 app.command("validate", rich_help_panel=STUDIES)(validate.validate)
 app.command("board", rich_help_panel=STUDIES)(board.board)
 app.add_typer(benchmark.app, name="benchmark", rich_help_panel=STUDIES)
+app.command("function", rich_help_panel=TRIALS)(function.function)
 app.command("solve", rich_help_panel=TRIALS)(solve.solve)
 app.command("simulate", rich_help_panel=TRIALS)(simulate.simulate)
 app.command("measure", rich_help_panel=MEASURE)(measure.measure)
 app.add_typer(testbed.app, name="testbed", rich_help_panel=MEASURE)
 app.command("doctor", rich_help_panel=MEASURE)(doctor.doctor)
+app.add_typer(hardware.app, name="hardware", rich_help_panel=FUNCTIONS)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     WIRE_STUDY = "wire_study"
     FUNCTION_STUDY = "function_study"
     TESTBED = "testbed"
+    HARDWARE = "hardware"
     BENCHMARK = "benchmark"
     FUNCTION = "function"
 
@@ -41,6 +42,10 @@ def schema(
         from routecast.function.catalogue import function_schema
 
         print_json(function_schema())
+    elif kind is Kind.HARDWARE:
+        from routecast.hardware.reading import hardware_schema
+
+        print_json(hardware_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

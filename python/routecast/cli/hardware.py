@@ -1,0 +1,223 @@
+"""``routecast hardware``: the hosts that routecast knows, and what elementary operations cost on them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli import hardware_probe
+from routecast.cli.console import data, print_json, remark
+
+if TYPE_CHECKING:
+    from routecast.hardware.model import Hardware, MemoryLevel, OperationCost
+    from routecast.report.tables import Table
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="hardware",
+    no_args_is_help=True,
+    help="Hosts and what elementary operations cost on them: list, show, probe this one.",
+)
+app.command("probe")(hardware_probe.probe)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+@app.command("list")
+def list_hardware(*, as_json: JsonOption = False) -> None:
+    """List the hosts that come with routecast, and this one once it was probed."""
+    from routecast.cli.tables import print_table
+    from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
+    from routecast.quantity import format_frequency
+    from routecast.report.tables import Column, Table
+
+    names = hardware_names()
+    found = {name: read_hardware(name) for name in names}
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": name,
+                    "title": one.title,
+                    "cores": one.cpu.cores,
+                    "frequency_hz": one.cpu.frequency_hz,
+                    "operations": sorted(one.operations),
+                    "source": one.source,
+                }
+                for name, one in found.items()
+            ]
+        )
+        return
+    table = Table(
+        name="hardware",
+        title="Hardware",
+        caption="",
+        columns=(
+            Column(title="Name", align="left"),
+            Column(title="Cores", form=".0f"),
+            Column(title="Clock"),
+            Column(title="What it is", align="left"),
+        ),
+        rows=tuple(
+            (name, one.cpu.cores, format_frequency(one.cpu.frequency_hz), one.title)
+            for name, one in found.items()
+        ),
+    )
+    print_table(data(), table)
+    if HOST not in names:
+        remark(f"this host is not among them; `routecast hardware probe` writes {host_file()}")
+
+
+@app.command("show")
+def show(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE", help='A name of `list`, "host", or a *.hardware.toml.'),
+    ],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a host: clock, memory, network cards, and the formulas of its operations with their sources."""
+    from routecast.cli.tables import print_table
+    from routecast.function.operations import OPERATIONS
+    from routecast.hardware.catalogue import read_hardware
+
+    hardware = read_hardware(name)
+    unmapped = [operation for operation in OPERATIONS if operation not in hardware.operations]
+    if as_json:
+        print_json(_document(hardware, unmapped))
+        return
+    console = data()
+    for line in _facts(hardware):
+        console.print(line, markup=False)
+    console.print()
+    print_table(console, _levels(hardware))
+    print_table(console, _operations(hardware))
+    if unmapped:
+        console.print(f"No cost of: {', '.join(unmapped)}.", markup=False)
+    for note in hardware.notes:
+        console.print(f"Note: {note}", markup=False)
+
+
+def _facts(hardware: Hardware) -> list[str]:
+    from routecast.quantity import format_bps, format_duration, format_frequency
+
+    cpu = hardware.cpu
+    lines = [
+        f"{hardware.name}: {hardware.title}" if hardware.title else hardware.name,
+        f"processor  {cpu.name}, {cpu.sockets} x {cpu.cores_per_socket} cores at {format_frequency(cpu.frequency_hz)}",
+    ]
+    if math.isfinite(hardware.memory_bytes):
+        lines.append(f"memory     {_binary(hardware.memory_bytes)}")
+    if hardware.memory is not None:
+        timing = hardware.memory
+        lines.append(
+            f"           (2 x {timing.cas_latency_cycles:g} + 3) / {timing.data_rate_per_s / 1e6:g} MT/s = "
+            f"{format_duration(timing.access_s)} an access, {timing.channels} channel(s)"
+        )
+    for nic in hardware.nics:
+        bus = f", PCIe {nic.pcie.generation}.0 x{nic.pcie.lanes}" if nic.pcie else ""
+        lines.append(
+            f"card       {nic.name}, {nic.ports} x {format_bps(nic.link_bps)}{bus}, socket {nic.socket}"
+        )
+    call = hardware.call
+    if call.per_batch_cycles or call.per_packet_cycles:
+        lines.append(
+            f"call       {call.per_batch_cycles:.4g} cycles a batch of {call.batch_frames}, "
+            f"{call.per_packet_cycles:.4g} cycles a frame"
+        )
+    lines.append(f"source     {hardware.source}")
+    return lines
+
+
+def _levels(hardware: Hardware) -> Table:
+    from routecast.report.tables import Column, Table
+
+    separate = hardware.stalls == "separate"
+    patterns = () if separate else ("dependent", "batched", "streamed")
+    clock = hardware.cpu.frequency_hz
+    return Table(
+        name="levels",
+        title="Levels of the memory",
+        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
+        if separate
+        else "What a line costs on top of the operations' cycles, by the level where it is found.",
+        columns=(
+            Column(title="Level", align="left"),
+            Column(title="Size"),
+            *(Column(title=pattern, unit="ns", form=".3g") for pattern in patterns),
+        ),
+        rows=tuple(
+            (
+                level.name,
+                _binary(level.size_bytes),
+                *(_seconds(level, pattern, clock) * 1e9 for pattern in patterns),
+            )
+            for level in hardware.levels
+        ),
+    )
+
+
+def _seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
+    cycles: float = getattr(level, f"{pattern}_cycles")
+    seconds: float = getattr(level, f"{pattern}_s")
+    return seconds + cycles / clock_hz
+
+
+def _operations(hardware: Hardware) -> Table:
+    from routecast.report.tables import Column, Table
+
+    rows = []
+    for name, cost in hardware.operations.items():
+        rows.append((name, _cost(cost)))
+        if cost.remote is not None:
+            rows.append((f"  remote {name}", _cost(cost.remote)))
+    return Table(
+        name="operations",
+        title="Elementary operations",
+        caption="Formulas over the operations' parameters, sizes in bytes; remote: the frame lies in the other "
+        "socket's L3.",
+        columns=(
+            Column(title="Operation", align="left"),
+            Column(title="Cycles, lines of memory, source", align="left"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _cost(cost: OperationCost) -> str:
+    cycles = cost.cycles.text if cost.factor == 1.0 else f"{cost.factor:.4g} x ({cost.cycles.text})"
+    lines = [f"{access.of} lines: {access.lines.text}" for access in cost.accesses]
+    fit = f" ({cost.samples} samples, rms {cost.residual_ratio:.1%})" if cost.samples else ""
+    return "\n".join([cycles, *lines, f"{cost.source}{fit}"])
+
+
+def _binary(size_bytes: float) -> str:
+    if not math.isfinite(size_bytes):
+        return "–"
+    for prefix, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.4g} {prefix}"
+    return f"{size_bytes:.4g} B"
+
+
+def _document(hardware: Hardware, unmapped: list[str]) -> object:
+    from routecast.evaluate.plain import plain
+
+    return {**_texts(plain(hardware)), "unmapped": unmapped}  # type: ignore[dict-item]  # a dataclass becomes a dict
+
+
+def _texts(value: object) -> object:
+    """Write formulas as their texts, and what JSON has no word for, such as a date, as text."""
+    if isinstance(value, dict):
+        return (
+            value["text"]
+            if value.keys() == {"text"}
+            else {name: _texts(entry) for name, entry in value.items()}
+        )
+    if isinstance(value, list):
+        return [_texts(entry) for entry in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
