@@ -102,7 +102,7 @@ def _evaluated(
         problems += _out_of_range(parameter, value, here)
         values[name] = value
     problems += _header(values, direction, frame_bytes, step.operation, place)
-    return values, problems
+    return {name: values[name] for name in operation.parameters if name in values}, problems
 
 
 def _meaning(parameter: Parameter) -> str:

@@ -1,0 +1,422 @@
+"""``routecast function``: what a network function costs on a host, from its elementary operations."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.errors import QuantityProblem
+
+if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
+    from routecast.function.estimate import Estimate
+    from routecast.function.model import NetworkFunction
+    from routecast.hardware.model import Hardware
+    from routecast.load.frames import FrameMix
+    from routecast.load.popularity import Popularity
+
+__all__ = ["function"]
+
+_PAPER_GIGA = 1024e6
+_PAPER_HOST = "xeon-e5-2690v2"
+_TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kMG]i?|)", re.ASCII)
+_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_LOAD_RATIO = 0.8
+_TRAFFIC = "Traffic"
+_ANSWER = "What is answered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What is estimated, everything but direction and frames."""
+
+    function: NetworkFunction
+    hardware: Hardware
+    cores: int
+    popularity: Popularity
+    tables: Mapping[str, int]
+    giga: float
+
+    def estimate(self, direction: str | None, frames: FrameMix, remote_ratio: float = 0.0) -> Estimate:
+        from routecast.function.estimate import estimate
+
+        return estimate(
+            self.function,
+            self.hardware,
+            direction=direction,
+            frame_bytes=frames,
+            cores=self.cores,
+            popularity=self.popularity,
+            tables=self.tables,
+            remote_ratio=remote_ratio,
+            giga=self.giga,
+        )
+
+
+def function(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME|FILE]",
+            help="A function that ships, a *.function.toml, or several in a row: acl_firewall,nat44.",
+            show_default=False,
+        ),
+    ] = None,
+    *,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="HARDWARE", help="Host: a name of `hardware list`, or a *.hardware.toml."
+        ),
+    ] = None,
+    direction: Annotated[
+        str | None, typer.Option("--direction", metavar="NAME", help="One direction of the function only.")
+    ] = None,
+    frame: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--frame",
+            metavar="SIZE",
+            help='Frame size or mix: "64 B", IMIX, "7x64, 4x594, 1x1518"; may be repeated.',
+            rich_help_panel=_TRAFFIC,
+        ),
+    ] = None,
+    cores: Annotated[int, typer.Option("--cores", min=1, metavar="N", help="Cores that process frames.")] = 1,
+    traffic: Annotated[
+        str,
+        typer.Option(
+            "--traffic",
+            metavar="TEXT",
+            help='Which flow a packet is of: uniform, "10 flows", "zipf 1.1", "100k zipf 0.9".',
+            rich_help_panel=_TRAFFIC,
+        ),
+    ] = "uniform",
+    flows: Annotated[
+        int | None,
+        typer.Option("--flows", min=1, metavar="N", help="Number of flows.", rich_help_panel=_TRAFFIC),
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table", metavar="NAME=ENTRIES", help="Size of a table, such as mac=2Mi; may be repeated."
+        ),
+    ] = None,
+    remote: Annotated[
+        float,
+        typer.Option(
+            "--remote",
+            min=0.0,
+            max=1.0,
+            metavar="RATIO",
+            help="Share of packets in the other socket's L3: adds the platform-specific estimate.",
+            rich_help_panel=_TRAFFIC,
+        ),
+    ] = 0.0,
+    paper_giga: Annotated[
+        bool, typer.Option("--paper-giga", help="Take 1 GHz for 1024 MHz, as Baldi & Sapio 2018 do.")
+    ] = False,
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            "--simulate", help="Simulate the estimated router: latency and loss.", rich_help_panel=_ANSWER
+        ),
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(
+            "--run", help="Run the real function on this host, beside its estimate.", rich_help_panel=_ANSWER
+        ),
+    ] = False,
+    counts: Annotated[
+        bool,
+        typer.Option(
+            "--counts", help="Count the real function's instructions with valgrind.", rich_help_panel=_ANSWER
+        ),
+    ] = False,
+    operations: Annotated[
+        bool, typer.Option("--operations", help="List the elementary operations.", rich_help_panel=_ANSWER)
+    ] = False,
+    load: Annotated[
+        str | None,
+        typer.Option(
+            "--load",
+            metavar="RATE",
+            help="Offered rate of --simulate and --run; else 80 % of the estimate, and as fast as it goes.",
+            rich_help_panel=_ANSWER,
+        ),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Of --simulate (20 ms) and --run (1 s).",
+            rich_help_panel=_ANSWER,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Estimate a network function on a host: cycles by operation, throughput, what limits it.
+
+    Without a name, lists the functions that ship.
+    """
+    from routecast.cli.function_tables import functions_table, registry_table
+    from routecast.cli.tables import print_table
+    from routecast.load.frames import FrameMix
+    from routecast.quantity import parse_duration_s, parse_rate_pps
+
+    if operations or name is None:
+        if as_json:
+            print_json(_operations_document() if operations else _functions_document())
+        else:
+            print_table(data(), registry_table() if operations else functions_table())
+        return
+    case = _case(name, on, cores, traffic, flows, table or [], _PAPER_GIGA if paper_giga else 1e9)
+    frames = [FrameMix.parse(text) for text in frame or ["64 B"]]
+    load_pps = parse_rate_pps(load) if load else None
+    duration_s = parse_duration_s(duration) if duration else None
+    if run or counts:
+        _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, as_json=as_json)
+        return
+    trials: list[Trial] = []
+    if simulate:
+        trials = [
+            _simulated(case, case.estimate(direction, one, remote), load_pps, duration_s or 0.02, seed)
+            for one in frames
+        ]
+    if as_json:
+        print_json(_document(case, direction, frames, remote, trials))
+        return
+    _print(case, direction, frames, remote, trials)
+
+
+def _case(
+    name: str,
+    on: str | None,
+    cores: int,
+    traffic: str,
+    flows: int | None,
+    tables: Sequence[str],
+    giga: float,
+) -> _Case:
+    from routecast.function.chain import read_chain
+    from routecast.hardware.catalogue import HOST, host_file, read_hardware
+    from routecast.load.popularity import Popularity
+
+    if on is None:
+        on = HOST if host_file().is_file() else _PAPER_HOST
+        if on == _PAPER_HOST:
+            remark(f"On {on}; to estimate this host, probe it: routecast hardware probe")
+    popularity = Popularity.parse(traffic)
+    return _Case(
+        function=read_chain(name),
+        hardware=read_hardware(on),
+        cores=cores,
+        popularity=replace(popularity, flows=flows) if flows is not None else popularity,
+        tables=dict(_table(text) for text in tables),
+        giga=giga,
+    )
+
+
+def _table(text: str) -> tuple[str, int]:
+    match = _TABLE.fullmatch(text.strip()) if len(text) <= 200 else None
+    if match is None:
+        raise QuantityProblem(text, f'got --table {text[:60]!r}: NAME=ENTRIES is wanted, such as "mac=2Mi"')
+    entries = float(match["number"].replace("_", "").replace(",", "")) * _PREFIXES[match["prefix"]]
+    if entries != round(entries) or not 1 <= entries <= 2**40:
+        raise QuantityProblem(text, f"got --table {text!r}: a whole number of entries, 1 to 2^40")
+    return match["name"], round(entries)
+
+
+def _named(case: _Case, direction: str | None) -> list[tuple[str, str | None]]:
+    """Return what is estimated: (name in tables, direction); several directions also together."""
+    names = [one.name for one in case.function.directions]
+    if direction is not None:
+        return [(direction, direction)]
+    if len(names) == 1:
+        return [(names[0], None)]
+    return [*((name, name) for name in names), ("together", None)]
+
+
+def _print(
+    case: _Case,
+    direction: str | None,
+    frames: Sequence[FrameMix],
+    remote: float,
+    trials: Sequence[Trial],
+) -> None:
+    from routecast.cli.function_tables import limits_table, operations_table, throughput_table
+    from routecast.cli.tables import print_table
+    from routecast.cli.trial import print_trial
+
+    console = data()
+    whole = case.estimate(direction, frames[0], remote)
+    if len(frames) == 1:
+        for name in dict.fromkeys(one.direction for one in whole.operations):
+            title = f"{case.function.title or case.function.name} on {case.hardware.name}"
+            if len(case.function.directions) > 1:
+                title += f", {name}"
+            print_table(console, operations_table(whole, name, title))
+    rows = []
+    for mix in frames:
+        for name, one in _named(case, direction):
+            if remote:
+                rows.append((f"{name}, generic", case.estimate(one, mix)))
+                rows.append((f"{name}, platform", case.estimate(one, mix, remote)))
+            else:
+                rows.append((name, case.estimate(one, mix)))
+    print_table(console, throughput_table(rows))
+    if len(frames) == 1:
+        print_table(console, limits_table(whole))
+    for note in dict.fromkeys(note for _, found in rows for note in found.notes):
+        console.print(f"Note: {note}.", markup=False, style="dim")
+    for mix, trial in zip(frames, trials, strict=False):
+        console.print(f"Simulated, {mix.name}", style="bold", markup=False)
+        print_trial(console, trial)
+
+
+def _document(
+    case: _Case,
+    direction: str | None,
+    frames: Sequence[FrameMix],
+    remote: float,
+    trials: Sequence[Trial],
+) -> dict[str, object]:
+    estimates = [
+        {
+            "kind": "platform" if ratio else "generic",
+            **case.estimate(one, mix, ratio).to_json(),
+        }
+        for mix in frames
+        for _, one in _named(case, direction)
+        for ratio in ((0.0, remote) if remote else (0.0,))
+    ]
+    hardware = {
+        "name": case.hardware.name,
+        "title": case.hardware.title,
+        "cores": case.hardware.cpu.cores,
+        "sockets": case.hardware.cpu.sockets,
+        "frequency_hz": case.hardware.cpu.frequency_hz,
+    }
+    return {
+        "function": case.function.name,
+        "title": case.function.title,
+        "hardware": hardware,
+        "estimates": estimates,
+        "simulated": [trial.to_json() for trial in trials],
+    }
+
+
+def _simulated(case: _Case, found: Estimate, load_pps: float | None, duration_s: float, seed: int) -> Trial:
+    from routecast.evaluate.simulate import Simulate
+    from routecast.load.flows import FlowSet
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
+    from routecast.router.estimated import estimated_router
+
+    sizes = found.frames.share_by_bytes
+    by_size = (
+        {
+            size: case.estimate(found.direction, FrameMix.fixed(size), found.remote_ratio).packet_cycles
+            for size in sizes
+        }
+        if len(sizes) > 1
+        else {}
+    )
+    model = estimated_router(found, case.hardware, by_size=by_size)
+    ports = len(model.ports)
+    offered = OfferedLoad(
+        rate_pps=load_pps or _LOAD_RATIO * found.pps,
+        frames=found.frames,
+        flows=FlowSet.crafted(math.lcm(found.cores, ports), ports=ports),
+    )
+    with progress_bar(f"simulating {found.function}") as report:
+        simulator = Simulate(
+            model, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
+        )
+        return simulator.trial(offered, duration_s)
+
+
+def _run(
+    case: _Case,
+    direction: str | None,
+    frames: Sequence[FrameMix],
+    load_pps: float | None,
+    duration_s: float | None,
+    seed: int,
+    *,
+    counts: bool,
+    as_json: bool,
+) -> None:
+    from routecast.cli.function_run import Asked, count_function, run_function
+
+    asked = Asked(
+        function=case.function,
+        hardware=case.hardware,
+        directions=tuple(one for _, one in _named(case, direction) if one is not None)
+        or (case.function.directions[0].name,),
+        frames=tuple(frames),
+        popularity=case.popularity,
+        tables=case.tables,
+        cores=case.cores,
+        duration_s=duration_s or 1.0,
+        rate_pps=load_pps,
+        seed=seed,
+    )
+    if counts:
+        count_function(asked, as_json=as_json)
+    else:
+        run_function(asked, case.estimate, as_json=as_json)
+
+
+def _functions_document() -> dict[str, object]:
+    from routecast.function.catalogue import function_names, read_function
+
+    functions = [read_function(name) for name in function_names()]
+    return {
+        "functions": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "directions": [direction.name for direction in one.directions],
+                "tables": {table.name: table.entries for table in one.tables},
+                "runs_as": one.runs_as or None,
+                "source": one.source,
+            }
+            for one in functions
+        ]
+    }
+
+
+def _operations_document() -> dict[str, object]:
+    from routecast.function.operations import OPERATIONS
+
+    return {
+        "operations": [
+            {
+                "name": one.name,
+                "meaning": one.meaning,
+                "table_1_row": one.row,
+                "source": one.source,
+                "parameters": [
+                    {
+                        "name": parameter.name,
+                        "meaning": parameter.meaning,
+                        "unit": parameter.unit,
+                        "least": parameter.least,
+                        "most": parameter.most if math.isfinite(parameter.most) else None,
+                        "default": parameter.default,
+                    }
+                    for parameter in one.parameters.values()
+                ],
+            }
+            for one in OPERATIONS.values()
+        ]
+    }
