@@ -111,7 +111,7 @@ def hardware_of(
     clocks = [float(value) for value in outcome["clock"]["core_hz"]]
     if not clocks or min(clocks) <= 0.0:
         raise FitProblem("clock", "the core's clock was not measured: it is a number > 0")
-    frequency_hz = quantile(clocks, 0.5)
+    frequency_hz = _cycles_hz(outcome["clock"], clocks)
     noise = noise_of(outcome, duration_s)
     fit = fit_levels(outcome, frequency_hz)
     operations, operation_notes = fit_operations(outcome.get("operations", ()))
@@ -119,8 +119,10 @@ def hardware_of(
     sockets, cores = packages()
     name = cpu_name()
     at = datetime.now(UTC)
+    cpu = int(outcome.get("cpu", cpu or 0))
     facts = {
-        **host_facts(cpu or 0),
+        **host_facts(cpu),
+        "probed_cpu": cpu,
         "probed_at": at.isoformat(timespec="seconds"),
         "probe": "quick" if quick else "full",
         "probe_s": round(duration_s, 1),
@@ -150,10 +152,20 @@ def hardware_of(
             *fit.notes,
             *operation_notes,
             *card_notes,
+            *(str(note) for note in outcome.get("notes", ())),
         ),
         facts=facts,
     )
     return Probed(hardware=hardware, noise=noise, fit=fit, outcome=outcome, duration_s=duration_s)
+
+
+def _cycles_hz(clock: Mapping[str, Any], core_hz: list[float]) -> float:
+    """Return the clock that ticks were told as cycles by: that of the repeats before everything else.
+
+    With another one, all times in seconds would be off by the ratio.
+    """
+    before = core_hz[: (len(core_hz) + 1) // 2]
+    return float(clock.get("cycles_hz") or quantile(before, 0.5))
 
 
 def _call(call: Mapping[str, Any]) -> CallCost:

@@ -10,7 +10,8 @@
 
 Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2 belong to
 the core, so C1 and C2 are what the system says. The last level is shared, and a virtual machine or a busy host gets a
-part of it: C3 is fitted, with the system's figure as its bound. The steps d are least-squares and not negative
+part of it: C3 is fitted, with the system's figure as its bound, to the times of batched lines, because that is how
+operations ask for them. The steps d are least-squares and not negative
 (Lawson & Hanson's NNLS), so a level never costs less than the one before. Costs stand on top of L1's, which is 0 by
 definition: the operations' cycles were taken with their data in L1.
 """
@@ -101,8 +102,8 @@ def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
     notes: list[str] = []
     sizes, l3_bytes = _sizes(outcome.get("caches", ()), notes)
     inner = [sizes["L1"], sizes["L2"]]
-    shared = [curve for curve in curves if curve.pattern != "streamed"]
-    fitted_l3 = _l3_bytes(shared, inner, l3_bytes) if l3_bytes > inner[-1] else 0.0
+    batched = next(curve for curve in curves if curve.pattern == "batched")
+    fitted_l3 = _l3_bytes(batched, inner, l3_bytes) if l3_bytes > inner[-1] else 0.0
     capacities = [*inner, fitted_l3] if fitted_l3 else inner
     names: list[LevelName] = [name for name in _LEVELS if name != "L3" or fitted_l3]
     if fitted_l3 and fitted_l3 < 0.9 * l3_bytes:
@@ -198,17 +199,13 @@ def _steps(curve: _Curve, capacities: Sequence[float]) -> _Steps:
     return _Steps(steps=steps, squares=float(distance) ** 2, points=len(curve.cycles))
 
 
-def _l3_bytes(curves: Sequence[_Curve], inner: Sequence[float], most_bytes: float) -> float:
-    """Return the size of L3 at which the curves together are fitted best."""
+def _l3_bytes(curve: _Curve, inner: Sequence[float], most_bytes: float) -> float:
+    """Return the size of L3 at which the curve is fitted best."""
     import numpy as np
 
     tried = np.geomspace(inner[-1] * 1.05, most_bytes, _SIZES_TRIED)
 
-    def misfit(size: float) -> float:
-        fits = [_steps(curve, [*inner, size]) for curve in curves]
-        return math.fsum(fit.squares / fit.points for fit in fits)
-
-    return float(min(tried, key=misfit))
+    return float(min(tried, key=lambda size: _steps(curve, [*inner, size]).squares))
 
 
 def _page_notes(points: Sequence[Mapping[str, Any]], frequency_hz: float) -> list[str]:
