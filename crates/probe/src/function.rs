@@ -1,1 +1,110 @@
-//! To come.
+//! Network functions made of elementary operations.
+//!
+//! ```text
+//!   descriptors ─► io_mem ─► parse ─► lookup ─► … ─► deparse ─► mem_io ─► descriptors
+//!                    each a loop over the batch; drops are marked, kept in place and counted at the end
+//! ```
+//!
+//! A function does the operations of its file in `data/functions`, in the same order. What a real one must do besides
+//! (is this IPv4 at all, was every key found) is a loop without branches over values that are in registers or L1.
+
+mod acl_firewall;
+mod bng;
+mod checks;
+mod ipv4_router;
+mod l2_switch;
+mod l4_balancer;
+mod learning_switch;
+mod mpls_switch;
+mod nat44;
+mod routes;
+mod sizes;
+
+pub use routes::{next_hop_of, route, route_address};
+pub use sizes::{Build, FUNCTIONS, Twin, build, twin};
+
+use std::collections::BTreeMap;
+
+use crate::batch::{BATCH_FRAMES, Batch, Buffer, FAULT_KINDS};
+use crate::memory::HugeMemory;
+use crate::operation::Descriptor;
+
+/// Port that stands for all ports but the one that the frame came from.
+pub const FLOOD: u16 = u16::MAX;
+
+/// Where a batch comes from and goes to.
+#[derive(Debug)]
+pub struct Ports<'a> {
+    /// What came in, one descriptor per frame of the batch.
+    pub incoming: &'a [Descriptor],
+    /// Number of the batch's first buffer.
+    pub first: u16,
+    /// What goes out: as many at the front as [`NetworkFunction::process`] says.
+    pub outgoing: &'a mut [Descriptor; BATCH_FRAMES],
+    /// Frames dropped so far, by [`Fault`](crate::batch::Fault).
+    pub drops: &'a mut [u64; FAULT_KINDS],
+}
+
+/// A table of a function as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableFacts {
+    /// Its name in a request.
+    pub name: &'static str,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Share of its bytes on huge pages.
+    pub huge_ratio: f64,
+    /// Share of the entries of a hash table that are not in their own line.
+    pub collision_ratio: Option<f64>,
+}
+
+impl TableFacts {
+    pub(crate) fn new(name: &'static str, memory: &HugeMemory, collision_ratio: Option<f64>) -> Self {
+        Self { name, bytes: memory.bytes() as u64, huge_ratio: memory.huge_ratio(), collision_ratio }
+    }
+}
+
+/// A function that works on batches of frames.
+pub trait NetworkFunction: Send {
+    /// Works on a batch whose frames [`Ports::incoming`] describes; says how many leave.
+    fn process(&mut self, batch: &mut Batch<'_>, ports: &mut Ports<'_>) -> usize;
+
+    /// Writes the headers of a flow's frame into the frame, FCS left out, behind which are zeros; says its port.
+    fn headers(&self, flow: u64, frame: &mut [u8]) -> u16;
+
+    /// The tables.
+    fn tables(&self) -> Vec<TableFacts>;
+
+    /// The loop optimised by hand for the same lookup, where there is one.
+    fn by_hand(&mut self) -> Option<&mut dyn ByHand> {
+        None
+    }
+}
+
+/// One fused loop over a ring that does the same as the function, for a reference.
+pub trait ByHand {
+    /// Goes over a whole ring once; descriptors of the frames that leave go to `outgoing`; says how many.
+    fn pass(&mut self, buffers: &mut [Buffer], incoming: &[Descriptor], outgoing: &mut [Descriptor]) -> usize;
+
+    /// Looks up keys of flows that were written down before, as fast as the table allows; says how many were found.
+    fn lookups(&mut self, keys: &[[u64; 2]]) -> usize;
+
+    /// The key under which the lookup finds a flow.
+    fn key(&self, flow: u64) -> [u64; 2];
+}
+
+/// Drops by the name of their reason.
+#[must_use]
+pub fn drops_by_name(drops: &[u64; FAULT_KINDS]) -> BTreeMap<String, u64> {
+    crate::batch::Fault::ALL
+        .iter()
+        .filter(|&&fault| drops[fault as usize] > 0)
+        .map(|&fault| (fault.name().to_owned(), drops[fault as usize]))
+        .collect()
+}
+
+/// An Ethernet address as the first six bytes of a word.
+pub(crate) fn mac_word(address: [u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = address;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
