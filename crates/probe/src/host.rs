@@ -8,6 +8,9 @@
 //! Every figure is taken several times (repeats), and each repeat is a low quantile of many short slices: on a shared
 //! machine a slice is either undisturbed or much too long, so the lower quartile is close to what the host can do,
 //! and the spread of the repeats says how far to trust it.
+//!
+//! The core's clock is no constant either: with the load of its neighbours it moves between steps of 100 MHz many times
+//! a second. What the core does alone is therefore told in cycles of the clock at that moment.
 
 pub mod bandwidth;
 pub mod caches;

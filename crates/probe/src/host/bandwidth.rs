@@ -59,8 +59,8 @@ pub fn bandwidths(
                 warmed += walk.slice(SLICE_BYTES);
             }
             let mut moved = 0;
-            let ticks = effort.ticks(|| moved = walk.slice(SLICE_BYTES));
-            let bytes_per_s = ticks.into_iter().map(|ticks| moved as f64 / clock.seconds(ticks)).collect();
+            let took = effort.measure(|| moved = walk.slice(SLICE_BYTES));
+            let bytes_per_s = took.into_iter().map(|took| moved as f64 / clock.seconds(took.ticks)).collect();
             found.push(BandwidthSample { kind, bytes, bytes_per_s });
         }
         progress.at((number + 1) as f64 / sizes.len() as f64)?;

@@ -4,7 +4,6 @@ use std::hint::black_box;
 
 use serde::Serialize;
 
-use super::clock::Clock;
 use super::quantile::median;
 use super::slices::Effort;
 use crate::batch::{BATCH_FRAMES, Batch, Buffer};
@@ -36,12 +35,12 @@ impl Callee for Nothing {
 
 /// Measures the call.
 #[must_use]
-pub fn call_cost(effort: Effort, clock: &Clock) -> CallCost {
+pub fn call_cost(effort: Effort) -> CallCost {
     let mut buffers = vec![Buffer::default(); BATCH_FRAMES];
     let mut cycles = |frames: usize| -> Vec<f64> {
         let mut callee: Box<dyn Callee> = black_box(Box::new(Nothing));
-        let ticks = effort.ticks(|| calls(black_box(&mut *callee), &mut buffers[..frames]));
-        ticks.into_iter().map(|ticks| clock.cycles(ticks) / CALLS as f64).collect()
+        let took = effort.measure(|| calls(black_box(&mut *callee), &mut buffers[..frames]));
+        took.into_iter().map(|took| took.core_cycles() / CALLS as f64).collect()
     };
     let (empty, full) = (cycles(0), cycles(BATCH_FRAMES));
     let least = median(&empty);
@@ -63,8 +62,7 @@ mod tests {
 
     #[test]
     fn a_call_costs_something_and_every_repeat_is_told() {
-        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
-        let cost = call_cost(Effort { repeats: 4, slices: 5 }, &clock);
+        let cost = call_cost(Effort { repeats: 4, slices: 5 });
         assert_eq!((cost.per_batch_cycles.len(), cost.per_packet_cycles.len()), (4, 4));
         assert!(cost.per_batch_cycles.iter().all(|&cycles| cycles > 0.0), "{cost:?}");
         assert!(cost.per_packet_cycles.iter().all(|&cycles| cycles >= 0.0), "{cost:?}");

@@ -19,6 +19,8 @@ const CHAIN_STEPS: [u32; 2] = [2_000, 10_000];
 pub(crate) const STEP_CYCLES: f64 = 2.0;
 /// Chains of each length behind one repeat.
 const CHAINS: usize = 60;
+/// The same for a glance at the clock.
+const CHAINS_NOW: usize = 12;
 
 /// The counter that [`ticks`] reads.
 pub const COUNTER: &str = if cfg!(target_arch = "x86_64") { "rdtsc" } else { "clock_monotonic_raw" };
@@ -77,10 +79,10 @@ impl Clock {
             black_box(chain(CHAIN_STEPS[1]));
         }
         let mut rates = Vec::new();
-        let mut ticks_per_cycle = Vec::new();
+        let mut costs = Vec::new();
         for _ in 0..repeats.max(1) {
             let (from_ticks, from_ns) = instant();
-            ticks_per_cycle.push(ticks_per_core_cycle());
+            costs.push(ticks_per_cycle(CHAINS));
             while raw_ns() - from_ns < 20_000_000 {
                 std::hint::spin_loop();
             }
@@ -88,7 +90,7 @@ impl Clock {
             rates.push((to_ticks - from_ticks) as f64 / ((to_ns - from_ns) as f64 * 1e-9));
         }
         let tsc_hz = if cfg!(target_arch = "x86_64") { median(&rates) } else { 1e9 };
-        Self { tsc_hz, core_hz_repeats: ticks_per_cycle.iter().map(|ticks| tsc_hz / ticks).collect() }
+        Self { tsc_hz, core_hz_repeats: costs.iter().map(|ticks| tsc_hz / ticks).collect() }
     }
 
     /// Cycles of the core per second: the median of the repeats.
@@ -138,9 +140,17 @@ pub(crate) fn chain(steps: u32) -> u64 {
     black_box(value)
 }
 
-fn ticks_per_core_cycle() -> f64 {
+/// Ticks per cycle of the core just now: a tenth of a millisecond, for figures that hang on the core's clock alone.
+///
+/// Cores change their clock several times a second, as heat and neighbours allow.
+#[must_use]
+pub fn ticks_per_cycle_now() -> f64 {
+    ticks_per_cycle(CHAINS_NOW)
+}
+
+fn ticks_per_cycle(chains: usize) -> f64 {
     let [short, long] = CHAIN_STEPS.map(|steps| {
-        let mut times: Vec<f64> = (0..CHAINS)
+        let mut times: Vec<f64> = (0..chains)
             .map(|_| {
                 let start = ticks();
                 chain(steps);

@@ -16,7 +16,8 @@ use serde::Serialize;
 
 use super::clock::Clock;
 use super::progress::Progress;
-use super::slices::Effort;
+use super::quantile::median;
+use super::slices::{Effort, Took};
 use crate::batch::BATCH_FRAMES;
 use crate::error::{ProbeError, Result};
 use crate::memory::{HugeMemory, LINE_BYTES, Line, Pages};
@@ -56,7 +57,32 @@ pub struct Latencies {
     pub streamed: Vec<LatencySample>,
 }
 
-/// Measures working sets of the given sizes (powers of two, growing) on one kind of pages.
+/// How working sets are measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan<'a> {
+    /// Sizes of the working sets: powers of two, growing.
+    pub sizes: &'a [usize],
+    /// Bytes of the caches that run with the core's clock (L1 and L2).
+    pub core_bytes: usize,
+    /// Repeats.
+    pub effort: Effort,
+    /// Seed of the random order.
+    pub seed: u64,
+    /// Tells ticks as cycles.
+    pub clock: &'a Clock,
+}
+
+impl Plan<'_> {
+    /// Cycles per line of `lines`; where the lines lie decides whose clock the wait hangs on.
+    fn cycles(&self, bytes: usize, lines: usize, work: impl FnMut()) -> Vec<f64> {
+        let cycles = |took: Took| {
+            if bytes <= self.core_bytes { took.core_cycles() } else { took.usual_cycles(self.clock) }
+        };
+        self.effort.measure(work).into_iter().map(|took| cycles(took) / lines as f64).collect()
+    }
+}
+
+/// Measures the plan's working sets on one kind of pages.
 ///
 /// Nothing comes of it where huge pages are asked for and the kernel has none.
 ///
@@ -64,51 +90,39 @@ pub struct Latencies {
 ///
 /// [`ProbeError::Memory`] if the greatest working set does not fit; [`ProbeError::Request`] for a size that is not a
 /// power of two of 4 KiB or more; [`ProbeError::Interrupted`].
-pub fn latencies(
-    sizes: &[usize],
-    pages: Pages,
-    effort: Effort,
-    seed: u64,
-    clock: &Clock,
-    progress: &mut Progress<'_>,
-) -> Result<Latencies> {
+pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> Result<Latencies> {
     let mut found = Latencies::default();
-    if let Some(wrong) = sizes.iter().find(|&&size| size < L1_BYTES || !size.is_power_of_two()) {
+    if let Some(wrong) = plan.sizes.iter().find(|&&size| size < L1_BYTES || !size.is_power_of_two()) {
         let message = format!("got {wrong} bytes; a working set is a power of two of 4096 bytes or more");
         return Err(ProbeError::request("working set", message));
     }
-    let Some(most) = sizes.iter().copied().max() else { return Ok(found) };
+    let Some(most) = plan.sizes.iter().copied().max() else { return Ok(found) };
     let mut memory = HugeMemory::new("the working set of the latency", most, pages)?;
     progress.at(0.1)?;
     if pages == Pages::Huge && memory.huge_ratio() < 0.5 {
         return Ok(found);
     }
-    let mut random = seed;
-    let per = |ticks: Vec<f64>, lines: usize| -> Vec<f64> {
-        ticks.into_iter().map(|ticks| clock.cycles(ticks) / lines as f64).collect()
-    };
-    let (batch_lines, chase_lines) = (BATCHES * BATCH_FRAMES, SEGMENTS * SEGMENT);
+    let (mut random, mut place) = (plan.seed, 0);
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
     warm(set, &mut random);
-    let batched_l1 = super::quantile::median(&per(effort.ticks(|| batched(set, &mut random)), batch_lines));
-    let mut place = 0;
-    let streamed_l1 = super::quantile::median(&per(effort.ticks(|| streamed(set, &mut place)), STREAM_LINES));
+    let batched_l1 = median(&plan.cycles(L1_BYTES, BATCHES * BATCH_FRAMES, || batched(set, &mut random)));
+    let streamed_l1 = median(&plan.cycles(L1_BYTES, STREAM_LINES, || streamed(set, &mut place)));
     let on_top =
         |cycles: Vec<f64>, l1: f64| -> Vec<f64> { cycles.iter().map(|cycles| (cycles - l1).max(0.0)).collect() };
-    let (mut done, all) = (0, sizes.iter().sum::<usize>() + sizes.len() * BIG);
-    for &bytes in sizes {
+    let (mut done, all) = (0, plan.sizes.iter().sum::<usize>() + plan.sizes.len() * BIG);
+    for &bytes in plan.sizes {
         let lines = bytes / LINE_BYTES;
-        lay_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], seed);
+        lay_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], plan.seed);
         let set = &memory.as_slice::<Line>()[..lines];
         let words = &memory.as_slice::<u64>()[..lines * WORDS];
         warm(set, &mut random);
         let sample = |cycles| LatencySample { bytes, pages, cycles };
-        let cycles = per(effort.ticks(|| chase(words, &mut random)), chase_lines);
+        let cycles = plan.cycles(bytes, SEGMENTS * SEGMENT, || chase(words, &mut random));
         found.latency.push(sample(cycles));
-        let cycles = per(effort.ticks(|| batched(set, &mut random)), batch_lines);
+        let cycles = plan.cycles(bytes, BATCHES * BATCH_FRAMES, || batched(set, &mut random));
         found.batched.push(sample(on_top(cycles, batched_l1)));
-        let mut place = 0;
-        let cycles = per(effort.ticks(|| streamed(set, &mut place)), STREAM_LINES);
+        place = 0;
+        let cycles = plan.cycles(bytes, STREAM_LINES, || streamed(set, &mut place));
         found.streamed.push(sample(on_top(cycles, streamed_l1)));
         done += bytes + BIG;
         progress.at(0.1 + 0.9 * done as f64 / all as f64)?;
@@ -239,7 +253,6 @@ fn warm(lines: &[Line], random: &mut u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::quantile::median;
 
     fn visits(words: &[u64]) -> Vec<u32> {
         let mut visits = vec![0; words.len() / WORDS];
@@ -281,15 +294,23 @@ mod tests {
         assert!(visits.iter().all(|&visits| visits.abs_diff(1000) < 190), "{visits:?}");
     }
 
+    fn measured(
+        sizes: &[usize],
+        pages: Pages,
+        effort: Effort,
+        report: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Latencies> {
+        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
+        let plan = Plan { sizes, core_bytes: 0, effort, seed: 1, clock: &clock };
+        latencies(&plan, pages, &mut Progress::new(report))
+    }
+
     #[test]
     fn a_line_far_away_does_not_cost_less_than_one_in_l1() {
-        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
         let effort = Effort { repeats: 3, slices: 10 };
-        let mut report = |_| true;
-        let sizes = [4 << 10, 128 << 20];
-        let found = latencies(&sizes, Pages::Normal, effort, 1, &clock, &mut Progress::new(&mut report)).unwrap();
+        let found = measured(&[4 << 10, 128 << 20], Pages::Normal, effort, &mut |_| true).unwrap();
         let cost = |samples: &[LatencySample], place: usize| median(&samples[place].cycles);
-        // Memory is tens of times slower than L1; half as slow as L1 would be a wrong measurement, not noise.
+        // Memory is tens of times slower than L1; half as slow would be a wrong measurement, not noise.
         assert!(cost(&found.latency, 1) > 2.0 * cost(&found.latency, 0), "{:?}", found.latency);
         assert!(cost(&found.batched, 1) >= cost(&found.batched, 0), "{:?}", found.batched);
         // Asked for together, lines of memory cost less than one after the other.
@@ -298,15 +319,11 @@ mod tests {
 
     #[test]
     fn a_working_set_that_cannot_be_is_refused() {
-        let clock = Clock { tsc_hz: 1e9, core_hz_repeats: vec![1e9] };
         let effort = Effort { repeats: 1, slices: 1 };
-        let mut go_on = |_| true;
-        let error = latencies(&[5000], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut go_on)).unwrap_err();
-        assert_eq!(error.kind(), "request");
-        let error = latencies(&[1 << 46], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut go_on)).unwrap_err();
-        assert_eq!(error.kind(), "memory");
-        let mut stop = |_| false;
-        let error = latencies(&[4096], Pages::Huge, effort, 1, &clock, &mut Progress::new(&mut stop)).unwrap_err();
-        assert_eq!(error.kind(), "interrupted");
+        for (bytes, goes_on, kind) in [(5000, true, "request"), (1 << 46, true, "memory"), (4096, false, "interrupted")]
+        {
+            let error = measured(&[bytes], Pages::Huge, effort, &mut |_| goes_on).unwrap_err();
+            assert_eq!(error.kind(), kind);
+        }
     }
 }

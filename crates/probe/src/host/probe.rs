@@ -8,7 +8,7 @@ use super::call::{CallCost, call_cost};
 use super::clock::{self, Clock};
 use super::counters::Counters;
 use super::cpu::Pinned;
-use super::latency::{Latencies, LatencySample, latencies};
+use super::latency::{Latencies, LatencySample, Plan, latencies};
 use super::noise::Noise;
 use super::progress::Progress;
 use super::slices::Effort;
@@ -62,7 +62,8 @@ impl Default for ProbeRequest {
     }
 }
 
-/// What was measured. All cycles are cycles of the core: ticks of the counter x `core_hz` / `tsc_hz`.
+/// What was measured. Cycles are cycles of the core: of what the core does alone, at the clock that it had just then; of
+/// waits on L3 and memory, ticks of the counter x median `core_hz` / `tsc_hz`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeOutcome {
     /// The processor that was measured.
@@ -98,7 +99,7 @@ pub struct ProbeOutcome {
 pub struct ClockOutcome {
     /// Ticks of the counter per second.
     pub tsc_hz: f64,
-    /// Cycles of the core per second, one value per repeat, first and last ones from before and after everything else.
+    /// Cycles of the core per second, one value per repeat, from before and after everything else.
     pub core_hz: Vec<f64>,
     /// The counter.
     pub counter: &'static str,
@@ -129,10 +130,10 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
     let pinned = Pinned::to(request.cpu)?;
     let noise = Noise::start(pinned.cpu());
     let caches = caches(pinned.cpu());
-    let mut clock = Clock::calibrate(if request.quick { 3 } else { 5 });
+    let mut clock = Clock::calibrate(if request.quick { 5 } else { 9 });
     progress.at(0.02)?;
     let effort = if request.quick { Effort { repeats: 5, slices: 20 } } else { Effort { repeats: 9, slices: 40 } };
-    let call = call_cost(Effort { slices: 100, ..effort }, &clock);
+    let call = call_cost(Effort { slices: 100, ..effort });
     progress.at(0.03)?;
     let mut notes = Vec::new();
     let mut found = Latencies::default();
@@ -142,8 +143,10 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
     if wants(Part::Memory) {
         let mut part = progress.part(0.03, memory_ends);
         let sizes = working_sets(most, request.quick);
+        let core_bytes = size_bytes(&caches, "L2").unwrap_or(0);
+        let plan = Plan { sizes: &sizes, core_bytes, effort, seed: request.seed, clock: &clock };
         for (pages, from, to) in [(Pages::Huge, 0.0, 0.42), (Pages::Normal, 0.42, 0.9)] {
-            let more = latencies(&sizes, pages, effort, request.seed, &clock, &mut part.part(from, to))?;
+            let more = latencies(&plan, pages, &mut part.part(from, to))?;
             if more.latency.is_empty() {
                 notes.push(format!(
                     "the kernel gave no huge pages for {} MiB: /sys/kernel/mm/transparent_hugepage/enabled",
@@ -165,7 +168,7 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
         operations = samples(request.quick, request.seed, clock.tsc_hz, cycles_per_tick, &mut goes_on)?;
     }
     // A clock that changed meanwhile shows in the scatter of these.
-    let after = Clock::calibrate(if request.quick { 2 } else { 4 });
+    let after = Clock::calibrate(if request.quick { 4 } else { 8 });
     clock.core_hz_repeats.extend(after.core_hz_repeats);
     progress.at(1.0)?;
     Ok(ProbeOutcome {
@@ -208,9 +211,13 @@ fn working_sets(most: usize, quick: bool) -> Vec<usize> {
     (first..usize::BITS).step_by(step).map(|bits| 1 << bits).take_while(|&bytes| bytes <= most.min(limit)).collect()
 }
 
+fn size_bytes(caches: &[Cache], level: &str) -> Option<usize> {
+    caches.iter().find(|cache| cache.level == level).map(|cache| cache.size_bytes as usize)
+}
+
 /// Half of L1 and of L2, what lies well within L3, and all that there may be.
 fn bandwidth_sets(caches: &[Cache], most: usize) -> Vec<usize> {
-    let size = |level: &str| caches.iter().find(|cache| cache.level == level).map(|cache| cache.size_bytes as usize);
+    let size = |level| size_bytes(caches, level);
     let l2 = size("L2").unwrap_or(1 << 20);
     let l3 = size("L3").map(|l3| (l3 / 4).min(16 * l2).max(2 * l2));
     let mut sizes: Vec<usize> = [size("L1d").map(|l1| l1 / 2), Some(l2 / 2), l3, Some(most)]

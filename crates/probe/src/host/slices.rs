@@ -1,6 +1,6 @@
 //! Repeats made of short slices.
 
-use super::clock::ticks;
+use super::clock::{Clock, ticks, ticks_per_cycle_now};
 use super::quantile::quantile;
 
 /// Which of the slices speaks for a repeat: low, because disturbance only adds time; not the lowest, because slices that
@@ -16,10 +16,34 @@ pub struct Effort {
     pub slices: usize,
 }
 
+/// What a slice of one repeat took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Took {
+    /// Ticks of the counter.
+    pub ticks: f64,
+    /// Ticks that a cycle of the core took meanwhile.
+    pub ticks_per_cycle: f64,
+}
+
+impl Took {
+    /// Cycles of the core, at the clock that it had then: for work that the core alone does.
+    #[must_use]
+    pub fn core_cycles(self) -> f64 {
+        self.ticks / self.ticks_per_cycle
+    }
+
+    /// Cycles of the core at its usual clock: for waits on what has a clock of its own, L3 and memory.
+    #[must_use]
+    pub fn usual_cycles(self, clock: &Clock) -> f64 {
+        clock.cycles(self.ticks)
+    }
+}
+
 impl Effort {
-    /// One figure of ticks per repeat, each a low quantile of slices of `work`.
-    pub fn ticks(self, mut work: impl FnMut()) -> Vec<f64> {
+    /// One figure per repeat, each a low quantile of slices of `work`.
+    pub fn measure(self, mut work: impl FnMut()) -> Vec<Took> {
         let mut times = Vec::with_capacity(self.slices);
+        let mut before = ticks_per_cycle_now();
         (0..self.repeats)
             .map(|_| {
                 times.clear();
@@ -28,8 +52,33 @@ impl Effort {
                     work();
                     (ticks() - start) as f64
                 }));
-                quantile(&mut times, SPEAKS)
+                let after = ticks_per_cycle_now();
+                let ticks_per_cycle = before.midpoint(after);
+                before = after;
+                Took { ticks: quantile(&mut times, SPEAKS), ticks_per_cycle }
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faster_core_needs_the_same_cycles_in_less_time() {
+        let clock = Clock { tsc_hz: 2e9, core_hz_repeats: vec![3e9] };
+        let slow = Took { ticks: 200.0, ticks_per_cycle: 1.0 };
+        let fast = Took { ticks: 100.0, ticks_per_cycle: 0.5 };
+        assert_eq!(slow.core_cycles(), fast.core_cycles());
+        assert_eq!(slow.usual_cycles(&clock), 300.0);
+    }
+
+    #[test]
+    fn every_repeat_is_one_figure_of_all_its_slices() {
+        let mut runs = 0;
+        let took = Effort { repeats: 3, slices: 7 }.measure(|| runs += 1);
+        assert_eq!((took.len(), runs), (3, 21));
+        assert!(took.iter().all(|took| took.core_cycles() > 0.0), "{took:?}");
     }
 }
