@@ -37,12 +37,30 @@ def test_the_fullest_of_tables_that_are_alike_counts() -> None:
     assert cost.samples == 2
 
 
+def test_one_sample_far_off_does_not_bend_the_formula() -> None:
+    shape = Shape(operation="deparse", terms=(Formula("1"), Formula("b")))
+    samples = [Sample(parameters={"b": b}, cycles=2.0 + 0.5 * b) for b in range(1, 12)]
+    samples[4] = Sample(parameters={"b": 5}, cycles=40.0)
+    cost = fit_operation(shape, samples)
+    assert cost.cycles.evaluate({"b": 20}) == pytest.approx(12.0, rel=0.1)
+    assert cost.residual_ratio > 0.2  # told all the same: (4.5 − 40) / 40 of one of eleven
+
+
+def test_a_parameter_may_be_another_in_use_than_in_the_samples() -> None:
+    shape = Shape(operation="ht_lookup", terms=(Formula("1"), Formula("p")), in_use={"p": "max(p, 0.1)"})
+    samples = [Sample(parameters={"p": p}, cycles=10.0 + 50.0 * p) for p in (0.0, 0.1, 0.2)]
+    cost = fit_operation(shape, samples)
+    assert cost.cycles.evaluate({"p": 0.0}) == pytest.approx(15.0, rel=1e-3)
+    assert cost.cycles.evaluate({"p": 0.2}) == pytest.approx(20.0, rel=1e-3)
+    assert cost.residual_ratio < 1e-3
+
+
 def test_the_residual_is_the_scatter_of_the_samples() -> None:
     shape = Shape(operation="parse", terms=(Formula("1"),))
-    cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (9.0, 11.0)])
-    # min over c of (c/9 − 1)² + (c/11 − 1)²: c = Σ 1/m / Σ 1/m²
-    best = (1 / 9 + 1 / 11) / (1 / 81 + 1 / 121)
-    expected = math.sqrt(((best / 9 - 1) ** 2 + (best / 11 - 1) ** 2) / 2)
+    cost = fit_operation(shape, [Sample(parameters={}, cycles=cycles) for cycles in (9.5, 10.5)])
+    # min over c of (c/m − 1)² + (c/n − 1)²: c = Σ 1/m / Σ 1/m²
+    best = (1 / 9.5 + 1 / 10.5) / (1 / 9.5**2 + 1 / 10.5**2)
+    expected = math.sqrt(((best / 9.5 - 1) ** 2 + (best / 10.5 - 1) ** 2) / 2)
     assert cost.cycles.evaluate({}) == pytest.approx(best, rel=1e-3)
     assert cost.residual_ratio == pytest.approx(expected, rel=1e-2)
 

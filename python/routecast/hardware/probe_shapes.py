@@ -4,15 +4,20 @@
 touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the *relative*
 errors, none negative (Lawson & Hanson's NNLS)::
 
-    cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ ((fit − measured) / max(measured, 0.5))²,  c ≥ 0
+    cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ w ((fit − measured) / max(measured, 1))²,  c ≥ 0
+
+Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
+apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
+residual that is told has them in full.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -28,7 +33,9 @@ BADLY_RATIO = 0.10
 """A formula that misses its samples by more (root mean square) is told as a doubt."""
 
 _SIGNIFICANT = 4
-_LEAST_CYCLES = 0.5
+_OUTLIER_RATIO = 0.10
+_REWEIGHTINGS = 12
+_LEAST_CYCLES = 1.0
 """Errors of operations that cost less are relative to this: a part of a cycle more or less is no misfit."""
 
 
@@ -37,12 +44,14 @@ class Shape:
     """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
 
     Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
+    ``in_use`` holds texts that stand for parameters in the formula that comes of the fit.
     """
 
     operation: str
     terms: tuple[Formula, ...]
     accesses: tuple[Access, ...] = ()
     at_greatest: str = ""
+    in_use: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,7 @@ def _shape(name: str, entry: Mapping[str, Any]) -> Shape:
             for access in entry.get("access", ())
         ),
         at_greatest=entry.get("at_greatest", ""),
+        in_use=entry.get("in_use", {}),
     )
 
 
@@ -126,12 +136,17 @@ def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
     columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
     measured = np.array([sample.cycles for sample in samples])
     scale = np.maximum(measured, _LEAST_CYCLES)
-    exact, _ = nnls(columns / scale[:, None], measured / scale)
+    weights = np.ones_like(measured)
+    for _ in range(_REWEIGHTINGS):
+        rows = weights / scale
+        exact, _ = nnls(columns * rows[:, None], measured * rows)
+        errors = np.abs(columns @ exact - measured) / scale
+        weights = np.sqrt(np.minimum(1.0, _OUTLIER_RATIO / np.maximum(errors, _OUTLIER_RATIO)))
     coefficients = [_rounded(float(value)) for value in exact]
     relative = (columns @ np.array(coefficients) - measured) / scale
     return OperationCost(
         operation=shape.operation,
-        cycles=Formula(_text(coefficients, shape.terms)),
+        cycles=Formula(_text(coefficients, [_used(term, shape.in_use) for term in shape.terms])),
         accesses=shape.accesses,
         residual_ratio=float(np.sqrt(np.mean(relative**2))),
         samples=len(samples),
@@ -167,6 +182,14 @@ def _text(coefficients: Sequence[float], terms: Sequence[Formula]) -> str:
         if coefficient > 0.0
     ]
     return " + ".join(parts) or "0"
+
+
+def _used(term: Formula, in_use: Mapping[str, str]) -> Formula:
+    """Return a term with the texts that stand for parameters in their places."""
+    text = term.text
+    for name, what in in_use.items():
+        text = what.join(re.split(rf"\b{re.escape(name)}\b", text))
+    return Formula(text)
 
 
 def _factor(term: Formula) -> str:
