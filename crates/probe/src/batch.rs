@@ -178,9 +178,7 @@ impl<'a> Batch<'a> {
         const { assert!(8 * W <= BUFFER_BYTES) };
         let from = (usize::from(self.start[frame]) + offset).min(BUFFER_BYTES - 8 * W);
         let bytes = &self.buffers[frame].bytes[from..from + 8 * W];
-        std::array::from_fn(|word| {
-            u64::from_le_bytes(bytes[8 * word..8 * word + 8].try_into().expect("eight bytes"))
-        })
+        std::array::from_fn(|word| u64::from_le_bytes(bytes[8 * word..8 * word + 8].try_into().expect("eight bytes")))
     }
 
     /// At most `length` bytes at `offset` of frame `frame`: fewer where its buffer ends.

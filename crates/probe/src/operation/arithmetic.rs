@@ -60,3 +60,60 @@ pub fn sum<const W: usize>(operands: &mut Words<W>, others: &Words<W>, count: us
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::batch::BATCH_FRAMES;
+
+    /// The same on the bytes of a field, as a number of 64 bits.
+    fn oracle<const B: usize>(fields: &[[u64; 2]], at: usize, change: impl Fn(u64) -> u64) -> Vec<[u64; 2]> {
+        let changed = |field: &[u64; 2]| {
+            let mut bytes: [u8; 16] = [field[0].to_le_bytes(), field[1].to_le_bytes()].concat().try_into().unwrap();
+            let number = bytes[at..at + B].iter().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+            bytes[at..at + B].copy_from_slice(&change(number).to_be_bytes()[8 - B..]);
+            [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()))
+        };
+        fields.iter().map(changed).collect()
+    }
+
+    fn agrees<const B: usize>(values: &[[u64; 2]], at: usize, by: u64) {
+        let mut fields: Words<2> = [[0; 2]; BATCH_FRAMES];
+        fields[..values.len()].copy_from_slice(values);
+        let mut more = fields;
+        increase::<B, 2>(&mut more, values.len(), at, by);
+        assert_eq!(more[..values.len()], oracle::<B>(values, at, |number| number.wrapping_add(by)));
+        let used_up = decrease::<B, 2>(&mut fields, values.len(), at, by);
+        assert_eq!(fields[..values.len()], oracle::<B>(values, at, |number| number.wrapping_sub(by)));
+        for (frame, value) in values.iter().enumerate() {
+            let bytes: Vec<u8> = value.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let number = bytes[at..at + B].iter().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
+            assert_eq!(used_up >> frame & 1 == 1, number <= by);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn fields_count_up_and_down_in_network_order(
+            values in prop::collection::vec(
+                prop_oneof![any::<[u64; 2]>(), Just([0, u64::MAX]), Just([u64::MAX, 0]), Just([1, 1 << 56])], 1..=32),
+            by in prop_oneof![0u64..3, any::<u32>().prop_map(u64::from)],
+            word in 0usize..2,
+        ) {
+            agrees::<1>(&values, 8 * word + 5, by);
+            agrees::<2>(&values, 8 * word + 2, by);
+            agrees::<4>(&values, 8 * word + 4, by);
+            agrees::<6>(&values, 8 * word + 1, by);
+            agrees::<8>(&values, 8 * word, by);
+        }
+    }
+
+    #[test]
+    fn operands_are_added_word_by_word() {
+        let mut operands = [[1, u64::MAX]; BATCH_FRAMES];
+        sum(&mut operands, &[[2, 3]; BATCH_FRAMES], 2);
+        assert_eq!(operands[..3], [[3, 2], [3, 2], [1, u64::MAX]]);
+    }
+}

@@ -50,3 +50,28 @@ pub fn counter_update<const W: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Pages;
+
+    #[test]
+    fn counters_add_up_for_the_frames_that_count_even_if_they_are_the_same() {
+        let mut array = Array::<2>::new("a test", 10, Pages::Normal).unwrap();
+        let mut indices = [3; BATCH_FRAMES];
+        indices[0] = 9;
+        indices[1] = u32::MAX;
+        let amounts: Words<2> = std::array::from_fn(|frame| [1, 100 + frame as u64]);
+        counter_update(&mut array, &indices, &amounts, 6, !0b10_0000);
+        let mut entries = [[7; 2]; BATCH_FRAMES];
+        array_access(&array, &indices, 6, &mut entries);
+        // An index beyond the array is its last entry.
+        assert_eq!(entries[..7], [[2, 201], [2, 201], [3, 309], [3, 309], [3, 309], [3, 309], [7, 7]]);
+    }
+
+    #[test]
+    fn an_array_of_nothing_is_refused() {
+        assert_eq!(Array::<1>::new("table next_hops", 0, Pages::Huge).unwrap_err().kind(), "request");
+    }
+}

@@ -69,3 +69,105 @@ pub fn inc_checksum<const W: usize>(checksums: &mut Words<1>, old: &Words<W>, ne
         checksum[0] = u64::from(!fold(sum));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::batch::{BATCH_FRAMES, BUFFER_BYTES, Buffer};
+
+    /// RFC 1071, sec. 4.1: sixteen bits at a time in network order.
+    fn naive(bytes: &[u8]) -> u16 {
+        let mut sum: u64 =
+            bytes.chunks(2).map(|two| u64::from(two[0]) << 8 | u64::from(*two.get(1).unwrap_or(&0))).sum();
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn the_example_of_rfc_1071_comes_out() {
+        // Sec. 3: the sum of 0001 f203 f4f5 f6f7 is ddf2.
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(u16::from_be(internet_checksum(&bytes)), !0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624_comes_out() {
+        // Sec. 4: checksum dd2f, a word changes from 5555 to 3285; the new checksum is 0000.
+        let mut checksums = [[u64::from(0xdd2fu16.to_be())]; BATCH_FRAMES];
+        let word = |value: u16| [[u64::from(value.to_be())]; BATCH_FRAMES];
+        inc_checksum(&mut checksums, &word(0x5555), &word(0x3285), 4);
+        assert_eq!(checksums[3], [0]);
+        assert_eq!(checksums[4], [u64::from(0xdd2fu16.to_be())]);
+    }
+
+    #[test]
+    fn the_fold_of_the_largest_sum_does_not_lose_a_carry() {
+        assert_eq!(naive(&[0xff; 1500]), u16::from_be(internet_checksum(&[0xff; 1500])));
+        assert_eq!(fold(u64::MAX), 0xffff);
+        assert_eq!(fold(0xffff_0001_0000_0001), 2); // ffff + 1 + 0 + 1 = 1_0001, and its carry
+    }
+
+    proptest! {
+        #[test]
+        fn the_checksum_is_that_of_rfc_1071_for_every_length(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(u16::from_be(internet_checksum(&bytes)), naive(&bytes));
+        }
+
+        #[test]
+        fn batches_are_summed_frame_by_frame_within_their_buffers(
+            seed in any::<u8>(),
+            start in prop_oneof![Just(128u16), any::<u16>()],
+            bytes in any::<[u16; 32]>(),
+        ) {
+            let mut buffers = vec![Buffer::default(); 3];
+            for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
+                *byte = (place * 13 >> 2) as u8 ^ seed;
+            }
+            let before = buffers.clone();
+            let mut batch = Batch::new(&mut buffers);
+            batch.start.fill(start);
+            let mut checksums: Words<1> = [[1 << 20]; BATCH_FRAMES];
+            checksum::<20>(&batch, 14, &mut checksums);
+            let from = (usize::from(start) + 14).min(BUFFER_BYTES - 20);
+            for frame in 0..3 {
+                let expected = naive(&before[frame].bytes[from..from + 20]);
+                prop_assert_eq!(u16::from_be(checksums[frame][0] as u16), expected);
+            }
+            checksum_bytes(&mut batch, 14, &bytes, &mut checksums);
+            let from = (usize::from(start) + 14).min(BUFFER_BYTES);
+            for frame in 0..3 {
+                let to = (from + usize::from(bytes[frame])).min(BUFFER_BYTES);
+                prop_assert_eq!(u16::from_be(checksums[frame][0] as u16), naive(&before[frame].bytes[from..to]));
+            }
+            prop_assert_eq!(checksums[3], [1 << 20]);
+        }
+
+        /// For a header whose checksum is right, the update gives what a new computation gives. All zeros, the one
+        /// header whose sum has two forms, cannot come about: the version is not 0.
+        #[test]
+        fn an_updated_checksum_is_that_of_the_new_header(
+            header in any::<[u8; 20]>(),
+            new in any::<[u8; 8]>(),
+        ) {
+            let mut header = header;
+            header[0] = 0x45;
+            header[10..12].fill(0);
+            let checksum = naive(&header);
+            let old: [u8; 8] = header[12..].try_into().unwrap();
+            header[12..].copy_from_slice(&new);
+            let expected = naive(&header);
+            let mut checksums = [[u64::from(checksum.to_be())]; BATCH_FRAMES];
+            let words = |bytes: [u8; 8]| [[0, u64::from_le_bytes(bytes)]; BATCH_FRAMES];
+            inc_checksum(&mut checksums, &words(old), &words(new), 1);
+            prop_assert_eq!(u16::from_be(checksums[0][0] as u16), expected);
+            // Words that stay as they are change nothing.
+            let before = checksums;
+            inc_checksum(&mut checksums, &words(new), &words(new), BATCH_FRAMES);
+            prop_assert_eq!(checksums, before);
+        }
+    }
+}

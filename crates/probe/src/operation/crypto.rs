@@ -7,23 +7,24 @@ use crate::batch::{BATCH_FRAMES, Batch, Fault};
 /// Bytes of the authentication tag.
 pub const TAG_BYTES: usize = 16;
 
-/// An AES-GCM key.
+/// An AES-GCM key with the salt of its nonces (RFC 4106, sec. 4).
 #[derive(Debug)]
 pub struct AesGcm {
     key: LessSafeKey,
+    salt: u32,
 }
 
 impl AesGcm {
     /// A key of 16 bytes (AES-128).
     #[must_use]
-    pub fn new(key: &[u8; 16]) -> Self {
-        Self { key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).expect("a key of 16 bytes")) }
+    pub fn new(key: &[u8; 16], salt: u32) -> Self {
+        Self { salt, key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).expect("a key of 16 bytes")) }
     }
 
     /// A key of 32 bytes (AES-256).
     #[must_use]
-    pub fn new_256(key: &[u8; 32]) -> Self {
-        Self { key: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes")) }
+    pub fn new_256(key: &[u8; 32], salt: u32) -> Self {
+        Self { salt, key: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes")) }
     }
 }
 
@@ -50,7 +51,7 @@ pub fn aes_gcm_seal(
 ) {
     for frame in 0..batch.count() {
         if let Some((head, text, tag)) = split(batch, frame, at, aad, usize::from(bytes[frame])) {
-            let sealed = key.key.seal_in_place_separate_tag(nonce(0, vectors[frame]), Aad::from(&*head), text);
+            let sealed = key.key.seal_in_place_separate_tag(nonce(key.salt, vectors[frame]), Aad::from(&*head), text);
             match sealed {
                 Ok(sealed) => tag.copy_from_slice(sealed.as_ref()),
                 Err(_) => batch.mark_fault(frame, Fault::TooLong),
@@ -74,7 +75,7 @@ pub fn aes_gcm_open(
         if let Some((head, text, tag)) = split(batch, frame, at, aad, usize::from(bytes[frame])) {
             let tag = Tag::from(*tag);
             let opened =
-                key.key.open_in_place_separate_tag(nonce(0, vectors[frame]), Aad::from(&*head), tag, text, 0..);
+                key.key.open_in_place_separate_tag(nonce(key.salt, vectors[frame]), Aad::from(&*head), tag, text, 0..);
             if opened.is_err() {
                 batch.mark_fault(frame, Fault::Unauthentic);
             }
@@ -102,4 +103,60 @@ fn split<'b>(
     let (head, rest) = batch.slice_mut(frame, at - aad, whole).split_at_mut(aad);
     let (text, tag) = rest.split_last_chunk_mut()?;
     Some((head, text, tag))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Buffer;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    }
+
+    /// McGrew & Viega 2005, "The Galois/Counter Mode of Operation", appendix B, test case 4.
+    #[test]
+    fn sealing_gives_the_published_text_and_tag_and_opening_gives_the_text_back() {
+        let key: [u8; 16] = bytes("feffe9928665731c6d6a8f9467308308").try_into().unwrap();
+        let aad = bytes("feedfacedeadbeeffeedfacedeadbeefabaddad2");
+        let plain = bytes(
+            "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72\
+             1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39",
+        );
+        let sealed = bytes(
+            "42831ec2217774244b7221b784d0d49ce3aa212f2c02a4e035c17e2329aca12e\
+             21d514b25466931c7d8f6a5aac84aa051ba30b396a0aac973d58e091\
+             5bc94fbc3221a5db94fae95ae7121a47",
+        );
+        let key = AesGcm::new(&key, 0xcafe_babe);
+        let mut buffers = [Buffer::default(); 2];
+        let mut batch = Batch::new(&mut buffers);
+        for frame in 0..2 {
+            batch.slice_mut(frame, 10, 20).copy_from_slice(&aad);
+            batch.slice_mut(frame, 30, 60).copy_from_slice(&plain);
+        }
+        let (lengths, vectors) = ([60; BATCH_FRAMES], [0xface_dbad_deca_f888; BATCH_FRAMES]);
+        aes_gcm_seal(&key, &mut batch, 30, 20, &lengths, &vectors);
+        assert_eq!(batch.sound(), 0b11);
+        assert_eq!(*batch.bytes::<76>(0, 30), *sealed);
+        batch.slice_mut(1, 40, 1)[0] ^= 1;
+        aes_gcm_open(&key, &mut batch, 30, 20, &lengths, &vectors);
+        assert_eq!(batch.fault[..2], [0, Fault::Unauthentic as u8]);
+        assert_eq!(*batch.bytes::<60>(0, 30), *plain);
+    }
+
+    #[test]
+    fn text_that_does_not_fit_into_its_buffer_is_left_alone() {
+        let key = AesGcm::new_256(&[1; 32], 2);
+        let mut buffers = [Buffer::default(); 2];
+        let mut batch = Batch::new(&mut buffers);
+        aes_gcm_seal(&key, &mut batch, 8, 8, &[1961; BATCH_FRAMES], &[1; BATCH_FRAMES]);
+        assert_eq!(batch.fault[..2], [Fault::TooLong as u8; 2]);
+        batch.fault = [0; BATCH_FRAMES];
+        aes_gcm_seal(&key, &mut batch, 8, 8, &[1960; BATCH_FRAMES], &[2; BATCH_FRAMES]);
+        assert_eq!(batch.fault[..2], [0; 2]);
+        batch.start = [u16::MAX; BATCH_FRAMES];
+        aes_gcm_open(&key, &mut batch, 8, 8, &[u16::MAX; BATCH_FRAMES], &[2; BATCH_FRAMES]);
+        assert_eq!(batch.fault[..2], [Fault::TooLong as u8; 2]);
+    }
 }

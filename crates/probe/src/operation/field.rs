@@ -59,3 +59,65 @@ pub(super) fn write<const B: usize, const W: usize>(bytes: &mut [u8; B], words: 
         rest.copy_from_slice(&words[B / 8].to_le_bytes()[..B % 8]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::batch::{BUFFER_BYTES, Buffer};
+
+    fn numbered() -> Vec<Buffer> {
+        let mut buffers = vec![Buffer::default(); 3];
+        for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
+            *byte = (place * 7 % 251) as u8;
+        }
+        buffers
+    }
+
+    fn there_and_back<const B: usize, const W: usize>(start: u16, at: usize) {
+        let mut buffers = numbered();
+        let before = buffers.clone();
+        let mut batch = Batch::new(&mut buffers);
+        batch.start.fill(start);
+        let mut fields: Words<W> = [[9; W]; BATCH_FRAMES];
+        parse::<W>(&batch, at, mask::<W>(B), &mut fields);
+        let from = usize::from(start) + at;
+        for (frame, field) in fields.iter().enumerate() {
+            let bytes: Vec<u8> = field.iter().flat_map(|word| word.to_le_bytes()).collect();
+            if frame < 3 && from + 8 * W <= BUFFER_BYTES {
+                assert_eq!(bytes[..B], before[frame].bytes[from..from + B]);
+            }
+            if frame < 3 {
+                assert!(bytes[B..].iter().all(|&byte| byte == 0));
+            } else {
+                assert_eq!(*field, [9; W], "frames that are not there keep their values");
+            }
+        }
+        let new: Words<W> = std::array::from_fn(|frame| [!(frame as u64); W]);
+        deparse::<B, W>(&mut batch, at, &new);
+        let from = from.min(BUFFER_BYTES - B);
+        for (frame, before) in before.iter().enumerate() {
+            let mut expected = before.bytes;
+            let bytes: Vec<u8> = new[frame].iter().flat_map(|word| word.to_le_bytes()).collect();
+            expected[from..from + B].copy_from_slice(&bytes[..B]);
+            assert!(batch.buffers[frame].bytes == expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_field_is_read_and_written_where_it_is_and_nowhere_else(
+            start in prop_oneof![Just(128u16), any::<u16>()],
+            at in 0usize..200,
+        ) {
+            there_and_back::<1, 1>(start, at);
+            there_and_back::<6, 1>(start, at);
+            there_and_back::<8, 1>(start, at);
+            there_and_back::<13, 2>(start, at);
+            there_and_back::<16, 2>(start, at);
+            there_and_back::<20, 3>(start, at);
+            there_and_back::<64, 8>(start, at);
+        }
+    }
+}

@@ -84,3 +84,59 @@ pub fn mem_io(
     }
     sent
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::batch::Buffer;
+
+    #[test]
+    fn frames_that_are_too_short_or_too_long_are_marked() {
+        let mut buffers = [Buffer::default(); 6];
+        let mut batch = Batch::new(&mut buffers);
+        batch.fault.fill(9);
+        let frame = |start, length| Descriptor { buffer: 3, start, length, port: 1 };
+        // 34 bytes of headers and 4 of FCS; 2112 bytes of buffer.
+        let descriptors =
+            [frame(128, 38), frame(128, 37), frame(128, 1984), frame(128, 1985), frame(u16::MAX, u16::MAX)];
+        io_mem::<34>(&mut batch, &descriptors);
+        let (short, long) = (Fault::TooShort as u8, Fault::TooLong as u8);
+        assert_eq!(batch.fault[..6], [0, short, 0, long, long, 9]);
+        assert_eq!((batch.start[1], batch.length[1], batch.port[1]), (128, 37, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_leaves_or_is_counted(faults in prop::collection::vec(0u8..14, 0..=32), first in any::<u16>()) {
+            let mut buffers = vec![Buffer::default(); faults.len()];
+            let mut batch = Batch::new(&mut buffers);
+            batch.fault[..faults.len()].copy_from_slice(&faults);
+            for (frame, length) in batch.length.iter_mut().enumerate() {
+                *length = 64 + frame as u16;
+            }
+            let mut out = [Descriptor::default(); BATCH_FRAMES];
+            let mut drops = [0; FAULT_KINDS];
+            let sent = mem_io(&batch, first, &mut out, &mut drops);
+            prop_assert_eq!(sent as u64 + drops.iter().sum::<u64>(), faults.len() as u64);
+            prop_assert_eq!(drops[0], 0);
+            let left = faults.iter().enumerate().filter(|(_, fault)| **fault == 0).map(|(frame, _)| frame as u16);
+            for (descriptor, frame) in out[..sent].iter().zip(left) {
+                prop_assert_eq!(descriptor.buffer, first.wrapping_add(frame));
+                prop_assert_eq!(descriptor.length, 64 + frame);
+            }
+            for kind in 1..FAULT_KINDS {
+                let expected = faults.iter().filter(|fault| usize::from(**fault) == kind).count();
+                prop_assert_eq!(drops[kind], expected as u64);
+            }
+        }
+
+        #[test]
+        fn a_descriptor_goes_through_a_ring_unchanged(fields in any::<[u16; 4]>()) {
+            let [buffer, start, length, port] = fields;
+            let descriptor = Descriptor { buffer, start, length, port };
+            prop_assert_eq!(Descriptor::from_word(descriptor.to_word()), descriptor);
+        }
+    }
+}

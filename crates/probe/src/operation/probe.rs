@@ -70,11 +70,7 @@ struct Case {
 }
 
 impl Case {
-    fn new(
-        operation: &'static str,
-        parameters: &[(&'static str, f64)],
-        slice: impl FnMut() -> u64 + 'static,
-    ) -> Self {
+    fn new(operation: &'static str, parameters: &[(&'static str, f64)], slice: impl FnMut() -> u64 + 'static) -> Self {
         Self {
             operation,
             parameters: parameters.to_vec(),

@@ -61,3 +61,50 @@ pub fn toeplitz_hash<const B: usize, const W: usize>(
         *hash = toeplitz.hash(key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words<const W: usize>(bytes: &[u8]) -> [u64; W] {
+        std::array::from_fn(|word| {
+            let mut eight = [0; 8];
+            let rest = bytes.get(8 * word..).unwrap_or_default();
+            let count = rest.len().min(8);
+            eight[..count].copy_from_slice(&rest[..count]);
+            u64::from_le_bytes(eight)
+        })
+    }
+
+    /// "Verifying the RSS hash calculation", Windows driver documentation: destination, source, their ports, the hash
+    /// of the addresses and that of addresses and ports.
+    const IPV4: [([u8; 4], u16, [u8; 4], u16, u32, u32); 5] = [
+        ([161, 142, 100, 80], 1766, [66, 9, 149, 187], 2794, 0x323e_8fc2, 0x51cc_c178),
+        ([65, 69, 140, 83], 4739, [199, 92, 111, 2], 14230, 0xd718_262a, 0xc626_b0ea),
+        ([12, 22, 207, 184], 38024, [24, 19, 198, 95], 12898, 0xd2d0_a5de, 0x5c2b_394a),
+        ([209, 142, 163, 6], 2217, [38, 27, 205, 30], 48228, 0x8298_9176, 0xafc7_327f),
+        ([202, 188, 127, 2], 1303, [153, 39, 163, 191], 44251, 0x5d18_09c5, 0x10e8_28a2),
+    ];
+
+    #[test]
+    fn the_verification_suite_for_ipv4_is_met() {
+        let (addresses, flows) = (Toeplitz::<8>::new(&MICROSOFT_KEY), Toeplitz::<12>::new(&MICROSOFT_KEY));
+        for (destination, destination_port, source, source_port, of_addresses, of_flow) in IPV4 {
+            let mut bytes = [source, destination].concat();
+            bytes.extend([source_port.to_be_bytes(), destination_port.to_be_bytes()].concat());
+            assert_eq!(addresses.hash::<1>(&words(&bytes)), of_addresses);
+            let mut hashes = [0; BATCH_FRAMES];
+            toeplitz_hash(&flows, &[words::<2>(&bytes); BATCH_FRAMES], 4, &mut hashes);
+            assert_eq!(hashes[..5], [of_flow, of_flow, of_flow, of_flow, 0]);
+        }
+    }
+
+    #[test]
+    fn the_verification_suite_for_ipv6_is_met() {
+        let address = |text: &str| text.parse::<std::net::Ipv6Addr>().unwrap().octets();
+        let mut bytes = [address("3ffe:2501:200:1fff::7"), address("3ffe:2501:200:3::1")].concat();
+        bytes.extend([2794u16.to_be_bytes(), 1766u16.to_be_bytes()].concat());
+        assert_eq!(Toeplitz::<32>::new(&MICROSOFT_KEY).hash::<4>(&words(&bytes)), 0x2cc1_8cd5);
+        assert_eq!(Toeplitz::<36>::new(&MICROSOFT_KEY).hash::<5>(&words(&bytes)), 0x4020_7d3d);
+    }
+}

@@ -190,3 +190,99 @@ impl Dir24 {
 fn network_mask(length: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::operation::lpm_lookup;
+
+    /// Looks at every route.
+    fn naive(routes: &[Route], address: u32) -> Option<u16> {
+        let matches = |route: &&Route| (address ^ route.prefix) & network_mask(route.length) == 0;
+        // Of equally long ones `max_by_key` takes the last.
+        routes.iter().filter(matches).max_by_key(|route| route.length).map(|route| route.next_hop)
+    }
+
+    /// Routes close to one another, so that they overlap, and addresses near them.
+    fn prefix() -> impl Strategy<Value = u32> {
+        (0u32..4, 0u32..3, 0u32..3, any::<u8>()).prop_map(|(a, b, c, d)| a << 30 | b << 16 | c << 8 | u32::from(d))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn the_longest_prefix_wins_as_in_a_search_of_all_routes(
+            routes in prop::collection::vec((prefix(), 0u8..=32, 0u16..=LARGEST_NEXT_HOP), 0..120),
+            addresses in prop::collection::vec(prop_oneof![prefix(), any::<u32>()], 1..=32),
+        ) {
+            let routes: Vec<Route> =
+                routes.into_iter().map(|(prefix, length, next_hop)| Route { prefix, length, next_hop }).collect();
+            let table = Dir24::new("a test", &routes, Pages::Huge).unwrap();
+            let mut fields: Words<2> = [[0; 2]; BATCH_FRAMES];
+            for (field, address) in fields.iter_mut().zip(&addresses) {
+                field[1] = 0xdead_beef << 32 | u64::from(address.to_be());
+            }
+            let mut next_hops = [9; BATCH_FRAMES];
+            let missing = lpm_lookup(&table, &fields, 1, addresses.len(), &mut next_hops);
+            for (frame, &address) in addresses.iter().enumerate() {
+                let expected = naive(&routes, address);
+                prop_assert_eq!(table.get(address), expected);
+                prop_assert_eq!(missing >> frame & 1 == 1, expected.is_none());
+                prop_assert_eq!(next_hops[frame], u32::from(expected.unwrap_or(0)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_million_routes_are_all_found() {
+        let scramble = |number: u32| number.wrapping_mul(0x9e37_79b1);
+        // Networks of 24 all over the address space, and 4096 hosts; the later of two that are the same counts.
+        let routes: Vec<Route> = (0..1_000_000)
+            .map(|number| {
+                let prefix = (scramble(number) & 0xffff_ff00) | number & 0xff;
+                let length = if number < 4096 { 32 } else { 24 };
+                Route { prefix, length, next_hop: (number % 30_000) as u16 }
+            })
+            .collect();
+        let table = Dir24::new("a test", &routes, Pages::Huge).unwrap();
+        assert!(table.groups() <= 4096);
+        let mut hosts = std::collections::HashMap::new();
+        let mut networks = std::collections::HashMap::new();
+        for route in &routes {
+            if route.length == 32 {
+                hosts.insert(route.prefix, route.next_hop);
+            } else {
+                networks.insert(route.prefix >> 8, route.next_hop);
+            }
+        }
+        assert!(hosts.len() + networks.len() > 900_000);
+        for (&host, &next_hop) in &hosts {
+            assert_eq!(table.get(host), Some(next_hop));
+        }
+        for (network, next_hop) in networks {
+            let address = network << 8 | 0x80;
+            assert_eq!(table.get(address), Some(hosts.get(&address).copied().unwrap_or(next_hop)));
+        }
+    }
+
+    #[test]
+    fn routes_that_cannot_be_are_refused() {
+        let route = Route { prefix: 1, length: 24, next_hop: 1 };
+        for wrong in [Route { length: 33, ..route }, Route { next_hop: LARGEST_NEXT_HOP + 1, ..route }] {
+            assert_eq!(Dir24::new("table fib", &[route, wrong], Pages::Huge).unwrap_err().kind(), "request");
+        }
+        let hosts: Vec<Route> =
+            (0..=MOST_GROUPS as u32).map(|number| Route { prefix: number << 8, length: 32, next_hop: 1 }).collect();
+        assert_eq!(Dir24::new("table fib", &hosts, Pages::Huge).unwrap_err().kind(), "request");
+    }
+
+    #[test]
+    fn without_routes_every_address_is_missing() {
+        let table = Dir24::new("a test", &[], Pages::Huge).unwrap();
+        let mut next_hops = [1; BATCH_FRAMES];
+        assert_eq!(lpm_lookup(&table, &[[7]; BATCH_FRAMES], 0, 5, &mut next_hops), 0b1_1111);
+        assert_eq!(next_hops[..6], [0, 0, 0, 0, 0, 1]);
+    }
+}

@@ -99,3 +99,55 @@ fn scramble(value: u64) -> u64 {
 fn is_prime(number: usize) -> bool {
     number >= 2 && (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| number % divisor != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(maglev: &Maglev, backends: usize) -> Vec<usize> {
+        let mut shares = vec![0; backends];
+        for &backend in maglev.entries() {
+            shares[usize::from(backend)] += 1;
+        }
+        shares
+    }
+
+    /// Backends take turns, so their shares differ by one entry at most (sec. 3.4).
+    #[test]
+    fn backends_share_the_table_evenly() {
+        for backends in [1, 2, 7, 100, 1000] {
+            let identities: Vec<u64> = (0..backends as u64).collect();
+            let maglev = Maglev::new("a test", &identities, DEFAULT_ENTRIES, Pages::Normal).unwrap();
+            let shares = shares(&maglev, backends);
+            let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+            assert!(most - least <= 1, "{least} to {most}");
+            let mut found = [0; 32];
+            maglev.lookup(&std::array::from_fn(|frame| frame as u32 * 0x0800_0000 + 3), 32, &mut found);
+            assert!(found.iter().all(|&backend| (backend as usize) < backends));
+        }
+    }
+
+    /// Without one of n backends its entries must change, 1/n of all; of the others few do. The paper sees under 1 %
+    /// of entries change beyond need for tables 100 times the backends and larger (sec. 5.3, fig. 12).
+    #[test]
+    fn when_a_backend_goes_few_entries_of_others_change() {
+        let identities: Vec<u64> = (0..100).collect();
+        let before = Maglev::new("a test", &identities, DEFAULT_ENTRIES, Pages::Normal).unwrap();
+        let after = Maglev::new("a test", &identities[..99], DEFAULT_ENTRIES, Pages::Normal).unwrap();
+        let changed = before.entries().iter().zip(after.entries()).filter(|(was, is)| **was != 99 && was != is).count();
+        assert!((changed as f64) < 0.02 * DEFAULT_ENTRIES as f64, "{changed} of {DEFAULT_ENTRIES}");
+    }
+
+    #[test]
+    fn what_is_no_prime_and_no_backend_are_refused() {
+        for (backends, entries) in [(vec![], 7), (vec![1], 8), (vec![1, 2, 3], 2), (vec![1], 0), (vec![1], 1)] {
+            assert_eq!(Maglev::new("a test", &backends, entries, Pages::Normal).unwrap_err().kind(), "request");
+        }
+    }
+
+    #[test]
+    fn a_place_lies_within_the_table_for_every_hash() {
+        let maglev = Maglev::new("a test", &[1, 2], 13, Pages::Normal).unwrap();
+        assert_eq!((maglev.place(0), maglev.place(u32::MAX)), (0, 12));
+    }
+}

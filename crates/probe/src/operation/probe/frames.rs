@@ -173,7 +173,7 @@ fn strip_case(b: u16) -> Case {
 
 fn aes_gcm_case(b: u16) -> Case {
     let mut buffers = buffers(PAYLOAD_FRAMES);
-    let key = AesGcm::new(&[7; 16]);
+    let key = AesGcm::new(&[7; 16], 1);
     let bytes = [b; BATCH_FRAMES];
     let mut next = 0;
     let case = Case::new("aes_gcm", &[("b", f64::from(b))], move || {
