@@ -96,7 +96,8 @@ class Formula:
 
     def __post_init__(self, variables: frozenset[str] | None) -> None:
         """Refuse what is no formula over the variables."""
-        unknown = sorted(self.names - variables) if variables is not None else []
+        names = self.names
+        unknown = sorted(names - variables) if variables is not None else []
         if unknown and variables is not None:
             known = ", ".join(f'"{name}"' for name in sorted(variables)) or "none"
             what = ", ".join(f'"{name[:_SHOWN_CHARACTERS]}"' for name in unknown[:5])
