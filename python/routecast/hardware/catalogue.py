@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -88,4 +89,5 @@ def write_hardware(hardware: Hardware, path: str | Path) -> None:
     except OSError as problem:
         raise EnvironmentProblem(f"{path} cannot be written: {problem}") from problem
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)

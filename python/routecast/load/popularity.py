@@ -19,7 +19,7 @@ __all__ = ["Popularity"]
 
 _WRITTEN = re.compile(
     r"(?:(?P<flows>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kMG]?)(?:\s*flows?)?)?"
-    r"\s*(?:(?P<kind>uniform|zipf)(?:\s+(?P<exponent>\d*\.?\d+))?)?",
+    r"\s*,?\s*(?:(?P<kind>uniform|zipf)(?:\s+(?P<exponent>\d*\.?\d+))?)?",
     re.IGNORECASE | re.ASCII,
 )
 _PREFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
@@ -88,7 +88,7 @@ class Popularity:
             f'got "{shown}": write a number of flows, a law, or both: "10 flows", "uniform", "100k zipf 0.9"'
         )
         match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 200 else None
-        if match is None or not match.group():
+        if match is None or not (match["flows"] or match["kind"]):
             raise QuantityProblem(str(text), wanted)
         kind = (match["kind"] or "uniform").lower()
         if match["exponent"] and kind == "uniform":
@@ -143,5 +143,5 @@ class Popularity:
         return low**power * width * (np.expm1(power * width) / (power * width) if power else 1.0)
 
     def __str__(self) -> str:
-        law = "uniform" if self.kind == "uniform" else f"zipf {self.exponent:g}"
-        return law if self.flows is None else f"{self.flows} flows, {law}"
+        law = "uniform" if self.kind == "uniform" else f"zipf {self.exponent:.12g}"
+        return law if self.flows is None else f"{self.flows} flow{'s' if self.flows > 1 else ''}, {law}"
