@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.errors import QuantityProblem
+from routecast.errors import QuantityProblem, TransientProblem
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -28,6 +28,7 @@ _PAPER_HOST = "xeon-e5-2690v2"
 _TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kMG]i?|)", re.ASCII)
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _LOAD_RATIO = 0.8
+_SIMULATED_S = 0.02
 _TRAFFIC = "Traffic"
 _ANSWER = "What is answered"
 
@@ -156,7 +157,7 @@ def function(
         typer.Option(
             "--duration",
             metavar="TIME",
-            help="Of --simulate (20 ms) and --run (1 s).",
+            help="Of --simulate (20 ms, or what the transient needs) and --run (1 s).",
             rich_help_panel=_ANSWER,
         ),
     ] = None,
@@ -188,7 +189,7 @@ def function(
     trials: list[Trial] = []
     if simulate:
         trials = [
-            _simulated(case, case.estimate(direction, one, remote), load_pps, duration_s or 0.02, seed)
+            _simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed)
             for one in frames
         ]
     if as_json:
@@ -341,7 +342,12 @@ def _simulated(case: _Case, found: Estimate, load_pps: float | None, duration_s:
         simulator = Simulate(
             model, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
         )
-        return simulator.trial(offered, duration_s)
+        try:
+            return simulator.trial(offered, duration_s or _SIMULATED_S)
+        except TransientProblem as problem:
+            if duration_s is not None:
+                raise
+            return simulator.trial(offered, 1.5 * problem.needed_s)
 
 
 def _run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 
 if TYPE_CHECKING:
-    from routecast.function.document import FunctionFile
+    from routecast.function.document import DirectionTable, FunctionFile, StepTable, TableTable
 
 __all__ = ["check_function", "function_names", "function_schema", "parse_function", "read_function"]
 
@@ -50,7 +51,7 @@ def read_function(name: str | Path) -> NetworkFunction:
         shipped = files("routecast") / "data" / "functions" / f"{name}{_SUFFIX}"
         return parse_function(shipped.read_text(encoding="utf-8"), subject=f"{name}{_SUFFIX}")
     path = Path(name)
-    if path.suffix != ".toml" and not path.exists():
+    if path.suffix != ".toml" and not path.is_file():
         hint = f"is no function that ships, and no file; {did_you_mean(str(name), names)}"
         raise FileProblem(f"function {str(name)!r}", [Problem("", hint)])
     text = read_text(path, kind="function file", largest_bytes=_LARGEST_FILE_BYTES)
@@ -80,12 +81,44 @@ def parse_function(text: str, *, subject: str = "function file") -> NetworkFunct
     """
     from routecast.function.document import FunctionFile
 
-    function = _built(validated(FunctionFile, parse_toml(text, subject), subject))
+    data = parse_toml(text, subject)
+    try:
+        function = _built(validated(FunctionFile, data, subject))
+    except FileProblem as problem:
+        raise FileProblem(subject, [*problem.problems, *_problems_of_right_steps(data)]) from problem
     try:
         check_function(function)
     except ModelProblem as problem:
         raise FileProblem(subject, problem.problems) from problem
     return function
+
+
+def _problems_of_right_steps(data: Mapping[str, Any]) -> list[Problem]:
+    """Return what contradicts itself in a file of which other parts have the wrong shape."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from routecast.function.document import DirectionTable, StepTable, TableTable
+
+    problems = []
+    try:
+        tables = TypeAdapter(list[TableTable]).validate_python(data.get("table", []))
+        directions = TypeAdapter(list[dict[str, Any]]).validate_python(data.get("direction", []))
+    except ValidationError:
+        return []  # steps cannot be judged without the tables
+    sizes = tuple(_table(table) for table in tables)
+    for number, raw in enumerate(directions):
+        steps = raw.get("step", [])
+        try:
+            direction = _direction(DirectionTable.model_validate({**raw, "step": []}))
+        except ValidationError:
+            continue
+        for index, entry in enumerate(steps if isinstance(steps, list) else []):
+            try:
+                step = _step(StepTable.model_validate(entry))
+            except ValidationError:
+                continue
+            problems += _step_problems(step, direction, sizes, f"direction[{number}].step[{index}]")
+    return problems
 
 
 def function_schema() -> dict[str, Any]:
@@ -150,17 +183,20 @@ def _direction_problems(direction: Direction, tables: tuple[TableSize, ...], pla
     if direction.smallest_frame_bytes + direction.frame_growth_bytes < 0:
         what = f"takes more off than the smallest frame has, {direction.smallest_frame_bytes} B"
         problems.append(Problem(f"{place}.growth", what))
-    names = [table.name for table in tables]
     for number, step in enumerate(direction.steps):
-        here = f"{place}.step[{number}]"
-        if step.table and step.table not in names:
-            problems.append(
-                Problem(
-                    f"{here}.table", f'got "{step.table}": is no table; {did_you_mean(step.table, names)}'
-                )
-            )
-        problems += step_problems(step, direction, tables, direction.smallest_frame_bytes, here)
+        problems += _step_problems(step, direction, tables, f"{place}.step[{number}]")
     return problems
+
+
+def _step_problems(
+    step: Step, direction: Direction, tables: tuple[TableSize, ...], place: str
+) -> list[Problem]:
+    problems = []
+    names = [table.name for table in tables]
+    if step.table and step.table not in names:
+        what = f'got "{step.table}": is no table; {did_you_mean(step.table, names)}'
+        problems.append(Problem(f"{place}.table", what))
+    return problems + step_problems(step, direction, tables, direction.smallest_frame_bytes, place)
 
 
 def _built(file: FunctionFile) -> NetworkFunction:
@@ -169,26 +205,30 @@ def _built(file: FunctionFile) -> NetworkFunction:
         title=file.title,
         source=file.source,
         runs_as=file.runs_as,
-        tables=tuple(
-            TableSize(name=table.name, entries=table.entries, entry_bytes=table.entry) for table in file.table
-        ),
-        directions=tuple(
-            Direction(
-                name=direction.name,
-                share=direction.share,
-                smallest_frame_bytes=direction.smallest_frame,
-                frame_growth_bytes=direction.growth,
-                steps=tuple(
-                    Step(
-                        operation=step.operation,
-                        parameters=dict(step.with_),
-                        table=step.table,
-                        times=step.times,
-                        why=step.why,
-                    )
-                    for step in direction.step
-                ),
-            )
-            for direction in file.direction
-        ),
+        tables=tuple(_table(table) for table in file.table),
+        directions=tuple(_direction(direction) for direction in file.direction),
+    )
+
+
+def _table(table: TableTable) -> TableSize:
+    return TableSize(name=table.name, entries=table.entries, entry_bytes=table.entry)
+
+
+def _direction(direction: DirectionTable) -> Direction:
+    return Direction(
+        name=direction.name,
+        share=direction.share,
+        smallest_frame_bytes=direction.smallest_frame,
+        frame_growth_bytes=direction.growth,
+        steps=tuple(_step(step) for step in direction.step),
+    )
+
+
+def _step(step: StepTable) -> Step:
+    return Step(
+        operation=step.operation,
+        parameters=dict(step.with_),
+        table=step.table,
+        times=step.times,
+        why=step.why,
     )

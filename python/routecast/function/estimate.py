@@ -195,7 +195,7 @@ class Estimate:
     def range_pps(self) -> tuple[float, float]:
         """95 % range of :attr:`core_pps`; NaN where no operation was fitted."""
         low, high = self.cycles_range
-        return (self.frequency_hz / high, self.frequency_hz / low if low > 0.0 else math.inf)
+        return (self.frequency_hz / high, math.inf if low == 0.0 else self.frequency_hz / low)
 
     def to_json(self) -> dict[str, object]:
         """Return plain data: what ``--json`` prints and what a planner reads."""

@@ -1,0 +1,257 @@
+"""The estimate on a host whose cores wait for lines, against sums by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from routecast.errors import ModelProblem
+from routecast.function.catalogue import function_names, parse_function, read_function
+from routecast.function.estimate import estimate
+from routecast.function.model import Direction, NetworkFunction
+from routecast.hardware.catalogue import read_hardware
+from routecast.hardware.formula import Formula
+from routecast.hardware.model import Hardware, Nic, OperationCost, Pcie, Refinement
+from routecast.load.frames import FrameMix
+from routecast.load.popularity import Popularity
+
+SWITCH = parse_function("""
+name = "switch"
+[[table]]
+name = "mac"
+entries = 1048576
+entry = "12 B"
+[[direction]]
+name = "forward"
+[[direction.step]]
+operation = "io_mem"
+with = { hdr = 30, data = "frame - 30" }
+[[direction.step]]
+operation = "parse"
+with = { b = "payload" }
+[[direction.step]]
+operation = "ht_lookup"
+table = "mac"
+with = { N = 1, HE = "mac_entry_bytes", max = "mac_entries" }
+[[direction.step]]
+operation = "mem_io"
+with = { hdr = 30, data = "frame - 30" }
+""")
+
+
+def test_operations_waiting_and_call_add_up(small_host: Hardware) -> None:
+    # One flow: its line of the table and the 16 lines of frames stay in L1.
+    found = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
+    assert found.cycles == 10 + 2 * math.ceil(46 / 8) + 31 + 20
+    assert found.call_cycles == 64 / 32 + 1
+    assert found.stall_cycles == 0.0
+    assert found.core_pps == pytest.approx(1e9 / (73 + 3))
+
+
+def test_a_line_in_memory_costs_cycles_and_nanoseconds(small_host: Hardware) -> None:
+    # 2^20 lines of a table, all alike, under a cache of 1024 lines: nearly every lookup waits 100 cycles + 20 ns.
+    found = estimate(SWITCH, small_host)
+    lookup = found.operations[2]
+    in_memory = lookup.table_lines_by_level["DRAM"]
+    assert in_memory == pytest.approx(1.0, abs=0.002)
+    assert lookup.stall_cycles == pytest.approx(in_memory * (100 + 20e-9 * 1e9))
+    assert lookup.table_stall_cycles == lookup.stall_cycles
+    twice = replace(small_host, cpu=replace(small_host.cpu, frequency_hz=2e9))
+    assert estimate(SWITCH, twice).operations[2].stall_cycles == pytest.approx(
+        in_memory * (100 + 20e-9 * 2e9)
+    )
+
+
+def test_frames_wait_where_the_ring_is_larger_than_the_cache(small_host: Hardware) -> None:
+    one = Popularity(flows=1)
+    assert estimate(SWITCH, small_host, popularity=one).operations[0].stall_cycles == 0.0
+    many = replace(small_host, frames_in_flight=4096)
+    assert estimate(SWITCH, many, popularity=one).operations[0].stall_cycles == pytest.approx(120.0)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(flows=st.integers(1, 10**7), more=st.integers(2, 100))
+def test_more_flows_never_make_it_cheaper(small_host: Hardware, flows: int, more: int) -> None:
+    few = estimate(SWITCH, small_host, popularity=Popularity(flows=flows))
+    many = estimate(SWITCH, small_host, popularity=Popularity(flows=flows * more))
+    assert many.packet_cycles >= few.packet_cycles * (1.0 - 1e-9)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@given(entries=st.integers(1, 2**22), more=st.integers(2, 8))
+def test_a_larger_table_never_makes_it_cheaper(small_host: Hardware, entries: int, more: int) -> None:
+    host = replace(small_host, memory_bytes=math.inf)
+    small = estimate(SWITCH, host, tables={"mac": entries})
+    large = estimate(SWITCH, host, tables={"mac": entries * more})
+    assert large.packet_cycles >= small.packet_cycles * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("traffic", ["1 flow", "10 flows", "uniform", "zipf 1.1", "100k zipf 0.9"])
+def test_every_line_is_found_somewhere(small_host: Hardware, traffic: str) -> None:
+    found = estimate(SWITCH, small_host, popularity=Popularity.parse(traffic))
+    assert sum(found.operations[2].table_lines_by_level.values()) == pytest.approx(1.0)
+    assert sum(found.operations[0].lines_by_level.values()) == pytest.approx(1.0)
+
+
+def test_a_mix_costs_the_mean_of_its_sizes(small_host: Hardware) -> None:
+    def cycles(frames: int | FrameMix) -> float:
+        return estimate(SWITCH, small_host, frame_bytes=frames).cycles
+
+    assert cycles(FrameMix.imix()) == pytest.approx((7 * cycles(64) + 4 * cycles(570) + cycles(1518)) / 12)
+
+
+def test_directions_count_by_their_shares(small_host: Hardware) -> None:
+    (forward,) = SWITCH.directions
+    short = Direction(name="back", steps=forward.steps[:2], share=3.0)
+    both = replace(SWITCH, directions=(forward, short))
+    found = estimate(both, small_host, popularity=Popularity(flows=1))
+    assert found.cycles == pytest.approx(0.25 * 73 + 0.75 * 22)
+    assert estimate(both, small_host, direction="back", popularity=Popularity(flows=1)).cycles == 22
+
+
+def test_a_direction_computes_at_least_its_smallest_frame(small_host: Hardware) -> None:
+    (forward,) = SWITCH.directions
+    tunnel = replace(SWITCH, directions=(replace(forward, smallest_frame_bytes=100),))
+    small, fitting = (estimate(tunnel, small_host, frame_bytes=size) for size in (64, 100))
+    assert small.cycles == fitting.cycles
+    assert "100 B are computed" in small.notes[0]
+    assert not fitting.notes
+
+
+def test_the_range_follows_from_the_residuals(small_host: Hardware) -> None:
+    # Relative deviations of 10 % of 10, 12, 31 and 20 cycles, independent: 1.96 sqrt(1 + 1.44 + 9.61 + 4).
+    found = estimate(SWITCH, small_host, popularity=Popularity(flows=1))
+    half = 1.959964 * math.sqrt(1.0**2 + 1.2**2 + 3.1**2 + 2.0**2)
+    assert found.cycles_range == pytest.approx((76 - half, 76 + half))
+    unknown = {name: replace(one, residual_ratio=math.nan) for name, one in small_host.operations.items()}
+    blind = estimate(SWITCH, replace(small_host, operations=unknown))
+    assert all(math.isnan(bound) for bound in (*blind.cycles_range, *blind.range_pps))
+
+
+def test_what_measured_functions_taught_changes_the_sum(small_host: Hardware) -> None:
+    plain = estimate(SWITCH, small_host)
+    operations = dict(small_host.operations)
+    operations["ht_lookup"] = replace(operations["ht_lookup"], factor=1.5)
+    learnt = replace(
+        small_host,
+        operations=operations,
+        refinement=Refinement(levels={"DRAM": 0.5}, functions={"switch/forward": (2.0, 3.0)}),
+    )
+    found = estimate(SWITCH, learnt)
+    assert found.cycles == pytest.approx(2.0 * (73 + 0.5 * 31))
+    assert found.stall_cycles == pytest.approx(plain.stall_cycles * 0.5 * 3.0)
+
+
+def test_lookups_of_source_and_destination_are_different_keys(small_host: Hardware) -> None:
+    # 400 flows have 800 keys: 1024 lines hold them beside 16 frames, and two thirds of that without learning.
+    text = '[[direction.step]]\noperation = "ct_insertion"\ntable = "mac"\n'
+    learning = parse_function(
+        """
+name = "learning"
+[[table]]
+name = "mac"
+entries = 1048576
+entry = "12 B"
+[[direction]]
+name = "forward"
+[[direction.step]]
+operation = "ht_lookup"
+table = "mac"
+with = { N = 1, HE = 12, max = "mac_entries" }
+"""
+        + text
+        + 'with = { N = 1, HE = 12, max = "mac_entries" }\n'
+    )
+    few = estimate(learning, small_host, popularity=Popularity(flows=400))
+    many = estimate(learning, small_host, popularity=Popularity(flows=4000))
+    assert few.stall_cycles == pytest.approx(0.0, abs=1e-6)
+    assert many.stall_cycles > 2 * 120 * 0.8  # 8000 keys, of which 1024 stay
+
+
+def test_the_tightest_limit_binds(small_host: Hardware) -> None:
+    # A port of 1 Gbit/s carries 1e9 / (84 · 8) frames of 64 B; PCIe 1.0 x1 has 250 MB/s for 60 + 24 + 16 + 24 bytes.
+    card = Nic(name="card", ports=1, link_bps=1e9, cap_pps=1.2e6, pcie=Pcie(generation=1, lanes=1))
+    host = replace(small_host, nics=(card,))
+    found = estimate(SWITCH, host, cores=4)
+    assert found.limit_pps("link") == pytest.approx(1e9 / (84 * 8))
+    assert found.limit_pps("pcie") == pytest.approx(250e6 / (60 + 24 + 16 + 24))
+    assert found.limit_pps("core") == pytest.approx(4 * found.core_pps)
+    assert found.bottleneck.resource == "nic"
+    assert found.pps == 1.2e6
+    assert [one.pps for one in found.limits] == sorted(one.pps for one in found.limits)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"cores": 5}, "cores: got 5"),
+        ({"cores": 0}, "cores: got 0"),
+        ({"remote_ratio": 1.5}, "remote_ratio: got 1.5"),
+        ({"remote_ratio": 0.5}, "one socket"),
+        ({"giga": 0.0}, "giga: got 0"),
+        ({"direction": "forwrad"}, 'did you mean "forward"'),
+        ({"tables": {"mack": 5}}, 'did you mean "mac"'),
+        ({"tables": {"mac": 0}}, "at least 1"),
+        ({"tables": {"mac": 2**30}}, r"table\[0\].entries: table mac takes 64 GiB"),
+        ({"frame_bytes": 63}, "64 to 65535"),
+    ],
+)
+def test_what_cannot_be_estimated_is_refused(
+    small_host: Hardware, change: dict[str, object], words: str
+) -> None:
+    with pytest.raises(ModelProblem, match=words):
+        estimate(SWITCH, small_host, **change)  # type: ignore[arg-type]  # each case changes another argument
+
+
+def test_an_operation_without_a_cost_is_named_with_its_place(small_host: Hardware) -> None:
+    with pytest.raises(
+        ModelProblem, match=r"direction\[0\].step\[2\].operation: small gives no cost of .*lpm_lookup"
+    ):
+        estimate(
+            parse_function(
+                'name = "r"\n[[direction]]\nname = "f"\n'
+                + '[[direction.step]]\noperation = "parse"\nwith = { b = 4 }\n' * 2
+                + '[[direction.step]]\noperation = "lpm_lookup"\nwith = { b = 3, es = 2 }\n'
+            ),
+            small_host,
+        )
+
+
+def test_a_clock_of_zero_and_no_operations_are_refused(small_host: Hardware) -> None:
+    stopped = replace(small_host, cpu=replace(small_host.cpu, frequency_hz=0.0))
+    with pytest.raises(ModelProblem, match=r"cpu.frequency: got 0"):
+        estimate(SWITCH, stopped)
+    for empty in ((), (Direction(name="forward", steps=()),)):
+        with pytest.raises(ModelProblem, match="no operations"):
+            estimate(NetworkFunction(name="empty", title="", directions=empty), small_host)
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"), [("1 / (b - 6)", "divides by zero"), ("q", "needs a value of q")]
+)
+def test_a_bad_formula_of_the_host_is_named_with_its_place(
+    small_host: Hardware, formula: str, words: str
+) -> None:
+    bad = OperationCost(operation="parse", cycles=Formula(formula), source="")
+    host = replace(small_host, operations={**small_host.operations, "parse": bad})
+    function = parse_function(
+        'name = "p"\n[[direction]]\nname = "f"\n[[direction.step]]\noperation = "parse"\nwith = { b = 6 }\n'
+    )
+    with pytest.raises(ModelProblem, match=rf"operation.parse.cycles.*{words}"):
+        estimate(function, host)
+
+
+def test_every_shipped_function_is_estimated_where_the_host_has_its_operations() -> None:
+    hardware = read_hardware("xeon-e5-2690v2")
+    for name in function_names():
+        function = read_function(name)
+        needed = {step.operation for direction in function.directions for step in direction.steps}
+        if needed <= hardware.operations.keys():
+            for size in (64, 594, 1518):
+                found = estimate(function, hardware, frame_bytes=size, cores=20)
+                assert 0.0 < found.pps <= found.limit_pps("core")
+                assert found.to_json()["machine_pps"] == found.pps
