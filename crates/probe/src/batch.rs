@@ -156,6 +156,10 @@ impl<'a> Batch<'a> {
     }
 
     /// `B` bytes at `offset` of frame `frame`, or the last `B` bytes of its buffer if they would reach beyond it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no frame `frame`.
     #[inline]
     #[must_use]
     pub fn bytes<const B: usize>(&self, frame: usize, offset: usize) -> &[u8; B] {
@@ -164,6 +168,10 @@ impl<'a> Batch<'a> {
     }
 
     /// `B` bytes at `offset` of frame `frame`, to be written; within its buffer as in [`Self::bytes`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no frame `frame`.
     #[inline]
     pub fn bytes_mut<const B: usize>(&mut self, frame: usize, offset: usize) -> &mut [u8; B] {
         let from = (usize::from(self.start[frame]) + offset).min(BUFFER_BYTES - B);
@@ -172,6 +180,10 @@ impl<'a> Batch<'a> {
 
     /// `8·W` bytes at `offset` of frame `frame` as words in the byte order of memory; within its buffer as in
     /// [`Self::bytes`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no frame `frame`.
     #[inline]
     #[must_use]
     pub fn words<const W: usize>(&self, frame: usize, offset: usize) -> [u64; W] {
@@ -182,6 +194,10 @@ impl<'a> Batch<'a> {
     }
 
     /// At most `length` bytes at `offset` of frame `frame`: fewer where its buffer ends.
+    ///
+    /// # Panics
+    ///
+    /// If there is no frame `frame`.
     #[inline]
     pub fn slice_mut(&mut self, frame: usize, offset: usize, length: usize) -> &mut [u8] {
         let from = (usize::from(self.start[frame]) + offset).min(BUFFER_BYTES);

@@ -6,6 +6,10 @@ use crate::batch::Words;
 ///
 /// The field is in network byte order and lies within one word; `B` is 1 to 8. Source: Baldi & Sapio 2018, sec. 2.1,
 /// operation 3.
+///
+/// # Panics
+///
+/// If the field does not lie within one word.
 #[inline]
 pub fn increase<const B: usize, const W: usize>(fields: &mut Words<W>, count: usize, at: usize, by: u64) {
     const { assert!(B >= 1 && B <= 8) };
@@ -29,6 +33,10 @@ pub fn increase<const B: usize, const W: usize>(fields: &mut Words<W>, count: us
 ///
 /// Says which frames (bit `i`: frame `i`) had no more than `by`: their time to live is used up (RFC 1812, sec. 5.3.1).
 /// Source: Baldi & Sapio 2018, sec. 2.1, operation 3.
+///
+/// # Panics
+///
+/// If the field does not lie within one word.
 #[inline]
 pub fn decrease<const B: usize, const W: usize>(fields: &mut Words<W>, count: usize, at: usize, by: u64) -> u32 {
     const { assert!(B >= 1 && B <= 8) };

@@ -15,7 +15,9 @@ pub fn internet_checksum(bytes: &[u8]) -> u16 {
     let mut high = 0u64;
     // Halves of 32 bits in sums of 64: no carry before 2^32 words, and the loop becomes vector code.
     for chunk in chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("a chunk of 8 bytes"));
+        let mut eight = [0; 8];
+        eight.copy_from_slice(chunk);
+        let word = u64::from_le_bytes(eight);
         low += word & 0xffff_ffff;
         high += word >> 32;
     }
@@ -125,7 +127,7 @@ mod tests {
         ) {
             let mut buffers = vec![Buffer::default(); 3];
             for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
-                *byte = (place * 13 >> 2) as u8 ^ seed;
+                *byte = ((place * 13) >> 2) as u8 ^ seed;
             }
             let before = buffers.clone();
             let mut batch = Batch::new(&mut buffers);

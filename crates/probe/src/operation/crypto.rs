@@ -1,4 +1,4 @@
-//! `aes_gcm(b)`: authenticated encryption, as IPsec ESP does it (RFC 4106).
+//! `aes_gcm(b)`: authenticated encryption, as ESP of `IPsec` does it (RFC 4106).
 
 use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 
@@ -16,12 +16,20 @@ pub struct AesGcm {
 
 impl AesGcm {
     /// A key of 16 bytes (AES-128).
+    ///
+    /// # Panics
+    ///
+    /// Never: the key is as long as the cipher's.
     #[must_use]
     pub fn new(key: &[u8; 16], salt: u32) -> Self {
         Self { salt, key: LessSafeKey::new(UnboundKey::new(&AES_128_GCM, key).expect("a key of 16 bytes")) }
     }
 
     /// A key of 32 bytes (AES-256).
+    ///
+    /// # Panics
+    ///
+    /// Never: the key is as long as the cipher's.
     #[must_use]
     pub fn new_256(key: &[u8; 32], salt: u32) -> Self {
         Self { salt, key: LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).expect("a key of 32 bytes")) }
@@ -114,7 +122,7 @@ mod tests {
         (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
     }
 
-    /// McGrew & Viega 2005, "The Galois/Counter Mode of Operation", appendix B, test case 4.
+    /// `McGrew` & Viega 2005, "The Galois/Counter Mode of Operation", appendix B, test case 4.
     #[test]
     fn sealing_gives_the_published_text_and_tag_and_opening_gives_the_text_back() {
         let key: [u8; 16] = bytes("feffe9928665731c6d6a8f9467308308").try_into().unwrap();

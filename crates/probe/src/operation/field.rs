@@ -55,7 +55,7 @@ pub(super) fn write<const B: usize, const W: usize>(bytes: &mut [u8; B], words: 
     for (chunk, word) in whole.chunks_exact_mut(8).zip(words) {
         chunk.copy_from_slice(&word.to_le_bytes());
     }
-    if B % 8 > 0 {
+    if !B.is_multiple_of(8) {
         rest.copy_from_slice(&words[B / 8].to_le_bytes()[..B % 8]);
     }
 }

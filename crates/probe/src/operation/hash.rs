@@ -61,9 +61,11 @@ static TABLE: [u32; 256] = {
 mod tests {
     use super::*;
 
+    type Vector = (fn(u8) -> u8, [u8; 4]);
+
     /// RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up. The RFC lists the bytes of the CRC as
     /// they are sent, the lowest first.
-    const VECTORS: [(fn(u8) -> u8, [u8; 4]); 4] = [
+    const VECTORS: [Vector; 4] = [
         (|_| 0, [0xaa, 0x36, 0x91, 0x8a]),
         (|_| 0xff, [0x43, 0xab, 0xa8, 0x62]),
         (|place| place, [0x4e, 0x79, 0xdd, 0x46]),

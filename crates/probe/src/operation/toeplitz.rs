@@ -17,6 +17,10 @@ pub struct Toeplitz<const B: usize> {
 
 impl<const B: usize> Toeplitz<B> {
     /// The tables of a key; `B` is 1 to 36, the addresses and ports of IPv6.
+    ///
+    /// # Panics
+    ///
+    /// Never: there are as many tables as bytes.
     #[must_use]
     pub fn new(key: &[u8; 40]) -> Self {
         const { assert!(B >= 1 && B <= 36) };
@@ -76,9 +80,11 @@ mod tests {
         })
     }
 
-    /// "Verifying the RSS hash calculation", Windows driver documentation: destination, source, their ports, the hash
-    /// of the addresses and that of addresses and ports.
-    const IPV4: [([u8; 4], u16, [u8; 4], u16, u32, u32); 5] = [
+    /// Destination and source, each with its port, the hash of the addresses, and that of addresses and ports.
+    type Vector = ([u8; 4], u16, [u8; 4], u16, u32, u32);
+
+    /// "Verifying the RSS hash calculation", Windows driver documentation.
+    const IPV4: [Vector; 5] = [
         ([161, 142, 100, 80], 1766, [66, 9, 149, 187], 2794, 0x323e_8fc2, 0x51cc_c178),
         ([65, 69, 140, 83], 4739, [199, 92, 111, 2], 14230, 0xd718_262a, 0xc626_b0ea),
         ([12, 22, 207, 184], 38024, [24, 19, 198, 95], 12898, 0xd2d0_a5de, 0x5c2b_394a),

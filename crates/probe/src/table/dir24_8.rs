@@ -1,4 +1,4 @@
-//! Longest prefix match in one or two reads (Gupta, Lin & McKeown 1998, "Routing lookups in hardware at memory access
+//! Longest prefix match in one or two reads (Gupta, Lin & `McKeown` 1998, "Routing lookups in hardware at memory access
 //! speeds", DIR-24-8).
 //!
 //! ```text

@@ -48,7 +48,7 @@ impl Maglev {
     #[inline]
     #[must_use]
     pub fn place(&self, hash: u32) -> usize {
-        (u64::from(hash) * self.entries().len() as u64 >> 32) as usize
+        ((u64::from(hash) * self.entries().len() as u64) >> 32) as usize
     }
 
     /// The backends of a batch of hashes: two loops, prefetch, then read.
@@ -97,7 +97,7 @@ fn scramble(value: u64) -> u64 {
 }
 
 fn is_prime(number: usize) -> bool {
-    number >= 2 && (2..).take_while(|divisor| divisor * divisor <= number).all(|divisor| number % divisor != 0)
+    number >= 2 && (2..=number.isqrt()).all(|divisor| !number.is_multiple_of(divisor))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Head and tail lie in lines of their own, and each side keeps a copy of the other's, which it reads anew only when
 //! the ring seems full or empty: a burst costs at most one line from the other core besides the items themselves
-//! (Lee, Bu & Chandranmenon 2010, MCRingBuffer).
+//! (Lee, Bu & Chandranmenon 2010, `MCRingBuffer`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

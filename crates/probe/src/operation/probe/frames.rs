@@ -16,7 +16,7 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b>());)* };
     }
     macro_rules! each_with_words {
-        ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { ($b + 7) / 8 }>());)* };
+        ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { usize::div_ceil($b, 8) }>());)* };
     }
     cases.push(io_mem_case::<16>(48));
     cases.push(io_mem_case::<34>(30));
@@ -46,7 +46,7 @@ pub(super) fn cases(cases: &mut Vec<Case>) {
 fn buffers(count: usize) -> Vec<Buffer> {
     let mut buffers = vec![Buffer::default(); count];
     for (place, byte) in buffers.iter_mut().flat_map(|buffer| &mut buffer.bytes).enumerate() {
-        *byte = (place * 151 >> 3) as u8;
+        *byte = ((place * 151) >> 3) as u8;
     }
     buffers
 }
@@ -75,9 +75,9 @@ fn mem_io_case(hdr: u16, data: u16) -> Case {
     let mut out = [Descriptor::default(); BATCH_FRAMES];
     let mut drops = [0; FAULT_KINDS];
     Case::new("mem_io", &[("hdr", f64::from(hdr)), ("data", f64::from(data))], move || {
-        let mut batch = batch(&mut buffers, (hdr + data).max(64));
+        let batch = batch(&mut buffers, (hdr + data).max(64));
         timed(|_| {
-            black_box(mem_io(black_box(&mut batch), 0, &mut out, &mut drops));
+            black_box(mem_io(black_box(&batch), 0, &mut out, &mut drops));
             black_box(&mut out);
         })
     })
@@ -87,9 +87,9 @@ fn parse_case<const B: usize, const W: usize>() -> Case {
     let mut buffers = buffers(BATCH_FRAMES);
     let mut fields: Words<W> = [[0; W]; BATCH_FRAMES];
     Case::new("parse", &[("b", B as f64)], move || {
-        let mut batch = batch(&mut buffers, 128);
+        let batch = batch(&mut buffers, 128);
         timed(|_| {
-            parse::<W>(black_box(&mut batch), 14, mask::<W>(B), &mut fields);
+            parse::<W>(black_box(&batch), 14, mask::<W>(B), &mut fields);
             black_box(&mut fields);
         })
     })
@@ -97,11 +97,11 @@ fn parse_case<const B: usize, const W: usize>() -> Case {
 
 fn deparse_case<const B: usize, const W: usize>() -> Case {
     let mut buffers = buffers(BATCH_FRAMES);
-    let mut fields: Words<W> = [[0x5a5a; W]; BATCH_FRAMES];
+    let fields: Words<W> = [[0x5a5a; W]; BATCH_FRAMES];
     Case::new("deparse", &[("b", B as f64)], move || {
         let mut batch = batch(&mut buffers, 128);
         timed(|_| {
-            deparse::<B, W>(&mut batch, 14, black_box(&mut fields));
+            deparse::<B, W>(&mut batch, 14, black_box(&fields));
             black_box(&mut batch);
         })
     })
@@ -111,9 +111,9 @@ fn checksum_case<const B: usize>() -> Case {
     let mut buffers = buffers(BATCH_FRAMES);
     let mut checksums: Words<1> = [[0]; BATCH_FRAMES];
     Case::new("checksum", &[("b", B as f64)], move || {
-        let mut batch = batch(&mut buffers, 128);
+        let batch = batch(&mut buffers, 128);
         timed(|_| {
-            checksum::<B>(black_box(&mut batch), 14, &mut checksums);
+            checksum::<B>(black_box(&batch), 14, &mut checksums);
             black_box(&mut checksums);
         })
     })
@@ -123,9 +123,9 @@ fn payload_checksum_case<const B: usize>() -> Case {
     let mut buffers = buffers(PAYLOAD_FRAMES);
     let mut checksums: Words<1> = [[0]; BATCH_FRAMES];
     let case = Case::new("checksum", &[("b", B as f64)], move || {
-        let mut batch = batch(&mut buffers, 1518);
+        let batch = batch(&mut buffers, 1518);
         timed(|_| {
-            checksum::<B>(black_box(&mut batch), 14, &mut checksums);
+            checksum::<B>(black_box(&batch), 14, &mut checksums);
             black_box(&mut checksums);
         })
     });
@@ -134,11 +134,11 @@ fn payload_checksum_case<const B: usize>() -> Case {
 
 fn inc_checksum_case<const B: usize, const W: usize>() -> Case {
     let mut checksums: Words<1> = [[0x1234]; BATCH_FRAMES];
-    let mut old: Words<W> = [[0x1122_3344; W]; BATCH_FRAMES];
-    let mut new: Words<W> = [[0x5566_7788; W]; BATCH_FRAMES];
+    let old: Words<W> = [[0x1122_3344; W]; BATCH_FRAMES];
+    let new: Words<W> = [[0x5566_7788; W]; BATCH_FRAMES];
     Case::new("inc_checksum", &[("b", B as f64)], move || {
         timed(|_| {
-            inc_checksum(&mut checksums, black_box(&mut old), black_box(&mut new), BATCH_FRAMES);
+            inc_checksum(&mut checksums, black_box(&old), black_box(&new), BATCH_FRAMES);
             black_box(&mut checksums);
         })
     })
@@ -146,12 +146,12 @@ fn inc_checksum_case<const B: usize, const W: usize>() -> Case {
 
 fn prepend_case<const B: usize, const W: usize>() -> Case {
     let mut buffers = buffers(BATCH_FRAMES);
-    let mut headers: Words<W> = [[0x0102_0304; W]; BATCH_FRAMES];
+    let headers: Words<W> = [[0x0102_0304; W]; BATCH_FRAMES];
     Case::new("prepend", &[("b", B as f64)], move || {
         let mut batch = batch(&mut buffers, 64);
         let (start, length) = (batch.start, batch.length);
         timed(|_| {
-            prepend::<B, W>(black_box(&mut batch), black_box(&mut headers));
+            prepend::<B, W>(black_box(&mut batch), black_box(&headers));
             black_box(&mut batch);
             (batch.start, batch.length) = (start, length);
         })

@@ -71,12 +71,12 @@ fn counter_update_case<const W: usize>(seed: u64) -> Result<Case> {
     let max = TABLE_BYTES / (8 * W);
     let mut array = Array::<W>::new("an array of the probe", max, Pages::Normal)?;
     let mut indices = indices(seed, max);
-    let mut amounts: Words<W> = [[1; W]; BATCH_FRAMES];
+    let amounts: Words<W> = [[1; W]; BATCH_FRAMES];
     Ok(Case::new("counter_update", &[("es", (8 * W) as f64), ("max", max as f64)], move || {
         let indices = indices();
         timed(|number| {
             let which = black_box(u32::MAX);
-            counter_update(&mut array, &indices[number], black_box(&mut amounts), BATCH_FRAMES, which);
+            counter_update(&mut array, &indices[number], black_box(&amounts), BATCH_FRAMES, which);
         })
     }))
 }
@@ -120,12 +120,12 @@ fn ht_lookup_case<const N: usize, const V: usize>(seed: u64, load_ratio: f64) ->
 fn ct_insertion_case<const N: usize, const V: usize>(seed: u64, load_ratio: f64) -> Result<Case> {
     let (mut table, taken) = hash_table::<N, V>(load_ratio)?;
     let mut indices = indices(seed, taken);
-    let mut values: Words<V> = [[2; V]; BATCH_FRAMES];
+    let values: Words<V> = [[2; V]; BATCH_FRAMES];
     Ok(Case::new("ct_insertion", &parameters(&table), move || {
         let keys: [Words<N>; SLICE_BATCHES] = indices().map(|batch| batch.map(|index| key(index as usize)));
         timed(|number| {
             let which = black_box(u32::MAX);
-            black_box(ct_insertion(&mut table, &keys[number], black_box(&mut values), BATCH_FRAMES, which));
+            black_box(ct_insertion(&mut table, &keys[number], black_box(&values), BATCH_FRAMES, which));
         })
     }))
 }

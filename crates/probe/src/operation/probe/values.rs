@@ -16,7 +16,7 @@ pub(super) fn cases(cases: &mut Vec<Case>) -> Result<()> {
         ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b>());)* };
     }
     macro_rules! each_with_words {
-        ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { ($b + 7) / 8 }>());)* };
+        ($make:ident: $($b:literal)*) => { $(cases.push($make::<$b, { usize::div_ceil($b, 8) }>());)* };
     }
     each!(increase_case: 1 2 4 8);
     each!(decrease_case: 1 2 4 8);
@@ -56,21 +56,21 @@ fn decrease_case<const B: usize>() -> Case {
 }
 
 fn sum_case<const B: usize, const W: usize>() -> Case {
-    let (mut operands, mut others) = (values::<W>(), values::<W>());
+    let (mut operands, others) = (values::<W>(), values::<W>());
     Case::new("sum", &[("b", B as f64)], move || {
         timed(|_| {
-            sum(&mut operands, black_box(&mut others), BATCH_FRAMES);
+            sum(&mut operands, black_box(&others), BATCH_FRAMES);
             black_box(&mut operands);
         })
     })
 }
 
 fn crc_hash_case<const B: usize, const W: usize>() -> Case {
-    let mut keys = values::<W>();
+    let keys = values::<W>();
     let mut hashes = [0; BATCH_FRAMES];
     Case::new("crc_hash", &[("b", B as f64)], move || {
         timed(|_| {
-            crc_hash(black_box(&mut keys), BATCH_FRAMES, &mut hashes);
+            crc_hash(black_box(&keys), BATCH_FRAMES, &mut hashes);
             black_box(&mut hashes);
         })
     })
@@ -78,11 +78,11 @@ fn crc_hash_case<const B: usize, const W: usize>() -> Case {
 
 fn toeplitz_hash_case<const B: usize, const W: usize>() -> Case {
     let toeplitz = Toeplitz::<B>::new(&MICROSOFT_KEY);
-    let mut keys = values::<W>();
+    let keys = values::<W>();
     let mut hashes = [0; BATCH_FRAMES];
     let case = Case::new("toeplitz_hash", &[("b", B as f64)], move || {
         timed(|_| {
-            toeplitz_hash(&toeplitz, black_box(&mut keys), BATCH_FRAMES, &mut hashes);
+            toeplitz_hash(&toeplitz, black_box(&keys), BATCH_FRAMES, &mut hashes);
             black_box(&mut hashes);
         })
     });
@@ -92,11 +92,11 @@ fn toeplitz_hash_case<const B: usize, const W: usize>() -> Case {
 
 fn enqueue_case(burst: usize) -> Result<Case> {
     let (mut producer, mut consumer) = ring(RING_ITEMS)?;
-    let mut items = [1; BATCH_FRAMES];
+    let items = [1; BATCH_FRAMES];
     Ok(Case::new("enqueue", &[("burst", burst as f64)], move || {
         while dequeue(&mut consumer, &mut [0; BATCH_FRAMES]) > 0 {}
         timed(|_| {
-            for burst in black_box(&mut items).chunks_exact(burst) {
+            for burst in black_box(&items).chunks_exact(burst) {
                 black_box(enqueue(&mut producer, burst));
             }
         })
