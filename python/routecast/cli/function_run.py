@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.console import data, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -74,7 +74,8 @@ class _Ran:
     ----------
     direction : str
     frames : FrameMix
-    estimate : Estimate
+    estimate : Estimate or None
+        None where the hardware has no cost of one of the operations.
     estimated_pps : float
         Of cores and memory: card, link and bus have no part in a run in memory.
     alone_s : float
@@ -86,7 +87,7 @@ class _Ran:
 
     direction: str
     frames: FrameMix
-    estimate: Estimate
+    estimate: Estimate | None
     estimated_pps: float
     alone_s: float
     trial: Trial
@@ -128,7 +129,7 @@ def run_function(
             def heard(share: float, done: int = number) -> None:
                 report(round(100.0 * (done + share)), 100 * len(cases), "")
 
-            ran.append(_run(asked, direction, frames, estimates(direction, frames), heard))
+            ran.append(_run(asked, direction, frames, estimates, heard))
     if as_json:
         print_json({"function": asked.function.name, "runs": [_document(one) for one in ran]})
         return
@@ -156,7 +157,7 @@ def count_function(asked: Asked, *, as_json: bool = False) -> None:
                 report(round(100.0 * (done + share)), 100 * len(cases), "")
 
             evaluator = _evaluator(asked, direction)
-            counts = count_instructions(evaluator, _load(asked, frames), progress=heard)
+            counts = count_instructions(evaluator, _load(asked, direction, frames), progress=heard)
             counted.append((direction, frames, counts))
     if as_json:
         from dataclasses import asdict
@@ -205,9 +206,14 @@ def _evaluator(asked: Asked, direction: str, progress: Callable[[float], object]
     )
 
 
-def _load(asked: Asked, frames: FrameMix) -> OfferedLoad:
+def _load(asked: Asked, direction: str, frames: FrameMix) -> OfferedLoad:
+    """Return what is offered; frames that are too short for the direction's headers are as long as they must be."""
+    from dataclasses import replace
+
     from routecast.load.offered import OfferedLoad
 
+    least = next(one.smallest_frame_bytes for one in asked.function.directions if one.name == direction)
+    frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
     return OfferedLoad(rate_pps=asked.rate_pps or _ANY_RATE_PPS, frames=frames)
 
 
@@ -215,21 +221,28 @@ def _run(
     asked: Asked,
     direction: str,
     frames: FrameMix,
-    estimate: Estimate,
+    estimates: Callable[[str, FrameMix], Estimate],
     progress: Callable[[float], object],
 ) -> _Ran:
     evaluator = _evaluator(asked, direction, progress)
-    load = _load(asked, frames)
+    load = _load(asked, direction, frames)
+    estimate = None if _without_cost(asked, direction) else estimates(direction, frames)
     outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate_pps is None)
     return _Ran(
         direction=direction,
         frames=frames,
         estimate=estimate,
-        estimated_pps=min(estimate.limit_pps("core"), estimate.limit_pps("memory")),
-        alone_s=_alone_s(estimate, asked.hardware),
+        estimated_pps=min(estimate.limit_pps("core"), estimate.limit_pps("memory")) if estimate else math.nan,
+        alone_s=_alone_s(estimate, asked.hardware) if estimate else math.nan,
         trial=evaluator.trial_of(load, asked.duration_s, outcome),
         outcome=outcome,
     )
+
+
+def _without_cost(asked: Asked, direction: str) -> list[str]:
+    """Return the operations of a direction that the hardware does not know: there can be no estimate."""
+    steps = next(one.steps for one in asked.function.directions if one.name == direction)
+    return sorted({step.operation for step in steps} - asked.hardware.operations.keys())
 
 
 def _print(asked: Asked, ran: Sequence[_Ran]) -> None:
@@ -238,6 +251,12 @@ def _print(asked: Asked, ran: Sequence[_Ran]) -> None:
 
     console = data()
     print_table(console, _table(asked, ran))
+    missing = sorted({name for one in ran for name in _without_cost(asked, one.direction)})
+    if missing:
+        remark(
+            f"{asked.hardware.name} gives no cost of {', '.join(missing)}, so there is no estimate: probe this host "
+            "(routecast hardware probe) and leave --on out"
+        )
     if asked.rate_pps is not None:
         for one in ran:
             console.print(f"{_name(asked, one.direction)}, {one.frames.name}", style="bold", markup=False)
@@ -327,7 +346,7 @@ def _document(one: _Ran) -> dict[str, object]:
         "run_ns": _run_ns(one),
         "hand_loop_ns": _or_none(_hand_ns(one)),
         "alone_ns": _or_none(1e9 * one.alone_s),
-        "estimate": one.estimate.to_json(),
+        "estimate": one.estimate.to_json() if one.estimate else None,
         "trial": one.trial.to_json(),
         "run": dict(one.outcome),
     }

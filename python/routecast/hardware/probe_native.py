@@ -13,6 +13,8 @@ __all__ = ["native"]
 _ENVIRONMENT = ("memory", "system")
 """Kinds of the core's errors that the machine is to blame for; all others are the request's."""
 
+_DEFECTS = ("panic", "outcome")
+
 
 def native(
     call: Literal["probe_host", "run_function"],
@@ -50,6 +52,8 @@ def native(
 def _problem(call: str, kind: str = "", message: str = "", *more: object) -> RoutecastError:
     if kind == "interrupted":
         raise KeyboardInterrupt
+    if kind in _DEFECTS:
+        raise RuntimeError(f"{call}: {message}")
     if kind in _ENVIRONMENT:
         return EnvironmentProblem(message)
     subject = "probe" if call == "probe_host" else "run of a function"

@@ -29,7 +29,6 @@ __all__ = ["InMemory"]
 
 _FULL_RATIO = 0.95
 _SHORT_RATIO = 0.01
-_STEAL_RATIO = 0.02
 _SCATTER_RATIO = 0.25
 _QUEUE = "queue"
 """Reason of a drop: the frame found no room in front of the function."""
@@ -51,7 +50,7 @@ class InMemory:
     popularity : Popularity or None
         Which entry a frame asks for. None: the load's flows, each an entry.
     cores : tuple of int
-        Processors, each with a ring of its own; the tables are shared.
+        Processors, each with a ring and tables of its own.
     saturate : bool
         Every trial tells the capacity, whatever the load's rate.
     pages : {"huge", "normal"}
@@ -262,9 +261,7 @@ class InMemory:
 
     def _notes(self, outcome: Mapping[str, Any]) -> tuple[str, ...]:
         notes = ["frames are made in memory: no wire, no network card, no interrupts"]
-        steal, times = float(outcome.get("steal_ratio") or 0.0), outcome["pass_s"]
-        if steal > _STEAL_RATIO:
-            notes.append(f"noisy: the hypervisor took {steal:.1%} of the time")
+        times = outcome["pass_s"]
         if times["median"] and (times["p75"] - times["p25"]) > _SCATTER_RATIO * times["median"]:
             wide = (times["p75"] - times["p25"]) / times["median"]
             notes.append(f"noisy: the middle half of the passes scatters over {wide:.0%} of their median")

@@ -1,0 +1,151 @@
+"""``routecast function NAME --run`` and ``--counts``: the run stands beside its estimate, in one unit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("routecast._core", reason="the extension is not built")
+
+from routecast.cli.run import run
+from routecast.hardware.catalogue import read_hardware, write_hardware
+from routecast.testbed import in_memory, instruction_counts
+
+CORE_HZ = 2e9
+CYCLES = 400.0
+CORE_PPS = CORE_HZ / CYCLES  # 5 Mpps: 200 ns
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
+    """Put a function of 400 cycles on cores of 2 GHz in the place of the core's."""
+    seen: list[dict[str, Any]] = []
+
+    def known(call: str, request: dict[str, Any], progress: object = None) -> dict[str, Any]:
+        seen.append(request)
+        cores = len(request["cores"])
+        rate = min(request["offered_pps"] or cores * CORE_PPS, cores * CORE_PPS)
+        frames = round(rate * request["duration_s"])
+        delay = dict.fromkeys(("mean_s", "min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"), 2e-6)
+        one = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
+        hand = {"ns_per_packet": 160.0, "lookup_ns": 40.0, "ratio": 1.25, "forwarded": 4096}
+        return {
+            "offered": frames,
+            "forwarded": frames,
+            "dropped": {},
+            "pass_s": {"min": 8e-4, "p25": 8e-4, "median": 8e-4, "p75": 8e-4},
+            "pps": rate,
+            "per_core": [one] * cores,
+            "latency": None if request["offered_pps"] is None else {**delay, "count": frames},
+            "hand_loop": hand if request["hand_loop"] else None,
+            "steal_ratio": 0.0,
+            "notes": [],
+        }
+
+    monkeypatch.setattr(in_memory, "native", known)
+    monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "none.hardware.toml"))
+    return seen
+
+
+def test_run_and_estimate_stand_side_by_side(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "l2_switch", "--run", "--frame", "64 B", "--frame", "1518 B", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [row["frame_bytes"] for row in document["runs"]] == [64, 1518]
+    for row in document["runs"]:
+        assert row["measured_pps"] == pytest.approx(CORE_PPS)
+        assert row["run_ns"] == pytest.approx(200.0)
+        assert row["hand_loop_ns"] == 160.0
+        # 211 cycles at 3.6 GHz by the formulas of Baldi & Sapio 2018, sec. 2.2.
+        assert row["estimated_pps"] == pytest.approx(3.6e9 / 211)
+        assert row["error_ratio"] == pytest.approx(3.6e9 / 211 / CORE_PPS - 1.0)
+    assert requests[0]["tables"] == {"mac": 2097152}
+    assert requests[0]["offered_pps"] is None
+
+
+def test_the_table_fits_a_terminal(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "bng", "--run"]) == 0
+    shown = capsys.readouterr().out
+    assert "access" in shown
+    assert "core" in shown
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+def test_frames_are_as_long_as_the_headers_need(requests: list[dict[str, Any]]) -> None:
+    assert run(["function", "bng", "--run", "--frame", "64 B", "--json"]) == 0
+    # Ethernet 14, MPLS 4, IP 20, GRE 12, IP 20, FCS 4: Baldi & Sapio 2018, fig. 7.
+    assert [(one["direction"], one["frame_bytes"]) for one in requests] == [("access", 64), ("core", 74)]
+
+
+def test_a_paced_run_tells_latency_and_loss(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "l2_switch", "--run", "--load", "1 Mpps", "--table", "mac=1k"]) == 0
+    shown = capsys.readouterr().out
+    assert "latency" in shown
+    assert "loss" in shown
+    assert requests[0]["offered_pps"] == 1e6
+    assert requests[0]["tables"] == {"mac": 1000}
+
+
+def test_a_function_without_a_twin_is_refused(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "ipsec_gateway", "--run"]) == 2
+    assert "those that run for real are" in capsys.readouterr().err
+
+
+def test_a_host_that_does_not_know_an_operation_still_runs(
+    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    whole = read_hardware("xeon-e5-2690v2")
+    few = {name: cost for name, cost in whole.operations.items() if name != "ht_lookup"}
+    write_hardware(replace(whole, operations=few), tmp_path / "few.hardware.toml")
+    command = ["function", "l2_switch", "--run", "--on", str(tmp_path / "few.hardware.toml")]
+    assert run([*command, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["runs"]
+    assert row["measured_pps"] == pytest.approx(CORE_PPS)
+    assert row["estimate"] is None
+    assert row["error_ratio"] is None
+    assert run(command) == 0
+    assert "gives no cost of ht_lookup" in capsys.readouterr().err
+
+
+def test_without_valgrind_the_package_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert run(["function", "l2_switch", "--counts"]) == 3
+    assert "apt install valgrind" in capsys.readouterr().err
+
+
+def test_counts_are_differences_of_two_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def counted(request: dict[str, Any]) -> dict[str, int]:
+        packets = request["packets"]  # a million instructions beside 85 for each packet
+        return {"Ir": 1_000_000 + 85 * packets, "Dr": 300_000 + 20 * packets, "Dw": 100_000 + 7 * packets}
+
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(instruction_counts, "_counts", counted)
+    assert run(["function", "l2_switch", "--counts", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["counts"]
+    assert (row["instructions"], row["reads"], row["writes"]) == (85.0, 20.0, 7.0)
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="needs valgrind: apt install valgrind")
+def test_valgrind_counts_a_real_function(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["function", "l2_switch", "--counts", "--table", "mac=1k", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["counts"]
+    # A packet is looked up and sent on: more than a few instructions, fewer than an interpreter would take.
+    assert 10 < row["instructions"] < 2000
+    assert 0 < row["writes"] < row["instructions"]
+    assert 0 < row["reads"] < row["instructions"]
