@@ -25,8 +25,18 @@ __all__ = ["function"]
 
 _PAPER_GIGA = 1024e6
 _PAPER_HOST = "xeon-e5-2690v2"
-_TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kMG]i?|)", re.ASCII)
-_PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kKMG]i?|)", re.ASCII)
+_PREFIXES = {
+    "": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "ki": 2**10,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+}
 _LOAD_RATIO = 0.8
 _SIMULATED_S = 0.02
 _TRAFFIC = "Traffic"
@@ -315,7 +325,9 @@ def _document(
     }
 
 
-def _simulated(case: _Case, found: Estimate, load_pps: float | None, duration_s: float, seed: int) -> Trial:
+def _simulated(
+    case: _Case, found: Estimate, load_pps: float | None, duration_s: float | None, seed: int
+) -> Trial:
     from routecast.evaluate.simulate import Simulate
     from routecast.load.flows import FlowSet
     from routecast.load.frames import FrameMix

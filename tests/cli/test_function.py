@@ -1,0 +1,132 @@
+"""``routecast function`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PAPER = ("--on", "xeon-e5-2690v2")
+
+
+def routecast_(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "routecast", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80", "ROUTECAST_HOST_FILE": "/nowhere/host.hardware.toml"},
+    )
+
+
+def document(*arguments: str) -> Any:
+    done = routecast_("function", *arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def test_without_a_name_it_lists_the_functions_that_ship() -> None:
+    done = routecast_("function")
+    assert done.returncode == 0
+    assert "learning_switch" in done.stdout
+    names = {one["name"] for one in document()["functions"]}
+    assert {"l2_switch", "learning_switch", "mpls_switch", "bng", "ipv4_router", "nat44"} <= names
+
+
+def test_operations_are_listed_with_their_parameters() -> None:
+    assert "ht_lookup" in routecast_("function", "--operations").stdout
+    found = {one["name"]: one for one in document("--operations")["operations"]}
+    assert [one["name"] for one in found["ht_lookup"]["parameters"]] == ["N", "HE", "max", "p"]
+
+
+def test_the_papers_switch_is_shown_by_operation_with_what_limits_it() -> None:
+    done = routecast_("function", "l2_switch", *PAPER)
+    assert done.returncode == 0
+    # Baldi & Sapio 2018, sec. 2.2: 4 + 106 + 5*2 + 5 cycles of 36 + 5 + 125 + 5 + 40; 3.6 GHz / 211.
+    for text in ("ht_lookup", "125", "211", "17.06", "core"):
+        assert text in done.stdout
+
+
+def test_a_planner_reads_the_capacity_of_a_core() -> None:
+    found = document("bng", *PAPER, "--frame", "78 B", "--frame", "IMIX", "--cores", "6", "--remote", "0.5")
+    assert found["hardware"]["name"] == "xeon-e5-2690v2"
+    estimates = found["estimates"]
+    assert {(one["direction"], one["traffic"]["frames"], one["kind"]) for one in estimates} == {
+        (direction, frames, kind)
+        for direction in ("access", "core", None)
+        for frames in ("78 B", "IMIX")
+        for kind in ("generic", "platform")
+    }
+    for one in estimates:
+        assert one["core_pps"] * one["packet_cycles"] == pytest.approx(one["frequency_hz"])
+        limits = {limit["resource"]: limit["pps"] for limit in one["limits"]}
+        assert limits["core"] == pytest.approx(6 * one["core_pps"])
+        assert one["machine_pps"] == min(limits.values()) == limits[one["bottleneck"]]
+
+
+def test_the_papers_gigahertz_is_2_4_percent_faster() -> None:
+    plain, paper = (document("l2_switch", *PAPER, *more) for more in ((), ("--paper-giga",)))
+    ratio = paper["estimates"][0]["core_pps"] / plain["estimates"][0]["core_pps"]
+    assert ratio == pytest.approx(1.024)
+
+
+def test_a_simulation_loses_what_the_estimate_cannot_carry() -> None:
+    found = document("learning_switch", *PAPER, "--simulate", "--load", "20 Mpps")
+    (trial,) = found["simulated"]
+    assert trial["forwarded_pps"] == pytest.approx(found["estimates"][0]["machine_pps"], rel=0.01)
+    fitting = document("learning_switch", *PAPER, "--simulate")
+    assert fitting["simulated"][0]["dropped_frames"] == 0
+
+
+def test_tables_and_traffic_are_asked_for() -> None:
+    small = document("l2_switch", *PAPER, "--table", "mac=4Ki")["estimates"][0]
+    assert small["tables"] == {"mac": 4096}
+    assert small["dram_accesses"] == 0.0  # 48 KiB are in L1 and L2
+    hot = document("l2_switch", *PAPER, "--flows", "10")["estimates"][0]
+    assert hot["traffic"]["flows"] == 10
+    assert hot["dram_accesses"] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("l2_swich",), 'did you mean "l2_switch"'),
+        (("l2_switch", "--on", "xeon"), "xeon"),
+        (("bng", "--direction", "acess"), 'did you mean "access"'),
+        (("l2_switch", "--table", "mac"), "NAME=ENTRIES"),
+        (("l2_switch", "--table", "mca=1"), 'did you mean "mac"'),
+        (("l2_switch", "--table", "mac=100G"), "has 64 GiB"),
+        (("l2_switch", "--frame", "60 B"), "64"),
+        (("l2_switch", "--traffic", "many"), "zipf"),
+        (("l2_switch", "--cores", "21"), "1 to 20"),
+        (("ipv6_router", "--run"), "estimate only"),
+    ],
+)
+def test_wrong_arguments_are_usage_errors_without_a_traceback(arguments: tuple[str, ...], words: str) -> None:
+    done = routecast_("function", *arguments, *(() if "--on" in arguments else PAPER))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_file_is_told_with_all_places(tmp_path: Path) -> None:
+    path = tmp_path / "own.function.toml"
+    path.write_text(
+        'name = "own"\n[[direction]]\nname = "forward"\n'
+        '[[direction.step]]\noperation = "prase"\n[[direction.step]]\noperation = "parse"\nwith = { b = "fram" }\n'
+    )
+    done = routecast_("function", str(path), *PAPER)
+    assert done.returncode == 2
+    assert "direction[0].step[0].operation" in done.stderr
+    assert "direction[0].step[1].with.b" in done.stderr
+
+
+def test_a_host_that_was_not_probed_is_answered_for_the_papers_with_a_remark() -> None:
+    done = routecast_("function", "l2_switch")
+    assert done.returncode == 0
+    assert "routecast hardware probe" in done.stderr
