@@ -1,11 +1,12 @@
-//! Prints what each operation costs on this host, in ticks of its counter: `operations [--quick]`.
+//! Prints what each operation costs on this host, in cycles of its core: `operations [--quick]`.
 
+use routecast_probe::host::Clock;
 use routecast_probe::operation::probe::samples;
 
 fn main() -> Result<(), routecast_probe::error::ProbeError> {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let begin = std::time::Instant::now();
-    let samples = samples(quick, 1, 2e9, 1.0, &mut |_| true)?;
+    let samples = samples(quick, 1, Clock::calibrate(3).tsc_hz, &mut |_| true)?;
     println!("{:<15} {:<48} {:>8} {:>8} {:>8}", "operation", "parameters", "least", "median", "most");
     for sample in &samples {
         let mut cycles = sample.cycles.clone();

@@ -124,7 +124,10 @@ fn check_mix(mix: &[(u16, f64)]) -> Result<()> {
             return Err(ProbeError::request("frame_bytes", got));
         }
         if !(weight.is_finite() && weight > 0.0) {
-            return Err(ProbeError::request("mix", format!("got the weight {weight} of {bytes} bytes; name one above 0")));
+            return Err(ProbeError::request(
+                "mix",
+                format!("got the weight {weight} of {bytes} bytes; name one above 0"),
+            ));
         }
     }
     Ok(())

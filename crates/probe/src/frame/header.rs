@@ -162,7 +162,8 @@ mod tests {
     #[test]
     fn an_ipv4_header_sums_to_nothing() {
         let mut bytes = [0; 20];
-        let ip = Ipv4 { total_bytes: 46, time_to_live: 64, protocol: 17, source: 0x0a00_0001, destination: 0xc000_0201 };
+        let ip =
+            Ipv4 { total_bytes: 46, time_to_live: 64, protocol: 17, source: 0x0a00_0001, destination: 0xc000_0201 };
         HeaderWriter::new(&mut bytes).ipv4(&ip);
         assert_eq!(internet_checksum(&bytes), 0);
     }

@@ -58,10 +58,7 @@ fn model(keys: Scramble, number: u64) -> [u64; 2] {
     let source = 0x0a00_0000 | (keys.of(number) as u32 & 0xfff) << 12;
     let destination = 0xc000_0000 | ((keys.of(number) >> 12) as u32 & 0xffff) << 12;
     let ports = seed & 0xffff_ffff_0000_0000;
-    [
-        u64::from(protocol) << 8 | u64::from(source.swap_bytes()) << 32,
-        u64::from(destination.swap_bytes()) | ports,
-    ]
+    [u64::from(protocol) << 8 | u64::from(source.swap_bytes()) << 32, u64::from(destination.swap_bytes()) | ports]
 }
 
 impl AclFirewall {

@@ -11,9 +11,7 @@ use crate::table::dir24_8::{Dir24, FIRST_ENTRIES};
 use crate::traffic::mac;
 
 use super::l2_switch::port_of;
-use super::{
-    Build, ByHand, NetworkFunction, Ports, TableFacts, checks, mac_word, next_hop_of, route, route_address,
-};
+use super::{Build, ByHand, NetworkFunction, Ports, TableFacts, checks, mac_word, next_hop_of, route, route_address};
 
 /// Ethernet and IPv4.
 const HEADER: usize = 34;

@@ -83,7 +83,10 @@ impl NetworkFunction for MplsSwitch {
 
     fn headers(&self, flow: u64, frame: &mut [u8]) -> u16 {
         let mut writer = HeaderWriter::new(frame);
-        writer.ethernet(mac(NEXT_HOPS - 1), mac(NEXT_HOPS - 2)).ethertype(ETHERTYPE_MPLS).mpls(self.label(flow) as u32, 64);
+        writer
+            .ethernet(mac(NEXT_HOPS - 1), mac(NEXT_HOPS - 2))
+            .ethertype(ETHERTYPE_MPLS)
+            .mpls(self.label(flow) as u32, 64);
         let total_bytes = writer.left() as u16;
         let (source, destination) = (0x0a00_0001, 0x0a00_0002);
         writer.ipv4(&Ipv4 { total_bytes, time_to_live: 64, protocol: PROTOCOL_UDP, source, destination });

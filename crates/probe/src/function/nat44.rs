@@ -267,7 +267,13 @@ impl ByHand for Nat44 {
                     let ip = !fold((!word(24) & 0xffff) + change + (!1u64 & 0xffff));
                     let ports = (!word(34) & 0xffff) + (session[0] >> 32 & 0xffff);
                     let udp = !fold((!word(40) & 0xffff) + change + ports);
-                    let udp = if word(40) == 0 { 0 } else if udp == 0 { 0xffff } else { udp };
+                    let udp = if word(40) == 0 {
+                        0
+                    } else if udp == 0 {
+                        0xffff
+                    } else {
+                        udp
+                    };
                     bytes[..8].copy_from_slice(&self.addresses[0].to_le_bytes());
                     bytes[8..12].copy_from_slice(&(self.addresses[1] as u32).to_le_bytes());
                     bytes[22] -= 1;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{ProbeError, Result};
 use crate::memory::{Pages, available_bytes};
 
+use super::NetworkFunction;
 use super::acl_firewall::AclFirewall;
 use super::bng;
 use super::ipv4_router::Ipv4Router;
@@ -13,7 +14,6 @@ use super::l4_balancer::L4Balancer;
 use super::learning_switch::LearningSwitch;
 use super::mpls_switch::MplsSwitch;
 use super::nat44::Nat44;
-use super::NetworkFunction;
 
 /// A table that a function can be asked to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,11 +83,7 @@ pub const FUNCTIONS: &[Twin] = &[
         flows_of: "cpe",
     },
     forward("ipv4_router", &[prefixes("fib", 1 << 20, 1 << 23, 8), array("next_hop", 256, 32_766, 16)], "fib"),
-    forward(
-        "nat44",
-        &[hashed("sessions", 1 << 20, 1 << 31, 32), array("counters", 1 << 20, 1 << 32, 16)],
-        "sessions",
-    ),
+    forward("nat44", &[hashed("sessions", 1 << 20, 1 << 31, 32), array("counters", 1 << 20, 1 << 32, 16)], "sessions"),
     forward("acl_firewall", &[hashed("rules", 1024, 1 << 24, 32)], "rules"),
     forward("l4_balancer", &[array("maglev", 65_537, 1 << 24, 2), array("backends", 256, 1 << 16, 16)], "maglev"),
 ];
