@@ -13,6 +13,10 @@ use crate::memory::{HugeMemory, Pages};
 /// Bytes that one slice of time moves.
 const SLICE_BYTES: usize = 512 << 10;
 
+/// Rounds through a working set before it is measured, and where they end short of that.
+const WARMING_ROUNDS: usize = 8;
+const MOST_WARMING_BYTES: usize = 1 << 30;
+
 /// What is done to the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,9 +57,9 @@ pub fn bandwidths(
     for (number, &bytes) in sizes.iter().enumerate() {
         for kind in [Kind::Read, Kind::Write, Kind::Copy] {
             let mut walk = Walk::new(kind, &mut memory.as_mut_slice::<u64>()[..bytes / 8]);
-            // Once over everything: pages, caches and the prefetcher are as they will be.
+            // Several times over everything: the last-level cache comes to its steady state.
             let mut warmed = 0;
-            while warmed < bytes {
+            while warmed < (WARMING_ROUNDS * bytes).min(bytes.max(MOST_WARMING_BYTES)) {
                 warmed += walk.slice(SLICE_BYTES);
             }
             let mut moved = 0;

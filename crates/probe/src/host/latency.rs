@@ -14,7 +14,7 @@ use std::hint::black_box;
 
 use serde::Serialize;
 
-use super::clock::Clock;
+use super::clock::{Clock, raw_ns};
 use super::progress::Progress;
 use super::quantile::median;
 use super::slices::{Effort, Took};
@@ -29,8 +29,14 @@ pub const SEGMENT: usize = 16;
 const SEGMENTS: usize = 128;
 const BATCHES: usize = 64;
 const STREAM_LINES: usize = 2048;
-/// Most random lines that warm a working set up before it is measured.
-const MOST_WARMING: usize = 6_000_000;
+/// Lines of a call of `chase`, `batched`, `streamed`.
+const CHASED: usize = SEGMENTS * SEGMENT;
+const BATCHED: usize = BATCHES * BATCH_FRAMES;
+/// How often each line is met before a working set is measured, in the mean. A last-level cache that holds what the
+/// inner ones throw out, and that neighbours use too, comes to its steady state only after several rounds.
+const WARMING_ROUNDS: usize = 8;
+/// Longest warming up, ns.
+const WARMING_NS: u64 = 200_000_000;
 const WORDS: usize = LINE_BYTES / 8;
 /// The working set that costs nothing by definition.
 const L1_BYTES: usize = 4096;
@@ -73,8 +79,17 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Cycles per line of `lines`; where the lines lie decides whose clock the wait hangs on.
-    fn cycles(&self, bytes: usize, lines: usize, work: impl FnMut()) -> Vec<f64> {
+    /// Cycles per line of work that meets `lines`, once the working set is as this work leaves it.
+    ///
+    /// Where the lines lie decides whose clock the wait hangs on.
+    fn cycles(&self, bytes: usize, lines: usize, mut work: impl FnMut()) -> Vec<f64> {
+        let (start, rounds) = (raw_ns(), WARMING_ROUNDS * bytes / LINE_BYTES / lines);
+        for round in 0..=rounds {
+            work();
+            if round % 16 == 0 && raw_ns() - start > WARMING_NS {
+                break;
+            }
+        }
         let cycles = |took: Took| {
             if bytes <= self.core_bytes { took.core_cycles() } else { took.usual_cycles(self.clock) }
         };
@@ -104,8 +119,7 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
     }
     let (mut random, mut place) = (plan.seed, 0);
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
-    warm(set, &mut random);
-    let batched_l1 = median(&plan.cycles(L1_BYTES, BATCHES * BATCH_FRAMES, || batched(set, &mut random)));
+    let batched_l1 = median(&plan.cycles(L1_BYTES, BATCHED, || batched(set, &mut random)));
     let streamed_l1 = median(&plan.cycles(L1_BYTES, STREAM_LINES, || streamed(set, &mut place)));
     let on_top =
         |cycles: Vec<f64>, l1: f64| -> Vec<f64> { cycles.iter().map(|cycles| (cycles - l1).max(0.0)).collect() };
@@ -115,11 +129,10 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
         lay_cycle(&mut memory.as_mut_slice::<u64>()[..lines * WORDS], plan.seed);
         let set = &memory.as_slice::<Line>()[..lines];
         let words = &memory.as_slice::<u64>()[..lines * WORDS];
-        warm(set, &mut random);
         let sample = |cycles| LatencySample { bytes, pages, cycles };
-        let cycles = plan.cycles(bytes, SEGMENTS * SEGMENT, || chase(words, &mut random));
+        let cycles = plan.cycles(bytes, CHASED, || chase(words, &mut random));
         found.latency.push(sample(cycles));
-        let cycles = plan.cycles(bytes, BATCHES * BATCH_FRAMES, || batched(set, &mut random));
+        let cycles = plan.cycles(bytes, BATCHED, || batched(set, &mut random));
         found.batched.push(sample(on_top(cycles, batched_l1)));
         place = 0;
         let cycles = plan.cycles(bytes, STREAM_LINES, || streamed(set, &mut place));
@@ -236,18 +249,6 @@ fn streamed(lines: &[Line], place: &mut usize) {
         *place = end & (lines.len() - 1);
     }
     black_box(sum);
-}
-
-/// Brings a working set into the state that random accesses leave it in.
-fn warm(lines: &[Line], random: &mut u64) {
-    let mut place = 0;
-    for _ in 0..lines.len().div_ceil(STREAM_LINES) {
-        streamed(lines, &mut place);
-    }
-    let accesses = (2 * lines.len()).min(MOST_WARMING);
-    for _ in 0..accesses.div_ceil(BATCHES * BATCH_FRAMES) {
-        batched(lines, random);
-    }
 }
 
 #[cfg(test)]

@@ -163,9 +163,8 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
     let mut operations = Vec::new();
     if wants(Part::Operations) {
         let mut part = progress.part(if wants(Part::Memory) { memory_ends } else { 0.03 }, 0.98);
-        let cycles_per_tick = clock.cycles(1.0);
         let mut goes_on = |share| part.goes_on(share);
-        operations = samples(request.quick, request.seed, clock.tsc_hz, cycles_per_tick, &mut goes_on)?;
+        operations = samples(request.quick, request.seed, clock.tsc_hz, &mut goes_on)?;
     }
     // A clock that changed meanwhile shows in the scatter of these.
     let after = Clock::calibrate(if request.quick { 4 } else { 8 });
