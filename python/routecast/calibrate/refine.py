@@ -189,6 +189,10 @@ def _estimate(hardware: Hardware, one: MeasuredFunction) -> Estimate:
 
 def _contribution(hardware: Hardware, one: MeasuredFunction) -> Contribution:
     found = _estimate(hardware, one)
+    directions = {step.direction for step in found.operations}
+    if len(directions) > 1:
+        what = f"a measurement is of one direction; say which: {', '.join(sorted(directions))}"
+        raise FitProblem(one.function, what)
     operations: dict[str, float] = {}
     levels: dict[str, float] = {}
     for step in found.operations:
@@ -197,7 +201,7 @@ def _contribution(hardware: Hardware, one: MeasuredFunction) -> Contribution:
             levels[level] = levels.get(level, 0.0) + cycles
     fixed = found.packet_cycles - sum(operations.values()) - sum(levels.values())
     return Contribution(
-        function=f"{one.function}/{one.direction}", operations=operations, levels=levels, fixed=fixed
+        function=f"{one.function}/{directions.pop()}", operations=operations, levels=levels, fixed=fixed
     )
 
 

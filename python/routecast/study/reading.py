@@ -102,6 +102,10 @@ def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile:
         wire = validated(WireStudy, document, str(path))
         _refuse(path, _wire_contradictions(wire, path.parent))
         return WireStudyFile(study=wire, path=path)
+    if document.get("kind") == "functions":
+        functions = validated(FunctionStudy, document, str(path))
+        _refuse(path, _function_contradictions(functions))
+        return FunctionStudyFile(study=functions, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)

@@ -33,14 +33,14 @@ repeats = 2
 function = "l2_switch"
 tables.small = { mac = 1024 }
 tables.large = { mac = 16777216 }
-frames = [64, 512]
+frames = ["64 B", "512 B"]
 traffic = ["uniform", "10"]
 refine = ["small", "large"]
 [[series]]
 function = "mpls_switch"
 tables.small = { label = 1024 }
 tables.large = { label = 16777216 }
-frames = [64, 512]
+frames = ["64 B", "512 B"]
 refine = ["large"]
 [criteria]
 estimate_median = 0.9
@@ -202,7 +202,7 @@ def test_the_shipped_study_names_functions_that_run_with_their_tables() -> None:
         ("{ mac = 1024 }", "{ mac = 0 }", "series[0].tables.small.mac"),
         ('["small", "large"]', '["smal", "large"]', "series[0].refine"),
         ('["uniform", "10"]', '["unifrom", "10"]', "series[0].traffic"),
-        ("frames = [64, 512]", "frames = [63, 512]", "series[0].frames[0]"),
+        ('["64 B", "512 B"]', '["63 B", "512 B"]', "series[0].frames[0]"),
     ],
 )
 def test_a_wrong_study_is_refused_with_the_place(tmp_path: Path, old: str, new: str, place: str) -> None:
