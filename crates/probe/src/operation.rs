@@ -25,7 +25,6 @@ mod lpm;
 mod prefetch;
 pub mod probe;
 mod queue;
-mod ticks;
 mod toeplitz;
 
 pub use acl::acl_lookup;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The cases call the functions that network functions call, in the same loops over batches. Repeats lie apart in time,
-//! so a disturbance of a second spoils one of them; the low quantile passes over those of microseconds.
+//! so a disturbance of a second spoils one of them; the low quantile passes over those of microseconds. Ticks become
+//! cycles at the clock that the core has during the turn.
 
 mod frames;
 mod tables;
@@ -18,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::batch::BATCH_FRAMES;
 use crate::error::{ProbeError, Result};
-use crate::operation::ticks::ticks;
+use crate::host::clock::{ticks, ticks_per_cycle_now};
 
 /// What an operation costs with some parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,17 +81,20 @@ impl Case {
         }
     }
 
-    /// Ticks per frame of one turn.
+    /// Cycles of the core per frame, of one turn.
     fn turn(&mut self, effort: Effort, empty_ticks: f64) -> f64 {
         for _ in 0..effort.warm_slices {
             (self.slice)();
         }
+        let before = ticks_per_cycle_now();
         let until = ticks() + effort.turn_ticks;
         let mut slices = Vec::with_capacity(effort.turn_slices);
         while slices.len() < effort.turn_slices && (slices.len() < 20 || ticks() < until) {
             slices.push((self.slice)());
         }
-        (low_quantile(&mut slices) - empty_ticks).max(0.0) / (SLICE_BATCHES * self.batch_frames) as f64
+        let ticks_per_cycle = before.midpoint(ticks_per_cycle_now());
+        let frames = (SLICE_BATCHES * self.batch_frames) as f64;
+        (low_quantile(&mut slices) - empty_ticks).max(0.0) / ticks_per_cycle / frames
     }
 }
 
@@ -111,20 +115,14 @@ fn low_quantile(slices: &mut [u64]) -> f64 {
 
 /// Times every operation over a small grid of its parameters.
 ///
-/// `cycles_per_tick` is the core's clock over the counter's, `tsc_hz` the counter's. `seed` draws the keys. `progress`
-/// is told the share done, 0 to 1, every few milliseconds, and says whether to go on. Takes about 20 s, 4 s if `quick`.
+/// `tsc_hz` is the rate of the counter, `seed` draws the keys. `progress` is told the share done, 0 to 1, every few
+/// milliseconds, and says whether to go on. Takes about 10 s, 3 s if `quick`.
 ///
 /// # Errors
 ///
 /// [`ProbeError::Interrupted`] if `progress` says so; [`ProbeError::Memory`] if there is none for the tables, about
 /// 50 MiB.
-pub fn samples(
-    quick: bool,
-    seed: u64,
-    tsc_hz: f64,
-    cycles_per_tick: f64,
-    progress: &mut dyn FnMut(f64) -> bool,
-) -> Result<Vec<Sample>> {
+pub fn samples(quick: bool, seed: u64, tsc_hz: f64, progress: &mut dyn FnMut(f64) -> bool) -> Result<Vec<Sample>> {
     let effort = Effort::new(quick, tsc_hz);
     let mut cases = cases(seed)?;
     let mut empty: Vec<u64> = (0..1000).map(|_| timed(|batch| _ = black_box(batch))).collect();
@@ -136,7 +134,7 @@ pub fn samples(
             if !progress((repeat * cycles.len() + number) as f64 / turns as f64) {
                 return Err(ProbeError::Interrupted);
             }
-            cycles[number].push(case.turn(effort, empty_ticks) * cycles_per_tick);
+            cycles[number].push(case.turn(effort, empty_ticks));
         }
     }
     let sample = |(case, cycles): (Case, Vec<f64>)| Sample {
@@ -189,7 +187,7 @@ mod tests {
     #[test]
     fn a_probe_ends_when_its_caller_says_so() {
         let mut calls = 0;
-        let outcome = samples(true, 1, 1e9, 1.0, &mut |done| {
+        let outcome = samples(true, 1, 1e9, &mut |done| {
             calls += 1;
             assert!((0.0..1.0).contains(&done));
             calls < 3
