@@ -204,10 +204,13 @@ def _binary(size_bytes: float) -> str:
     return f"{size_bytes:.4g} B"
 
 
-def _document(hardware: Hardware, unmapped: list[str]) -> object:
+def _document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]:
+    from dataclasses import fields
+
     from routecast.evaluate.plain import plain
 
-    return {**_texts(plain(hardware)), "unmapped": unmapped}  # type: ignore[dict-item]  # a dataclass becomes a dict
+    shown = {field.name: _texts(plain(getattr(hardware, field.name))) for field in fields(hardware)}
+    return {**shown, "unmapped": unmapped}
 
 
 def _texts(value: object) -> object:

@@ -185,10 +185,10 @@ def _check(node: ast.AST, text: str, names: set[str], depth: int) -> None:
         raise _problem(text, f"is nested deeper than {_MAX_DEPTH}")
     children = list(ast.iter_child_nodes(node))
     if isinstance(node, ast.Constant):
-        if type(node.value) not in (int, float):
+        if isinstance(node.value, bool) or not isinstance(node.value, int | float):
             raise _problem(text, f"holds {str(node.value)[:_SHOWN_CHARACTERS]!r}, which is no number")
         try:
-            node.value = float(node.value)  # type: ignore[arg-type]  # narrowed by type(), which mypy does not see
+            node.value = float(node.value)
         except OverflowError:
             raise _problem(text, "holds a number that is too large") from None
     elif isinstance(node, ast.Name):
