@@ -6,18 +6,18 @@ value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
 
 from __future__ import annotations
 
-import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FileModel, Span
+from routecast.quantity.toml_file import parse_toml, read_text, validated
 
 __all__ = [
     "BackToBackProfile",
@@ -243,15 +243,7 @@ def read_profile(name_or_file: str | Path) -> Profile:
         There is no such profile; or the file cannot be read, or says something wrong: each place is listed.
     """
     text, subject = _text_of(str(name_or_file))
-    try:
-        return Profile.model_validate(tomllib.loads(text))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileProblem(subject, [Problem("", str(error))]) from None
-    except ValidationError as error:
-        problems = [
-            Problem(".".join(str(part) for part in fault["loc"]), fault["msg"]) for fault in error.errors()
-        ]
-        raise FileProblem(subject, problems) from None
+    return validated(Profile, parse_toml(text, subject), subject)
 
 
 def _text_of(name_or_file: str) -> tuple[str, str]:
@@ -259,7 +251,7 @@ def _text_of(name_or_file: str) -> tuple[str, str]:
         resource = files("routecast") / "data" / "benchmark" / f"{name_or_file}.toml"
         return resource.read_text(encoding="utf-8"), f"profile {name_or_file}"
     if name_or_file.endswith(".toml"):
-        return Path(name_or_file).read_text(encoding="utf-8"), name_or_file
+        return read_text(Path(name_or_file), kind="profile"), name_or_file
     hint = did_you_mean(name_or_file, shipped_profiles())
     raise FileProblem(
         f"profile {name_or_file!r}", [Problem("", f"there is none; {hint}, or give a FILE.toml")]

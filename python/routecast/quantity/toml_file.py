@@ -121,6 +121,8 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
             message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
         elif kind in {"quantity", "value"}:
             message = fault["msg"]
+        elif kind == "value_error":  # of a whole table: what it says is enough
+            message = str(fault["ctx"]["error"])
         else:
             message = f"got {shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         problems.append(Problem(place_of(location), message))
