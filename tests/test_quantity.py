@@ -27,6 +27,8 @@ PARSERS = [
     quantity.parse_cycles,
     quantity.parse_cost,
     quantity.parse_cost_per_byte,
+    quantity.parse_size_bytes,
+    quantity.parse_transfer_rate_per_s,
 ]
 
 
@@ -52,6 +54,9 @@ PARSERS = [
         (quantity.parse_cycles, "120 cycles", 120.0),
         (quantity.parse_cost, "300 ns", (0.0, 300e-9)),
         (quantity.parse_cost_per_byte, "1.5 cycles/B", (1.5, 0.0)),
+        (quantity.parse_size_bytes, "256 KiB", 262_144.0),
+        (quantity.parse_size_bytes, "64 GB", 64e9),
+        (quantity.parse_transfer_rate_per_s, "1333 MT/s", 1.333e9),
     ],
 )
 def test_quantities_are_read_exactly(parse, text, value):

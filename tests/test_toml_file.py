@@ -1,0 +1,81 @@
+"""Faults of files that people write: each with its place, what is allowed, and all at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import Field, model_validator
+
+from routecast.errors import FileProblem
+from routecast.quantity.fields import Duration, FileModel
+from routecast.quantity.toml_file import parse_toml, read_text, validated
+
+
+class Part(FileModel):
+    length: Duration = Field(description="How long it takes")
+    kind: str = Field(default="", alias="is")
+
+
+class Whole(FileModel):
+    name: str
+    parts: list[Part] = Field(default_factory=list, min_length=1)
+    named: dict[str, Part] = Field(default_factory=dict)
+    pair: tuple[Part, ...] | None = None
+
+    @model_validator(mode="after")
+    def _differ(self) -> Whole:
+        if self.name in self.named:
+            raise ValueError("a part has the name of the whole")
+        return self
+
+
+GOOD = 'name = "x"\n[[parts]]\nlength = "1 s"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("", "name", "is missing: give it"),
+        ('name = "x"\n[[parts]]\n', "parts[0].length", "is missing: How long it takes"),
+        ('name = "x"\n[[parts]]\nlength = "1 m"\n', "parts[0].length", "not known"),
+        (GOOD + "lenght = 3\n", "parts[0].lenght", 'did you mean "length"'),
+        (GOOD + "si = 3\n", "parts[0].si", 'known are "length", "is"'),
+        (GOOD + "[named.a]\nlenth = 3\n", "named.a.lenth", 'did you mean "length"'),
+        (GOOD + "[[pair]]\nlenth = 3\n", "pair[0].lenth", 'did you mean "length"'),
+        (GOOD + "[nmed.a]\n", "nmed", 'did you mean "named"'),
+        (GOOD + '[named.x]\nlength = "1 s"\n', "", "a part has the name of the whole"),
+        ('name = "x"\nparts = 3\n', "parts", "got 3: input should be a valid list"),
+    ],
+)
+def test_a_fault_has_its_place_and_says_what_is_allowed(text: str, place: str, words: str) -> None:
+    with pytest.raises(FileProblem) as caught:
+        validated(Whole, parse_toml(text, "file"), "file")
+    found = {problem.place: problem.message for problem in caught.value.problems}
+    assert words in found[place]
+
+
+def test_a_list_whose_entries_are_wrong_is_not_called_too_short_as_well() -> None:
+    with pytest.raises(FileProblem) as caught:
+        validated(Whole, parse_toml('name = "x"\n[[parts]]\nlength = 3\n', "file"), "file")
+    assert [problem.place for problem in caught.value.problems] == ["parts[0].length"]
+
+
+@pytest.mark.parametrize("text", ["name = ", "a = 1\na = 2", "x = " + "[" * 5000, "\0"])
+def test_what_is_no_toml_is_said_so(text: str) -> None:
+    with pytest.raises(FileProblem, match="is no TOML"):
+        parse_toml(text, "file")
+
+
+def test_files_that_cannot_be_read_are_faults_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "large.toml").write_bytes(b"#" * 100)
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
+    for name, words in (
+        ("large.toml", "larger than 10 bytes: no study"),
+        ("bytes.toml", "cannot be read"),
+        ("missing.toml", "cannot be read"),
+        ("nul\0.toml", "cannot be read"),
+        (".", "cannot be read|larger"),
+    ):
+        with pytest.raises(FileProblem, match=words):
+            read_text(tmp_path / name, kind="study", largest_bytes=10)
