@@ -58,9 +58,9 @@ impl NetworkFunction for L2Switch {
     }
 
     fn headers(&self, flow: u64, frame: &mut [u8]) -> u16 {
-        let source = self.station(flow + 1);
-        HeaderWriter::new(frame).ethernet(self.station(flow), source).ethertype(ETHERTYPE_IPV4);
-        port_of(flow + 1) as u16
+        let source = (flow + 1) % self.table.capacity() as u64;
+        HeaderWriter::new(frame).ethernet(self.station(flow), self.station(source)).ethertype(ETHERTYPE_IPV4);
+        port_of(source) as u16
     }
 
     fn tables(&self) -> Vec<TableFacts> {
