@@ -105,6 +105,11 @@ def test_a_table_must_not_hide_what_formulas_know() -> None:
     assert 'neither "frame"' in problems_of(text)["table[0].name"]
 
 
+def test_flows_come_from_a_table_that_is_there() -> None:
+    text = 'flows_of = "mak"\n' + HEAD + step("parse", "b = 6")
+    assert 'did you mean "mac"' in problems_of(text)["flows_of"]
+
+
 def test_an_unknown_function_suggests_the_nearest() -> None:
     with pytest.raises(FileProblem, match='did you mean "l2_switch"'):
         read_function("l2_swich")

@@ -146,30 +146,23 @@ def test_what_measured_functions_taught_changes_the_sum(small_host: Hardware) ->
     assert found.stall_cycles == pytest.approx(plain.stall_cycles * 0.5 * 3.0)
 
 
-def test_lookups_of_source_and_destination_are_different_keys(small_host: Hardware) -> None:
-    # 400 flows have 800 keys: 1024 lines hold them beside 16 frames, and two thirds of that without learning.
-    text = '[[direction.step]]\noperation = "ct_insertion"\ntable = "mac"\n'
-    learning = parse_function(
-        """
-name = "learning"
-[[table]]
-name = "mac"
-entries = 1048576
-entry = "12 B"
-[[direction]]
-name = "forward"
-[[direction.step]]
-operation = "ht_lookup"
-table = "mac"
-with = { N = 1, HE = 12, max = "mac_entries" }
-"""
-        + text
-        + 'with = { N = 1, HE = 12, max = "mac_entries" }\n'
-    )
-    few = estimate(learning, small_host, popularity=Popularity(flows=400))
-    many = estimate(learning, small_host, popularity=Popularity(flows=4000))
-    assert few.stall_cycles == pytest.approx(0.0, abs=1e-6)
-    assert many.stall_cycles > 2 * 120 * 0.8  # 8000 keys, of which 1024 stay
+def test_stations_are_sources_and_destinations(small_host: Hardware) -> None:
+    lookup = 'operation = "{}"\ntable = "mac"\nwith = {{ N = 1, HE = 12, max = "mac_entries" }}\n'
+    steps = "".join("[[direction.step]]\n" + lookup.format(one) for one in ("ht_lookup", "ct_insertion"))
+    table = '[[table]]\nname = "mac"\nentries = 1048576\nentry = "12 B"\n'
+    learning = parse_function('name = "learning"\n' + table + '[[direction]]\nname = "forward"\n' + steps)
+    fitting = estimate(learning, small_host, popularity=Popularity(flows=1000))
+    many = estimate(learning, small_host, popularity=Popularity(flows=8000))
+    assert fitting.stall_cycles == pytest.approx(0.0, abs=1e-6)  # 1000 lines in a cache of 1024
+    assert many.stall_cycles > 2 * 120 * 0.8  # 8000 lines, of which 1024 stay
+
+
+def test_flows_that_are_not_told_are_the_entries_of_the_functions_table(small_host: Hardware) -> None:
+    named = replace(SWITCH, flows_of="mac")
+    for entries in (500, 5000):
+        sizes = {"mac": entries}
+        told = estimate(SWITCH, small_host, tables=sizes, popularity=Popularity(flows=entries))
+        assert estimate(named, small_host, tables=sizes).packet_cycles == pytest.approx(told.packet_cycles)
 
 
 def test_the_tightest_limit_binds(small_host: Hardware) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from routecast.report.tables import Column, Table
@@ -86,7 +86,7 @@ def operations_table(found: Estimate, direction: str, title: str) -> Table:
     rows: list[tuple[str | float | None, ...]] = [
         (
             one.operation if one.times == 1.0 else f"{one.operation} x {one.times:g}",
-            _parameters(one.parameters),
+            _parameters(one),
             one.cycles,
             *([one.stall_cycles] if waits else []),
             *[one.lines_by_level.get(level, 0.0) or None for level in levels],  # type: ignore[call-overload]
@@ -177,8 +177,14 @@ def _level_sum(steps: Sequence[StepEstimate], level: str) -> float:
     return sum(lines for one in steps for name, lines in one.lines_by_level.items() if name == level)
 
 
-def _parameters(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in values.items())
+def _parameters(step: StepEstimate) -> str:
+    """Write the parameters that a step gives; those that are as always are left out."""
+    from routecast.function.operations import OPERATIONS
+
+    usual = {name: one.default for name, one in OPERATIONS[step.operation].parameters.items()}
+    return ", ".join(
+        f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name]
+    )
 
 
 def _number(value: float) -> str:

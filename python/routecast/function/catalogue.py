@@ -145,6 +145,10 @@ def check_function(function: NetworkFunction) -> None:
         All contradictions at once.
     """
     problems = _table_problems(function.tables)
+    names = [table.name for table in function.tables]
+    if function.flows_of and function.flows_of not in names:
+        what = f'got "{function.flows_of}": is no table; {did_you_mean(function.flows_of, names)}'
+        problems.append(Problem("flows_of", what))
     if not function.directions:
         problems.append(Problem("direction", "there is none: a function has at least one [[direction]]"))
     seen: set[str] = set()
@@ -205,6 +209,7 @@ def _built(file: FunctionFile) -> NetworkFunction:
         title=file.title,
         source=file.source,
         runs_as=file.runs_as,
+        flows_of=file.flows_of,
         tables=tuple(_table(table) for table in file.table),
         directions=tuple(_direction(direction) for direction in file.direction),
     )

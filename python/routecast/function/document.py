@@ -105,6 +105,11 @@ class FunctionFile(FileModel):
     name: str = Field(description="Short name; letters, digits and _.")
     title: str = Field(default="", description="What it is, in a line.")
     source: str = Field(default="", description="Where the steps are from.")
+    flows_of: str = Field(
+        default="",
+        description="Table whose entries are the flows, where the traffic does not say how many there are; "
+        "not given: every table is asked for all its entries alike.",
+    )
     runs_as: str = Field(
         default="", description="Name of the real function that does the same, if there is one."
     )

@@ -230,7 +230,7 @@ def estimate(
     cores : int
         That process frames.
     popularity : Popularity or None
-        Which flow a packet is of; None: every entry of each table alike.
+        Which flow a packet is of; None: every entry alike, of the table that the function names or of each.
     tables : mapping of str to int
         Entries of tables, instead of the function's.
     remote_ratio : float
@@ -271,7 +271,8 @@ def estimate(
         )
         works += [(share, step) for step in steps]
     check_memory(function, works, sizes, hardware)
-    shares = places_of_lines(works, hardware, popularity)
+    flows = next((table.entries for table in sizes if table.name == function.flows_of), None)
+    shares = places_of_lines(works, hardware, popularity, flows)
     frequency_hz = hardware.cpu.frequency_hz * giga / 1e9
     call = hardware.call
     found = Estimate(

@@ -51,11 +51,16 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFunction:
-    """A network function: tables and directions. ``runs_as`` names its real twin in ``crates/probe``, if any."""
+    """A network function: tables and directions.
+
+    ``runs_as`` names its real twin in ``crates/probe``, if any. ``flows_of`` names the table whose entries are the
+    flows where the traffic does not say how many there are; "": each table is asked for all its entries alike.
+    """
 
     name: str
     title: str
     directions: tuple[Direction, ...]
     tables: tuple[TableSize, ...] = ()
     runs_as: str = ""
+    flows_of: str = ""
     source: str = ""

@@ -26,7 +26,10 @@ _NEAR: tuple[LevelName, ...] = ("L1", "L2")
 
 
 def places_of_lines(
-    works: Sequence[tuple[float, StepWork]], hardware: Hardware, popularity: Popularity
+    works: Sequence[tuple[float, StepWork]],
+    hardware: Hardware,
+    popularity: Popularity,
+    flows: int | None = None,
 ) -> Shares:
     """Return the share of every stream's lines found in each level.
 
@@ -36,8 +39,11 @@ def places_of_lines(
         Steps with the share of packets that they are done for.
     popularity : Popularity
         Which flow a packet is of.
+    flows : int or None
+        How many there are where ``popularity`` does not say.
     """
-    streams = _streams(works, hardware, popularity)
+    told = popularity if popularity.flows is not None else replace(popularity, flows=flows)
+    streams = _streams(works, hardware, told)
     if hardware.stalls == "separate" and popularity == Popularity():
         near_bytes = sum(level.size_bytes for level in hardware.levels if level.name in _NEAR)
         return {
@@ -55,7 +61,7 @@ def _streams(
 ) -> tuple[Stream, ...]:
     accesses: dict[str, float] = {}
     distinct: dict[str, Touch] = {}
-    keys: dict[tuple[str, str], float] = {}
+    per_flow: dict[str, float] = {}
     frame_lines = 0.0
     for share, work in works:
         for touch in work.touches:
@@ -64,14 +70,12 @@ def _streams(
                 continue
             accesses[touch.stream] = accesses.get(touch.stream, 0.0) + share * touch.lines
             distinct.setdefault(touch.stream, touch)
-            # Two lookups of a packet in one table look for two keys: source and destination.
-            key = (touch.stream, work.direction.name)
-            keys[key] = keys.get(key, 0.0) + touch.lines
+            # Stations are sources and destinations: two lookups of a packet look for keys of the same flows.
+            per_flow[touch.stream] = max(per_flow.get(touch.stream, 1.0), touch.at_once)
     streams = []
     for name, touch in distinct.items():
-        per_flow = max(lines for (stream, _), lines in keys.items() if stream == name)
         flows = popularity.flows
-        hot = None if flows is None else max(1, round(flows * max(per_flow, 1.0)))
+        hot = None if flows is None else max(1, round(flows * per_flow[name]))
         streams.append(
             Stream(
                 name=name,

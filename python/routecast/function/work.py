@@ -18,7 +18,7 @@ LINE_BYTES = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
+    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream, ``at_once`` in one execution.
 
     Accesses with one ``stream`` go to the same memory. ``keys``: how many entries can be asked for; None: any line.
     ``remote``: the frame lies in the other socket's L3.
@@ -29,6 +29,7 @@ class Touch:
     pattern: str
     distinct: float
     lines: float
+    at_once: float = 1.0
     keys: float | None = None
     remote: bool = False
 
@@ -152,7 +153,13 @@ def _touch(
     # A classifier asks each tuple's table for a key that most of them do not hold: any line may be meant.
     keys = float(table.entries) if table and step.operation != "acl_lookup" else None
     return Touch(
-        stream=stream, kind="table", pattern=access.pattern, distinct=distinct, lines=lines, keys=keys
+        stream=stream,
+        kind="table",
+        pattern=access.pattern,
+        distinct=distinct,
+        lines=lines,
+        at_once=max(1.0, lines),
+        keys=keys,
     )
 
 
