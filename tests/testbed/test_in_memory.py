@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
+from routecast.benchmark import PlainRig, plan_of, read_profile, run_benchmark
 from routecast.errors import EnvironmentProblem, ModelProblem
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.load.arrivals import Arrivals
@@ -126,3 +128,78 @@ def test_the_load_reaches_the_function(core: KnownCore) -> None:
 def test_loads_that_memory_cannot_offer_are_refused(load: OfferedLoad, place: str) -> None:
     with pytest.raises(ModelProblem, match=place):
         InMemory(function="l2_switch").trial(load, 1.0)
+
+
+core_has_functions = pytest.mark.skipif(
+    not hasattr(pytest.importorskip("routecast._core"), "run_function"), reason="the extension is not built"
+)
+
+
+@core_has_functions
+class TestForReal:
+    """The functions of the core themselves, small and short."""
+
+    @pytest.mark.parametrize("rate_pps", [1e5, 1e12])
+    def test_frames_are_conserved_below_and_far_above_the_capacity(self, rate_pps: float) -> None:
+        if rate_pps > 1e9:
+            load, duration_s = OfferedLoad(rate_pps=1e9), 0.01  # ten million frames, nearly all lost
+        else:
+            load, duration_s = OfferedLoad(rate_pps=rate_pps), 0.05
+        trial = InMemory(function="l2_switch", tables={"mac": 1024}, queue_frames=512).trial(load, duration_s)
+        counts = (trial.forwarded_frames, trial.dropped_frames, trial.in_flight_frames)
+        assert trial.offered_frames == round(load.rate_pps * duration_s)
+        assert trial.offered_frames == sum(count or 0 for count in counts)  # S12
+        assert trial.latency is not None
+        assert trial.latency.min_s > 0.0
+        if rate_pps > 1e9:
+            assert trial.loss_ratio > 0.5
+            assert trial.bottleneck.kind == "pool"
+
+    def test_saturated_it_loses_nothing(self) -> None:
+        trial = InMemory(function="ipv4_router", tables={"fib": 1000}, cores=_one_core()).capacity(
+            OfferedLoad(rate_pps=1.0), 0.02
+        )
+        assert trial.loss_ratio == 0.0
+        assert trial.forwarded_pps > 1e4  # an interpreter would be slower
+        assert trial.forwarded_frames == trial.offered_frames
+
+    def test_frames_too_short_for_the_headers_are_refused(self) -> None:
+        with pytest.raises(ModelProblem, match="frame"):
+            InMemory(function="bng", direction="core").trial(
+                OfferedLoad(rate_pps=1e5, frames=FrameMix.fixed(64)), 0.01
+            )
+
+    def test_an_unknown_function_or_table_is_refused_with_those_there_are(self) -> None:
+        load = OfferedLoad(rate_pps=1e5)
+        with pytest.raises(ModelProblem, match="l2_switch"):
+            InMemory(function="l9_switch").trial(load, 0.01)
+        with pytest.raises(ModelProblem, match="mac"):
+            InMemory(function="l2_switch", tables={"hops": 5}).trial(load, 0.01)
+
+    def test_the_throughput_search_of_rfc_2544_runs_over_it(self) -> None:
+        profile = read_profile("quick")
+        quick = profile.model_copy(
+            update={
+                "throughput": profile.throughput.model_copy(
+                    update={
+                        "repeats": 1,
+                        "goal": tuple(
+                            goal.model_copy(
+                                update={"initial_trial": 0.02, "final_trial": 0.02, "duration_sum": 0.04}
+                            )
+                            for goal in profile.throughput.goal
+                        ),
+                    }
+                )
+            }
+        )
+        rig = PlainRig(evaluator=InMemory(function="l2_switch", tables={"mac": 1024}), link=200e9)
+        result = run_benchmark(plan_of(quick, procedures=("throughput",), frame_bytes=(64,)), rig)
+        assert result.throughput is not None
+        for row in result.throughput.rows:
+            assert 0.0 <= row.lower_pps <= row.upper_pps
+            assert row.upper_pps <= row.theoretical_pps * (1.0 + 1e-9)
+
+
+def _one_core() -> tuple[int, ...]:
+    return (min(os.sched_getaffinity(0)),)
