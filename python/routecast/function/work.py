@@ -18,9 +18,9 @@ LINE_BYTES = 64.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touch:
-    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream, ``at_once`` in one execution.
+    """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
 
-    Accesses with one ``stream`` go to the same memory. ``keys``: how many entries can be asked for; None: any line.
+    ``at_once``: lines of one execution. Accesses with one ``stream`` go to the same memory. ``keys``: how many entries can be asked for; None: any line.
     ``remote``: the frame lies in the other socket's L3.
     """
 
