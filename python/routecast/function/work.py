@@ -20,8 +20,8 @@ LINE_BYTES = 64.0
 class Touch:
     """Lines that a step touches per packet: ``lines`` of the ``distinct`` ones of a stream.
 
-    ``at_once``: lines of one execution. Accesses with one ``stream`` go to the same memory. ``keys``: how many entries can be asked for; None: any line.
-    ``remote``: the frame lies in the other socket's L3.
+    ``at_once``: lines of one execution. Accesses with one ``stream`` go to the same memory. ``keys``: how many entries
+    can be asked for; None: any line. ``remote``: the frame lies in the other socket's L3.
     """
 
     stream: str
