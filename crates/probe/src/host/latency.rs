@@ -28,6 +28,8 @@ pub const SEGMENT: usize = 16;
 
 const SEGMENTS: usize = 128;
 const BATCHES: usize = 64;
+/// Rounds of arithmetic on each loaded value: about 30 cycles, what the other operations of a small function take.
+const WORK: usize = 16;
 const STREAM_LINES: usize = 2048;
 /// Lines of a call of `chase`, `batched`, `streamed`.
 const CHASED: usize = SEGMENTS * SEGMENT;
@@ -79,10 +81,11 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Cycles per line of work that meets `lines`, once the working set is as this work leaves it.
+    /// Cycles per line of work that meets `lines`, on top of `l1` cycles of the core, once the working set is as this
+    /// work leaves it.
     ///
-    /// Where the lines lie decides whose clock the wait hangs on.
-    fn cycles(&self, bytes: usize, lines: usize, mut work: impl FnMut()) -> Vec<f64> {
+    /// Where the lines lie decides whose clock the wait on top hangs on.
+    fn cycles(&self, bytes: usize, lines: usize, l1: f64, mut work: impl FnMut()) -> Vec<f64> {
         let (start, rounds) = (raw_ns(), WARMING_ROUNDS * bytes / LINE_BYTES / lines);
         for round in 0..=rounds {
             work();
@@ -90,10 +93,12 @@ impl Plan<'_> {
                 break;
             }
         }
-        let cycles = |took: Took| {
-            if bytes <= self.core_bytes { took.core_cycles() } else { took.usual_cycles(self.clock) }
+        let on_top = |took: Took| {
+            let wait = Took { ticks: took.ticks / lines as f64 - l1 * took.ticks_per_cycle, ..took };
+            let cycles = if bytes <= self.core_bytes { wait.core_cycles() } else { wait.usual_cycles(self.clock) };
+            cycles.max(0.0)
         };
-        self.effort.measure(work).into_iter().map(|took| cycles(took) / lines as f64).collect()
+        self.effort.measure(work).into_iter().map(on_top).collect()
     }
 }
 
@@ -119,10 +124,10 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
     }
     let (mut random, mut place) = (plan.seed, 0);
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
-    let batched_l1 = median(&plan.cycles(L1_BYTES, BATCHED, || batched(set, &mut random)));
-    let streamed_l1 = median(&plan.cycles(L1_BYTES, STREAM_LINES, || streamed(set, &mut place)));
-    let on_top =
-        |cycles: Vec<f64>, l1: f64| -> Vec<f64> { cycles.iter().map(|cycles| (cycles - l1).max(0.0)).collect() };
+    // L1 hangs on the core's clock whatever `core_bytes` says.
+    let l1 = Plan { core_bytes: L1_BYTES, ..*plan };
+    let batched_l1 = median(&l1.cycles(L1_BYTES, BATCHED, 0.0, || batched(set, &mut random)));
+    let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, || streamed(set, &mut place)));
     let (mut done, all) = (0, plan.sizes.iter().sum::<usize>() + plan.sizes.len() * BIG);
     for &bytes in plan.sizes {
         let lines = bytes / LINE_BYTES;
@@ -130,13 +135,13 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
         let set = &memory.as_slice::<Line>()[..lines];
         let words = &memory.as_slice::<u64>()[..lines * WORDS];
         let sample = |cycles| LatencySample { bytes, pages, cycles };
-        let cycles = plan.cycles(bytes, CHASED, || chase(words, &mut random));
+        let cycles = plan.cycles(bytes, CHASED, 0.0, || chase(words, &mut random));
         found.latency.push(sample(cycles));
-        let cycles = plan.cycles(bytes, BATCHED, || batched(set, &mut random));
-        found.batched.push(sample(on_top(cycles, batched_l1)));
+        let cycles = plan.cycles(bytes, BATCHED, batched_l1, || batched(set, &mut random));
+        found.batched.push(sample(cycles));
         place = 0;
-        let cycles = plan.cycles(bytes, STREAM_LINES, || streamed(set, &mut place));
-        found.streamed.push(sample(on_top(cycles, streamed_l1)));
+        let cycles = plan.cycles(bytes, STREAM_LINES, streamed_l1, || streamed(set, &mut place));
+        found.streamed.push(sample(cycles));
         done += bytes + BIG;
         progress.at(0.1 + 0.9 * done as f64 / all as f64)?;
     }
@@ -212,7 +217,9 @@ fn chase(words: &[u64], random: &mut u64) {
     black_box(at);
 }
 
-/// Batches of random lines, stage by stage.
+/// Batches of random lines, stage by stage, with work between batches as functions have it: so that the processor looks
+/// no further ahead into the next batch than it would there, and that a line is met again no sooner. Neighbours throw
+/// lines out of a shared cache all the time, so what is found there depends on how often it is asked for.
 #[inline(never)]
 fn batched(lines: &[Line], random: &mut u64) {
     let mut sum = 0;
@@ -226,10 +233,12 @@ fn batched(lines: &[Line], random: &mut u64) {
         for (value, &place) in found.iter_mut().zip(&places) {
             *value = lines[place].0[0];
         }
-        // What a function does next, so that the processor looks as far ahead into the next batch as it would there.
         for value in black_box(&mut found) {
             let mut count = *value;
-            sum ^= mix(&mut count);
+            for _ in 0..WORK {
+                count ^= mix(&mut count);
+            }
+            sum ^= count;
         }
     }
     black_box(sum);
