@@ -137,8 +137,7 @@ impl TupleSpace {
             for frame in 0..count {
                 let mut value = [0];
                 let (hit, on) = Tuples::compare(&lines[at[frame]], &masked[frame], &mut value);
-                // A mask: of a choice the compiler makes a branch that no processor can predict.
-                best[frame] = best[frame].max(value[0] & 0u64.wrapping_sub(u64::from(hit)));
+                best[frame] = larger(best[frame], value[0] & 0u64.wrapping_sub(u64::from(hit)));
                 again |= u32::from(on) << frame;
             }
             while again != 0 {
@@ -154,6 +153,14 @@ impl TupleSpace {
             *action = best as u32;
         }
     }
+}
+
+/// The larger of two numbers below `2^63`, computed: of a choice the compiler makes a branch, which no processor can
+/// predict here.
+#[inline(always)]
+fn larger(first: u64, second: u64) -> u64 {
+    let difference = first.wrapping_sub(second) as i64;
+    first.wrapping_sub((difference & (difference >> 63)) as u64)
 }
 
 #[cfg(test)]
