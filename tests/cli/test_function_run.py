@@ -119,6 +119,57 @@ def test_a_host_that_does_not_know_an_operation_still_runs(
     assert "gives no cost of ht_lookup" in capsys.readouterr().err
 
 
+class TestRefine:
+    """``--refine``: what was measured corrects the file of a probed host, and stands in it."""
+
+    @pytest.fixture
+    def host(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Write a host that waits for its memory, as probed ones do."""
+        whole = read_hardware("xeon-e5-2690v2")
+        path = tmp_path / "own.hardware.toml"
+        write_hardware(replace(whole, name="host", stalls="added"), path)
+        monkeypatch.setenv("ROUTECAST_HOST_FILE", str(path))
+        return path
+
+    def error_ratio(self, capsys: pytest.CaptureFixture[str], *more: str) -> float:
+        assert run(["function", "l2_switch", "--run", "--table", "mac=1k", "--json", *more]) == 0
+        (row,) = json.loads(capsys.readouterr().out)["runs"]
+        return float(row["error_ratio"])
+
+    def test_the_next_estimate_is_nearer(
+        self, requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], host: Path
+    ) -> None:
+        before = self.error_ratio(capsys, "--refine")
+        after = self.error_ratio(capsys)
+        assert abs(after) < abs(before)
+        (measured,) = read_hardware(host).refinement.measured
+        # 400 cycles at 2 GHz are 200 ns, and 720 cycles of the file's 3.6 GHz.
+        assert measured.cycles == pytest.approx(720.0)
+        assert dict(measured.tables) == {"mac": 1000}
+
+    @pytest.mark.parametrize(
+        ("arguments", "place"),
+        [
+            (["--load", "1 Mpps"], "--load"),
+            (["--frame", "IMIX"], "--frame"),
+            (["--on", "xeon-e5-2690v2"], "ships with routecast"),
+        ],
+    )
+    def test_what_cannot_refine_is_refused_before_it_runs(
+        self,
+        requests: list[dict[str, Any]],
+        capsys: pytest.CaptureFixture[str],
+        host: Path,
+        arguments: list[str],
+        place: str,
+    ) -> None:
+        before = host.read_bytes()
+        assert run(["function", "l2_switch", "--run", "--refine", *arguments]) == 2
+        assert place in capsys.readouterr().err
+        assert requests == []
+        assert host.read_bytes() == before
+
+
 def test_without_valgrind_the_package_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,8 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.errors import QuantityProblem, TransientProblem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
@@ -150,6 +152,14 @@ def function(
             "--counts", help="Count the real function's instructions with valgrind.", rich_help_panel=_ANSWER
         ),
     ] = False,
+    refine: Annotated[
+        bool,
+        typer.Option(
+            "--refine",
+            help="Correct the probed host's file by what --run measures.",
+            rich_help_panel=_ANSWER,
+        ),
+    ] = False,
     operations: Annotated[
         bool, typer.Option("--operations", help="List the elementary operations.", rich_help_panel=_ANSWER)
     ] = False,
@@ -193,8 +203,9 @@ def function(
     frames = [FrameMix.parse(text) for text in frame or ["64 B"]]
     load_pps = parse_rate_pps(load) if load else None
     duration_s = parse_duration_s(duration) if duration else None
-    if run or counts:
-        _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, as_json=as_json)
+    if run or counts or refine:
+        into = _refinable(on) if refine else None
+        _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, into=into, as_json=as_json)
         return
     trials: list[Trial] = []
     if simulate:
@@ -362,6 +373,24 @@ def _simulated(
             return simulator.trial(offered, 1.5 * problem.needed_s)
 
 
+def _refinable(on: str | None) -> Path:
+    """Return the file of the host that `--refine` corrects: not one that ships."""
+    from pathlib import Path
+
+    from routecast.errors import ModelProblem, Problem
+    from routecast.hardware.catalogue import HOST, host_file, shipped_hardware
+
+    if on is None or on == HOST:
+        if not host_file().is_file():
+            what = "this host was not probed yet; run: routecast hardware probe"
+            raise ModelProblem("--refine", [Problem("--on", what)])
+        return host_file()
+    if on in shipped_hardware():
+        what = f"{on} ships with routecast: only the file of a host that was probed is corrected"
+        raise ModelProblem("--refine", [Problem("--on", what)])
+    return Path(on)
+
+
 def _run(
     case: _Case,
     direction: str | None,
@@ -371,6 +400,7 @@ def _run(
     seed: int,
     *,
     counts: bool,
+    into: Path | None,
     as_json: bool,
 ) -> None:
     from routecast.cli.function_run import Asked, count_function, run_function
@@ -387,6 +417,7 @@ def _run(
         duration_s=duration_s or 1.0,
         rate_pps=load_pps,
         seed=seed,
+        refine=into,
     )
     if counts:
         count_function(asked, as_json=as_json)

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from routecast.cli.console import data, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from routecast.calibrate.refine import Refined
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
@@ -52,6 +55,8 @@ class Asked:
     rate_pps : float or None
         Offered rate; None: as fast as it goes.
     seed : int
+    refine : Path or None
+        The hardware's file, to be corrected by what is measured; None: left alone.
     """
 
     function: NetworkFunction
@@ -64,6 +69,7 @@ class Asked:
     duration_s: float = 1.0
     rate_pps: float | None = None
     seed: int = 1
+    refine: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +127,8 @@ def run_function(
     routecast.errors.EnvironmentProblem
         There is not the memory, or there are not the cores.
     """
+    if asked.refine is not None:
+        _check_refining(asked)
     cases = [(direction, frames) for direction in asked.directions for frames in asked.frames]
     ran = []
     with progress_bar(f"running {asked.function.name}") as report:
@@ -130,10 +138,27 @@ def run_function(
                 report(round(100.0 * (done + share)), 100 * len(cases), "")
 
             ran.append(_run(asked, direction, frames, estimates, heard))
+    refined = _refined(asked, ran) if asked.refine is not None else None
     if as_json:
-        print_json({"function": asked.function.name, "runs": [_document(one) for one in ran]})
+        document: dict[str, object] = {
+            "function": asked.function.name,
+            "runs": [_document(one) for one in ran],
+        }
+        if refined is not None:
+            document["refined"] = {
+                "file": str(asked.refine),
+                "before_ratio": list(refined.before_ratio),
+                "after_ratio": list(refined.after_ratio),
+            }
+        print_json(document)
         return
     _print(asked, ran)
+    if refined is not None:
+        before, after = (_worst(errors) for errors in (refined.before_ratio, refined.after_ratio))
+        remark(
+            f"{asked.refine} holds {len(refined.after_ratio)} measured functions; the estimate that is furthest off "
+            f"was so by {before:.1%}, and is by {after:.1%} now"
+        )
 
 
 def count_function(asked: Asked, *, as_json: bool = False) -> None:
@@ -237,6 +262,62 @@ def _run(
         trial=evaluator.trial_of(load, asked.duration_s, outcome),
         outcome=outcome,
     )
+
+
+def _check_refining(asked: Asked) -> None:
+    """Refuse what cannot be taken up into a hardware file."""
+    from routecast.errors import ModelProblem, Problem
+    from routecast.function.catalogue import function_names
+
+    problems = []
+    if asked.rate_pps is not None:
+        problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
+    if asked.cores != 1:
+        problems.append(Problem("--cores", f"got {asked.cores}: a refinement is by one core"))
+    if not all(frames.is_fixed for frames in asked.frames):
+        problems.append(Problem("--frame", "a refinement is by frames of one size"))
+    if asked.function.name not in function_names():
+        problems.append(
+            Problem("NAME", f"{asked.function.name} does not ship: only functions that do refine a host")
+        )
+    if problems:
+        raise ModelProblem("--refine", problems)
+
+
+def _refined(asked: Asked, ran: Sequence[_Ran]) -> Refined:
+    """Correct the hardware by the runs, write its file, and say how far off it was."""
+    from routecast.calibrate.refine import refine
+    from routecast.hardware.catalogue import write_hardware
+    from routecast.hardware.model import MeasuredFunction
+
+    law = "uniform" if asked.popularity.kind == "uniform" else f"zipf {asked.popularity.exponent:g}"
+    flows = asked.popularity.flows
+    measured = [
+        MeasuredFunction(
+            function=asked.function.name,
+            direction=one.direction,
+            frame_bytes=one.frames.sequence_bytes[0],
+            traffic=law if flows is None else f"{flows} {law}",
+            # In the clock that the file counts by, so that seconds agree.
+            cycles=1e-9 * _run_ns(one) * asked.hardware.cpu.frequency_hz,
+            tables=dict(asked.tables),
+            spread_ratio=_spread_ratio(one.outcome["pass_s"]),
+        )
+        for one in ran
+    ]
+    refined = refine(asked.hardware, measured)
+    assert asked.refine is not None
+    write_hardware(refined.hardware, asked.refine)
+    return refined
+
+
+def _spread_ratio(pass_s: Mapping[str, float]) -> float:
+    """Return the relative standard deviation that a normal law with these quartiles has."""
+    return (pass_s["p75"] - pass_s["p25"]) / (1.349 * pass_s["median"])
+
+
+def _worst(errors: Sequence[float]) -> float:
+    return max((abs(error) for error in errors), default=math.nan)
 
 
 def _without_cost(asked: Asked, direction: str) -> list[str]:
