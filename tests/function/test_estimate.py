@@ -58,11 +58,13 @@ def test_a_line_in_memory_costs_cycles_and_nanoseconds(small_host: Hardware) -> 
     lookup = found.operations[2]
     in_memory = lookup.table_lines_by_level["DRAM"]
     assert in_memory == pytest.approx(1.0, abs=0.002)
-    assert lookup.stall_cycles == pytest.approx(in_memory * (100 + 20e-9 * 1e9))
+    assert lookup.stall_cycles == pytest.approx(
+        in_memory * (100 + 20e-9 * 1e9), rel=1e-3
+    )  # all but all lines
     assert lookup.table_stall_cycles == lookup.stall_cycles
     twice = replace(small_host, cpu=replace(small_host.cpu, frequency_hz=2e9))
     assert estimate(SWITCH, twice).operations[2].stall_cycles == pytest.approx(
-        in_memory * (100 + 20e-9 * 2e9)
+        in_memory * (100 + 20e-9 * 2e9), rel=1e-3
     )
 
 

@@ -3,7 +3,7 @@
 ::
 
     cycles of a packet  =  Σ_steps times · cycles(parameters) · factor            operations, data in L1
-                        +  Σ_steps Σ_levels lines found there · cost of a line    only where ``stalls = "added"``
+                        +  Σ_steps Σ_levels waiting for lines found there         only where ``stalls = "added"``
                         +  call
 
     machine  =  min(cores, memory, network cards, links, bus)
@@ -23,8 +23,9 @@ from routecast.function.limits import Limit, limits_of
 from routecast.function.model import Direction, NetworkFunction, TableSize
 from routecast.function.places import Shares, places_of_lines
 from routecast.function.tables import check_memory, table_sizes
-from routecast.function.work import StepWork, direction_work
+from routecast.function.work import StepWork, Touch, direction_work
 from routecast.hardware.model import Hardware, LevelName, MemoryLevel
+from routecast.hardware.waiting import batch_waiting_cycles
 from routecast.load.frames import FrameMix
 from routecast.load.popularity import Popularity
 from routecast.quantity.did_you_mean import did_you_mean
@@ -366,6 +367,7 @@ def _step(
     cycles_factor, stalls_factor = learnt.functions.get(f"{function}/{work.direction.name}", (1.0, 1.0))
     for touch in work.touches:
         places: Mapping[LevelName, float] = {"DRAM": 1.0} if touch.remote else shares[touch.stream]
+        waiting = _waiting(touch, places, hardware, frequency_hz)
         for level in hardware.levels:
             count = touch.lines * places.get(level.name, 0.0)
             if count == 0.0:
@@ -375,8 +377,7 @@ def _step(
                 table_lines[level.name] = table_lines.get(level.name, 0.0) + count
             if hardware.stalls == "separate":
                 continue
-            line_cycles = _line_cycles(level, touch.pattern, frequency_hz)
-            waited = count * line_cycles * learnt.levels.get(level.name, 1.0) * stalls_factor
+            waited = waiting[level.name] * learnt.levels.get(level.name, 1.0) * stalls_factor
             stalls[level.name] = stalls.get(level.name, 0.0) + waited
             table_stalls += waited if touch.kind == "table" else 0.0
     return StepEstimate(
@@ -394,6 +395,26 @@ def _step(
         table_stall_cycles=table_stalls,
         residual_ratio=work.cost.residual_ratio,
     )
+
+
+def _waiting(
+    touch: Touch, places: Mapping[LevelName, float], hardware: Hardware, frequency_hz: float
+) -> Mapping[LevelName, float]:
+    """Return the cycles that a packet waits for the lines of a touch, by level."""
+    if touch.pattern == "batched":
+        return batch_waiting_cycles(
+            hardware.levels,
+            places,
+            lines=touch.lines,
+            batch_frames=hardware.call.batch_frames,
+            frequency_hz=frequency_hz,
+        )
+    return {
+        level.name: touch.lines
+        * places.get(level.name, 0.0)
+        * _line_cycles(level, touch.pattern, frequency_hz)
+        for level in hardware.levels
+    }
 
 
 def _line_cycles(level: MemoryLevel, pattern: str, frequency_hz: float) -> float:
