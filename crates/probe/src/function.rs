@@ -105,6 +105,7 @@ pub fn drops_by_name(drops: &[u64; FAULT_KINDS]) -> BTreeMap<String, u64> {
 
 /// An Ethernet address as the first six bytes of a word.
 pub(crate) fn mac_word(address: [u8; 6]) -> u64 {
-    let [a, b, c, d, e, f] = address;
-    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+    let mut word = [0; 8];
+    word[..6].copy_from_slice(&address);
+    u64::from_le_bytes(word)
 }

@@ -97,7 +97,7 @@ impl Traffic {
     pub fn draw(&mut self) -> u64 {
         match &self.zipf {
             // The share of a 64-bit range (Lemire 2019): its bias is flows / 2^64.
-            None => (u128::from(self.random.next_u64()) * u128::from(self.flows) >> 64) as u64,
+            None => ((u128::from(self.random.next_u64()) * u128::from(self.flows)) >> 64) as u64,
             Some(zipf) => (zipf.sample(&mut self.random) as u64).clamp(1, self.flows) - 1,
         }
     }

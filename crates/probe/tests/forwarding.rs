@@ -147,7 +147,7 @@ fn an_mpls_switch_swaps_labels_one_to_one_and_takes_a_hop_off() {
 fn a_router_sends_to_the_longest_prefix_with_one_hop_less_and_a_right_checksum() {
     const ROUTES: u64 = 2000;
     let mut router = small("ipv4_router", None, ROUTES);
-    let routes: Vec<_> = (0..ROUTES).map(|number| route(number, 2000, false, 42)).collect();
+    let prefixes: Vec<_> = (0..ROUTES).map(|number| route(number, 2000, false, 42)).collect();
     let inputs: Vec<_> = (0..2 * ROUTES)
         .map(|flow| {
             let (mut frame, port) = frame_of(router.as_ref(), flow, 64 + flow as usize % 1400);
@@ -170,7 +170,7 @@ fn a_router_sends_to_the_longest_prefix_with_one_hop_less_and_a_right_checksum()
         assert_eq!(frame[6..12], input.frame[..6], "from the router that it was sent to");
         // The longest of all prefixes that match; a linear search is the oracle.
         let address = u32::from_be_bytes(header.destination);
-        let matches = routes.iter().filter(|route| (address ^ route.prefix) >> (32 - u32::from(route.length)) == 0);
+        let matches = prefixes.iter().filter(|route| (address ^ route.prefix) >> (32 - u32::from(route.length)) == 0);
         let best = matches.max_by_key(|route| route.length).unwrap();
         let to: [u8; 6] = frame[..6].try_into().unwrap();
         assert_eq!(*hops.entry(best.next_hop).or_insert(to), to);

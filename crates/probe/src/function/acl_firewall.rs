@@ -46,7 +46,7 @@ fn prefix(bits: u32) -> u64 {
 /// The bits that a tuple counts.
 fn tuple_mask(number: u64) -> [u64; 2] {
     let (source, destination, from, to) = TUPLES[(number % 8) as usize];
-    let ports = u64::from(from) * (0xffff << 32) | u64::from(to) * (0xffff << 48);
+    let ports = (u64::from(from) * (0xffff << 32)) | (u64::from(to) * (0xffff << 48));
     [0xff00 | prefix(source) << 32, prefix(destination) | ports]
 }
 

@@ -1,7 +1,10 @@
-//! What the headers of a frame must be for a function to work on it, checked for a whole batch without branches.
+//! What the headers of a frame must be for a function to work on it: one loop without branches finds frames that are
+//! not as nearly all are, and only if there are any, they are looked at one by one.
+#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
 use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words};
-use crate::operation::{decrease, deparse, inc_checksum};
+use crate::frame::ETHERTYPE_IPV4;
+use crate::operation::{decrease, deparse, inc_checksum, mask, parse};
 
 /// Bits of the frames that a batch has.
 #[inline]
@@ -26,34 +29,72 @@ pub fn mark(batch: &mut Batch<'_>, frames: u32, fault: Fault) {
     }
 }
 
-/// What is wrong with the IPv4 headers of a batch: bit `i` stands for frame `i`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Ipv4Faults {
-    /// Version or lengths that cannot be (RFC 1812, sec. 5.2.2, tests 3 to 5).
-    pub header: u32,
-    /// More bytes than the frame has (test 1).
-    pub length: u32,
-    /// Header longer than 20 bytes: it has options.
-    pub options: u32,
+/// IPv4 headers of a batch, in the byte order of memory. Operation `parse(20)`.
+#[derive(Debug)]
+pub struct Packets {
+    /// Two bytes ahead of the header (its `EtherType`, mostly), version, service, length 2, identification 2.
+    pub first: Words<1>,
+    /// Time to live, protocol, checksum 2, source 4.
+    pub second: Words<1>,
+    /// Destination 4.
+    pub destination: Words<1>,
 }
 
-/// Checks IPv4 headers whose first word (version to fragment) stands in word `word` of the fields, at byte `at` of
-/// the frame.
-#[inline]
-pub fn ipv4<const W: usize>(batch: &Batch<'_>, at: u16, fields: &Words<W>, word: usize) -> Ipv4Faults {
-    let mut faults = Ipv4Faults::default();
-    for (frame, field) in fields.iter().enumerate().take(batch.count()) {
-        let first = field[word];
-        let total = u32::from((first >> 16) as u16 & 0xff) << 8 | u32::from((first >> 24) as u8);
-        let version = first & 0xf0;
-        let header = 4 * (first as u32 & 0x0f);
-        let room = u32::from(batch.length[frame]).saturating_sub(u32::from(at) + FCS_BYTES as u32);
-        let wrong = (version != 0x40) | (header < 20) | (total < header);
-        faults.header |= u32::from(wrong) << frame;
-        faults.length |= u32::from(total > room) << frame;
-        faults.options |= u32::from(header > 20) << frame;
+impl Packets {
+    /// Reads headers that begin at byte `at` of the frames.
+    #[inline]
+    pub fn parse(batch: &Batch<'_>, at: usize) -> Self {
+        let mut packets =
+            Self { first: [[0]; BATCH_FRAMES], second: [[0]; BATCH_FRAMES], destination: [[0]; BATCH_FRAMES] };
+        parse(batch, at - 2, [u64::MAX], &mut packets.first);
+        parse(batch, at + 8, [u64::MAX], &mut packets.second);
+        parse(batch, at + 16, mask(4), &mut packets.destination);
+        packets
     }
-    faults
+
+    /// Length of a packet as its header says.
+    #[inline]
+    pub fn total_bytes(&self, frame: usize) -> u16 {
+        ((self.first[frame][0] >> 32) as u16).swap_bytes()
+    }
+}
+
+/// Marks what is not an IPv4 packet within its frame (RFC 1812, sec. 5.2.2, tests 1 and 3 to 5); says which frames
+/// have options. `typed`: the two bytes ahead of the header are the `EtherType`.
+#[inline]
+pub fn ipv4(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool) -> u32 {
+    let (mask, right) = if typed { (0xff_ffff, 0x45_0000 | TYPE) } else { (0xff_0000, 0x45_0000) };
+    let mut suspicious = 0;
+    for frame in 0..batch.count() {
+        let total = u32::from(packets.total_bytes(frame));
+        let other = packets.first[frame][0] & mask != right;
+        let long = total + u32::from(at) + FCS_BYTES as u32 > u32::from(batch.length[frame]);
+        suspicious |= u32::from(other | long | (total < 20)) << frame;
+    }
+    if suspicious == 0 { 0 } else { suspects(batch, at, packets, typed, suspicious) }
+}
+
+const TYPE: u64 = ETHERTYPE_IPV4.swap_bytes() as u64;
+
+/// Frames that are not as nearly all are: which of them are wrong, and in what.
+#[cold]
+fn suspects(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool, frames: u32) -> u32 {
+    let mut options = 0;
+    for frame in (0..batch.count()).filter(|frame| (frames >> frame) & 1 == 1) {
+        let first = packets.first[frame][0];
+        let (version, header) = ((first >> 20) & 0x0f, 4 * ((first >> 16) as u16 & 0x0f));
+        let total = packets.total_bytes(frame);
+        let room = batch.length[frame].saturating_sub(at + FCS_BYTES as u16);
+        if typed && first & 0xffff != TYPE {
+            batch.mark_fault(frame, Fault::WrongProtocol);
+        } else if version != 4 || header < 20 || total < header {
+            batch.mark_fault(frame, Fault::BadHeader);
+        } else if total > room {
+            batch.mark_fault(frame, Fault::TooShort);
+        }
+        options |= u32::from(header > 20) << frame;
+    }
+    options
 }
 
 /// Frames whose masked word is not as it should be.
@@ -68,26 +109,18 @@ pub fn differing<const W: usize>(fields: &Words<W>, count: usize, word: usize, m
 
 /// Takes one hop off the time to live and brings the header checksum up to date, in fields and frame.
 ///
-/// Word `word` of the fields holds the header's bytes 8 to 15 (time to live, protocol, checksum, source), and the
-/// header begins at byte `at` of the frame. Operations: `decrease(1)`, `inc_checksum(2)`, `deparse(4)`.
+/// The header begins at byte `at` of the frame; `second` is [`Packets::second`]. Operations: `decrease(1)`,
+/// `inc_checksum(2)`, `deparse(4)`.
 #[inline]
-pub fn hop<const W: usize>(batch: &mut Batch<'_>, at: usize, fields: &mut Words<W>, word: usize) {
+pub fn hop(batch: &mut Batch<'_>, at: usize, second: &mut Words<1>) {
     let count = batch.count();
-    let mut old: Words<1> = [[0]; BATCH_FRAMES];
-    let mut new: Words<1> = [[0]; BATCH_FRAMES];
-    let mut checksums: Words<1> = [[0]; BATCH_FRAMES];
-    for frame in 0..count {
-        old[frame] = [fields[frame][word] & 0xffff];
-        checksums[frame] = [fields[frame][word] >> 16 & 0xffff];
-    }
-    let used_up = decrease::<1, W>(fields, count, 8 * word, 1);
+    let old = *second;
+    let used_up = decrease::<1, 1>(second, count, 0, 1);
     mark(batch, used_up, Fault::TimeToLive);
-    for frame in 0..count {
-        new[frame] = [fields[frame][word] & 0xffff];
+    let mut checksums: Words<1> = old.map(|[word]| [(word >> 16) & 0xffff]);
+    inc_checksum(&mut checksums, &old, second, count);
+    for (checksum, word) in checksums.iter_mut().zip(second) {
+        checksum[0] = (word[0] & 0xffff) | (checksum[0] << 16);
     }
-    inc_checksum(&mut checksums, &old, &new, count);
-    for frame in 0..count {
-        new[frame][0] |= checksums[frame][0] << 16;
-    }
-    deparse::<4, 1>(batch, at + 8, &new);
+    deparse::<4, 1>(batch, at + 8, &checksums);
 }

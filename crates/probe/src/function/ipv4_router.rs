@@ -1,15 +1,17 @@
 //! IPv4 router on DIR-24-8 (RFC 1812, sec. 5.2; steps of DPDK's l3fwd).
+#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, HeaderWriter, Ipv4, PROTOCOL_UDP};
 use crate::operation::{
-    Descriptor, array_access, checksum, deparse, internet_checksum, io_mem, lpm_lookup, mask, mem_io, parse, prefetch,
+    Descriptor, array_access, checksum, deparse, internet_checksum, io_mem, lpm_lookup, mem_io, prefetch,
 };
 use crate::table::array::Array;
 use crate::table::dir24_8::{Dir24, FIRST_ENTRIES};
 use crate::traffic::mac;
 
+use super::checks::Packets;
 use super::l2_switch::port_of;
 use super::{Build, ByHand, NetworkFunction, Ports, TableFacts, checks, mac_word, next_hop_of, route, route_address};
 
@@ -17,7 +19,6 @@ use super::{Build, ByHand, NetworkFunction, Ports, TableFacts, checks, mac_word,
 const HEADER: usize = 34;
 /// Where IPv4 begins.
 const IP: usize = 14;
-const TYPE: u64 = ETHERTYPE_IPV4.swap_bytes() as u64;
 /// Numbers from which the addresses of next hops and the router's own come.
 const NEXT_HOPS: u64 = 1 << 41;
 
@@ -53,9 +54,9 @@ impl Ipv4Router {
 
 /// Checksums of headers with options, which are longer than those that [`checksum`] went over: rare.
 #[cold]
-fn with_options(batch: &mut Batch<'_>, frames: u32, fields: &Words<3>, sums: &mut Words<1>) {
+fn with_options(batch: &mut Batch<'_>, frames: u32, packets: &Packets, sums: &mut Words<1>) {
     for frame in (0..batch.count()).filter(|frame| (frames >> frame) & 1 == 1) {
-        let header = 4 * (fields[frame][0] as usize & 0x0f);
+        let header = 4 * ((packets.first[frame][0] >> 16) as usize & 0x0f);
         sums[frame][0] = u64::from(internet_checksum(batch.slice_mut(frame, IP, header)));
     }
 }
@@ -64,29 +65,22 @@ impl NetworkFunction for Ipv4Router {
     fn process(&mut self, batch: &mut Batch<'_>, ports: &mut Ports<'_>) -> usize {
         let count = batch.count();
         io_mem::<HEADER>(batch, ports.incoming);
-        let mut types: Words<1> = [[0]; BATCH_FRAMES];
-        parse(batch, 12, mask(2), &mut types);
-        let others = checks::differing(&types, count, 0, 0xffff, TYPE);
-        checks::mark(batch, others, Fault::WrongProtocol);
-        let mut fields: Words<3> = [[0; 3]; BATCH_FRAMES];
-        parse(batch, IP, mask(20), &mut fields);
-        let faults = checks::ipv4(batch, IP as u16, &fields, 0);
-        checks::mark(batch, faults.header, Fault::BadHeader);
-        checks::mark(batch, faults.length, Fault::TooShort);
+        let mut packets = Packets::parse(batch, IP);
+        let options = checks::ipv4(batch, IP as u16, &packets, true);
         let mut sums: Words<1> = [[0]; BATCH_FRAMES];
         checksum::<20>(batch, IP, &mut sums);
-        if faults.options != 0 {
+        if options != 0 {
             let sound = batch.sound();
-            with_options(batch, faults.options & sound, &fields, &mut sums);
+            with_options(batch, options & sound, &packets, &mut sums);
         }
         let wrong = checks::differing(&sums, count, 0, u64::MAX, 0);
         checks::mark(batch, wrong, Fault::BadChecksum);
         let mut hops = [0; BATCH_FRAMES];
-        let missing = lpm_lookup(&self.routes, &fields, 2, count, &mut hops);
+        let missing = lpm_lookup(&self.routes, &packets.destination, 0, count, &mut hops);
         checks::mark(batch, missing, Fault::NoEntry);
         let mut entries: Words<2> = [[0; 2]; BATCH_FRAMES];
         array_access(&self.next_hops, &hops, count, &mut entries);
-        checks::hop(batch, IP, &mut fields, 1);
+        checks::hop(batch, IP, &mut packets.second);
         deparse::<12, 2>(batch, 0, &entries);
         for (port, entry) in batch.port.iter_mut().zip(&entries).take(count) {
             *port = (entry[1] >> 32) as u16;
@@ -171,7 +165,9 @@ impl ByHand for Ipv4Router {
         let first = self.routes.memory().as_slice::<u16>();
         let mut found = 0;
         for group in keys.chunks(BATCH_FRAMES) {
-            group.iter().for_each(|key| prefetch(first, key[0] as usize >> 8));
+            for key in group {
+                prefetch(first, key[0] as usize >> 8);
+            }
             for key in group {
                 found += usize::from(first[(key[0] as usize >> 8) % FIRST_ENTRIES] != 0);
             }

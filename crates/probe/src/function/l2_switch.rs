@@ -85,7 +85,7 @@ impl ByHand for L2Switch {
                 let word = bytes[start..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
                 keys[frame] = word & ADDRESS[0];
                 at[frame] = Slots::<1, 1>::line(&[keys[frame]], lines.len());
-                prefetch(lines, at[frame] as usize);
+                prefetch(lines, at[frame]);
             }
             for (frame, descriptor) in descriptors.iter().enumerate() {
                 let mut port = [0];
@@ -119,7 +119,7 @@ pub(super) fn look_up<const N: usize, const V: usize>(
     for group in keys.chunks(BATCH_FRAMES) {
         for (at, key) in at.iter_mut().zip(group) {
             *at = Slots::<N, V>::line(&of(key), lines.len());
-            prefetch(lines, *at as usize);
+            prefetch(lines, *at);
         }
         for (at, key) in at.iter().zip(group) {
             let mut value = [0; V];

@@ -1,4 +1,5 @@
 //! Translator of IPv4 addresses and ports, from inside to outside (RFC 3022, sec. 2.2 and 4.1; RFC 1624).
+#![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
 use crate::error::Result;
@@ -10,16 +11,15 @@ use crate::table::array::Array;
 use crate::table::hash_table::{HashTable, Slots};
 use crate::traffic::{Scramble, mac, mix};
 
+use super::checks::Packets;
 use super::l2_switch::{look_up, port_of};
 use super::{Build, ByHand, NetworkFunction, Ports, TableFacts, checks, mac_word};
 
 /// Ethernet, IPv4 and the first bytes of UDP or TCP.
 const HEADER: usize = 42;
 const IP: usize = 14;
-const TYPE: u64 = ETHERTYPE_IPV4.swap_bytes() as u64;
-/// Version and length of a header without options; no fragment but a first and only one (RFC 791).
-const WHOLE_MASK: u64 = 0xff3f_0000_0000_00ff;
-const WHOLE: u64 = 0x45;
+/// More fragments, and where this one lies (RFC 791, sec. 3.1).
+const FRAGMENT: u64 = 0xff3f;
 /// Protocol and source address in the word from the time to live on.
 const TUPLE: [u64; 2] = [0xffff_ffff_0000_ff00, u64::MAX];
 /// Where the checksum of each protocol stands in the frame.
@@ -81,25 +81,19 @@ impl Session {
 }
 
 /// Marks all but whole IPv4 packets of UDP or TCP without options; fragments have no ports to translate.
+#[inline]
 pub(super) fn check(batch: &mut Batch<'_>) {
     let count = batch.count();
-    let mut types: Words<1> = [[0]; BATCH_FRAMES];
-    parse(batch, 12, [0xffff], &mut types);
-    let mut fields: Words<2> = [[0; 2]; BATCH_FRAMES];
-    parse(batch, IP, [u64::MAX; 2], &mut fields);
-    let faults = checks::ipv4(batch, IP as u16, &fields, 0);
-    let mut others = checks::differing(&types, count, 0, u64::MAX, TYPE);
-    checks::mark(batch, others, Fault::WrongProtocol);
-    checks::mark(batch, faults.header, Fault::BadHeader);
-    checks::mark(batch, faults.length, Fault::TooShort);
-    others = checks::differing(&fields, count, 0, WHOLE_MASK, WHOLE);
+    let packets = Packets::parse(batch, IP);
+    let mut fragments: Words<1> = [[0]; BATCH_FRAMES];
+    parse(batch, IP + 6, [FRAGMENT], &mut fragments);
+    let mut others = checks::ipv4(batch, IP as u16, &packets, true);
     let mut short = 0;
-    for (frame, field) in fields.iter().enumerate().take(count) {
-        let protocol = (field[1] >> 8) as u8;
+    for (frame, fragment) in fragments.iter().enumerate().take(count) {
+        let protocol = (packets.second[frame][0] >> 8) as u8;
         let (tcp, udp) = (protocol == PROTOCOL_TCP, protocol == PROTOCOL_UDP);
-        let total = ((field[0] >> 16) as u16).swap_bytes();
-        others |= u32::from(!(tcp | udp)) << frame;
-        short |= u32::from(total < if tcp { 40 } else { 28 }) << frame;
+        others |= u32::from(!(tcp | udp) | (fragment[0] != 0)) << frame;
+        short |= u32::from(packets.total_bytes(frame) < if tcp { 40 } else { 28 }) << frame;
     }
     checks::mark(batch, others, Fault::WrongProtocol);
     checks::mark(batch, short, Fault::TooShort);
@@ -229,10 +223,10 @@ impl ByHand for Nat44 {
             for (frame, descriptor) in descriptors.iter().enumerate() {
                 let start = usize::from(descriptor.start).min(1024);
                 let bytes = group[frame].bytes[start..].first_chunk::<64>().expect("a buffer is longer");
-                let words = bytes[22..38].as_chunks::<8>().0;
-                keys[frame] = [u64::from_le_bytes(words[0]) & TUPLE[0], u64::from_le_bytes(words[1])];
+                let word = |at: usize| bytes[at..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+                keys[frame] = [word(22) & TUPLE[0], word(30)];
                 at[frame] = Slots::<2, 2>::line(&keys[frame], lines.len());
-                prefetch(lines, at[frame] as usize);
+                prefetch(lines, at[frame]);
             }
             let counters = self.counters.entries();
             let mut found = 0u32;

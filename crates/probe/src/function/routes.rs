@@ -17,8 +17,8 @@ pub fn route(number: u64, next_hops: u64, deep: bool, seed: u64) -> Route {
         (DEEP_LENGTH, number)
     } else {
         let class = (number % 20) as usize;
-        let earlier = LENGTHS[..class].iter().filter(|&&length| length == LENGTHS[class]).count() as u64;
-        let same = LENGTHS.iter().filter(|&&length| length == LENGTHS[class]).count() as u64;
+        let earlier = LENGTHS[..class].iter().map(|&length| u64::from(length == LENGTHS[class])).sum::<u64>();
+        let same = LENGTHS.iter().map(|&length| u64::from(length == LENGTHS[class])).sum::<u64>();
         (LENGTHS[class], number / 20 * same + earlier)
     };
     let host_bits = 32 - u32::from(length);

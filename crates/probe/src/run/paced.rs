@@ -108,14 +108,14 @@ impl Bench {
                 let to = at + count as usize;
                 let (function, tally) = (self.function.as_mut(), &mut outcome.tally);
                 let started = ticks();
-                let place = std::slice::from_mut(&mut self.outgoing[at / BATCH_FRAMES]);
-                pass(function, &mut buffers[at..to], &incoming[at..to], at as u16, place, tally);
+                let out = std::slice::from_mut(&mut self.outgoing[at / BATCH_FRAMES]);
+                pass(function, &mut buffers[at..to], &incoming[at..to], at as u16, out, tally);
                 let ended = ticks();
                 busy += ended - started;
                 ends.push((first, count, ended - origin));
                 at = to;
             }
-            let paused = ticks();
+            let halted = ticks();
             if shared.stopped() {
                 return Err(ProbeError::Interrupted);
             }
@@ -131,13 +131,13 @@ impl Bench {
             }
             shared.set_done(core, queue.arrived as f64 / all.max(1) as f64);
             if queue.arrived == all && queue.waiting == 0 {
-                outcome.elapsed_s = clock.seconds((paused - origin) as f64).max(pace.duration_s);
+                outcome.elapsed_s = clock.seconds((halted - origin) as f64).max(pace.duration_s);
                 outcome.lost = queue.lost;
                 outcome.tally.offered = all;
                 return Ok(outcome);
             }
             self.refill();
-            origin += ticks() - paused;
+            origin += ticks() - halted;
         }
     }
 }

@@ -1,8 +1,8 @@
-//! From subscribers to the core: QinQ off, a tunnel on.
+//! From subscribers to the core: their tags off, a tunnel on.
 
 use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words};
 use crate::error::Result;
-use crate::frame::{ETHERTYPE_IPV4, ETHERTYPE_MPLS, ETHERTYPE_QINQ, ETHERTYPE_VLAN, PROTOCOL_GRE};
+use crate::frame::{ETHERTYPE_MPLS, ETHERTYPE_QINQ, ETHERTYPE_VLAN, PROTOCOL_GRE};
 use crate::host::ticks;
 use crate::operation::{
     array_access, checksum, checksum_bytes, ct_insertion, deparse, ht_lookup, io_mem, lpm_lookup, mask, mem_io, parse,
@@ -14,6 +14,7 @@ use crate::table::hash_table::HashTable;
 use crate::traffic::mac;
 
 use super::{ACCESS_HEADER, CORE_HEADER, NEXT_HOPS, OWN, Subscribers, access_frame};
+use crate::function::checks::Packets;
 use crate::function::{Build, NetworkFunction, Ports, TableFacts, checks, mac_word, route, route_address};
 
 /// Ethernet, both tags and IPv4.
@@ -75,23 +76,17 @@ impl Access {
         Ok(Self { qinq, routes, tunnels, cpe, subscribers, own, entries, seed: build.seed })
     }
 
-    /// Drops what is not a QinQ frame with an IPv4 packet, and takes padding off.
-    fn check(batch: &mut Batch<'_>, tags: &Words<1>, lengths: &mut [u16; BATCH_FRAMES]) -> Words<3> {
+    /// Drops what is not a frame with two tags and an IPv4 packet, and takes padding off.
+    fn check(batch: &mut Batch<'_>, tags: &Words<1>, lengths: &mut [u16; BATCH_FRAMES]) -> Packets {
         let count = batch.count();
-        let mut packets: Words<3> = [[0; 3]; BATCH_FRAMES];
-        parse(batch, ACCESS_HEADER, mask(20), &mut packets);
-        let mut types: Words<1> = [[0]; BATCH_FRAMES];
-        parse(batch, ACCESS_HEADER - 2, mask(2), &mut types);
-        let others = checks::differing(tags, count, 0, TAGS_MASK, TAGS)
-            | checks::differing(&types, count, 0, u64::MAX, u64::from(ETHERTYPE_IPV4.swap_bytes()));
+        let packets = Packets::parse(batch, ACCESS_HEADER);
+        let others = checks::differing(tags, count, 0, TAGS_MASK, TAGS);
         checks::mark(batch, others, Fault::WrongProtocol);
-        let faults = checks::ipv4(batch, ACCESS_HEADER as u16, &packets, 0);
-        checks::mark(batch, faults.header, Fault::BadHeader);
-        checks::mark(batch, faults.length, Fault::TooShort);
-        for frame in 0..count {
-            let total = ((packets[frame][0] >> 16) as u16).swap_bytes();
+        checks::ipv4(batch, ACCESS_HEADER as u16, &packets, true);
+        for (frame, length) in lengths.iter_mut().enumerate().take(count) {
+            let total = packets.total_bytes(frame);
             let sound = batch.fault[frame] == 0;
-            lengths[frame] = if sound { total } else { 0 };
+            *length = if sound { total } else { 0 };
             let whole = total.saturating_add((ACCESS_HEADER + FCS_BYTES) as u16);
             batch.length[frame] = if sound { whole } else { batch.length[frame] };
         }
@@ -148,11 +143,11 @@ impl NetworkFunction for Access {
         let found = ht_lookup(&self.qinq, &tags, count, &mut keys);
         checks::mark_missing(batch, found, Fault::NoEntry);
         let mut hops = [0; BATCH_FRAMES];
-        let missing = lpm_lookup(&self.routes, &packets, 2, count, &mut hops);
+        let missing = lpm_lookup(&self.routes, &packets.destination, 0, count, &mut hops);
         checks::mark(batch, missing, Fault::NoEntry);
         let mut tunnels: Words<2> = [[0; 2]; BATCH_FRAMES];
         array_access(&self.tunnels, &hops, count, &mut tunnels);
-        checks::hop(batch, ACCESS_HEADER, &mut packets, 1);
+        checks::hop(batch, ACCESS_HEADER, &mut packets.second);
         let mut sums: Words<1> = [[0]; BATCH_FRAMES];
         checksum_bytes(batch, ACCESS_HEADER, &lengths, &mut sums);
         gre_checksums(&mut sums, &keys, count);
@@ -166,7 +161,7 @@ impl NetworkFunction for Access {
         let mut learned: Words<2> = [[0; 2]; BATCH_FRAMES];
         let mut learned_keys: Words<2> = [[0; 2]; BATCH_FRAMES];
         for frame in 0..count {
-            learned_keys[frame] = [keys[frame][0], packets[frame][1] >> 32];
+            learned_keys[frame] = [keys[frame][0], packets.second[frame][0] >> 32];
             let vlans = tags[frame][0] >> 16 & 0xffff | (tags[frame][0] >> 48) << 16;
             learned[frame] = [sources[frame][0] | u64::from(batch.port[frame]) << 48, vlans | now];
         }

@@ -1,4 +1,4 @@
-//! From the core to subscribers: the tunnel off, QinQ on.
+//! From the core to subscribers: the tunnel off, two tags on.
 
 use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words};
 use crate::error::Result;
@@ -10,6 +10,7 @@ use crate::table::hash_table::HashTable;
 use crate::traffic::mac;
 
 use super::{ACCESS_HEADER, CORE_HEADER, NEXT_HOPS, Subscribers, core_frame};
+use crate::function::checks::Packets;
 use crate::function::{Build, NetworkFunction, Ports, TableFacts, checks, mac_word};
 
 /// All headers up to the inner one.
@@ -43,7 +44,7 @@ impl Core {
 /// Drops what is not MPLS, IPv4 and GRE with checksum and key around IPv4, and takes padding off.
 ///
 /// The outer checksums are not verified: the models of the paper do not (a network card does).
-fn check(batch: &mut Batch<'_>, packets: &Words<3>) {
+fn check(batch: &mut Batch<'_>, packets: &Packets) {
     let count = batch.count();
     let mut types: Words<1> = [[0]; BATCH_FRAMES];
     parse(batch, 12, mask(2), &mut types);
@@ -58,20 +59,17 @@ fn check(batch: &mut Batch<'_>, packets: &Words<3>) {
     parse(batch, OUTER + 20, mask(4), &mut tunnels);
     others |= checks::differing(&tunnels, count, 0, u64::MAX, 0x0008_00a0);
     checks::mark(batch, others, Fault::WrongProtocol);
-    let faults = checks::ipv4(batch, CORE_HEADER as u16, packets, 0);
-    checks::mark(batch, faults.header, Fault::BadHeader);
-    checks::mark(batch, faults.length, Fault::TooShort);
+    checks::ipv4(batch, CORE_HEADER as u16, packets, false);
     let mut long = 0;
-    for frame in 0..count {
-        let total = ((packets[frame][0] >> 16) as u16).swap_bytes();
-        let room = ((outer[frame][0] >> 32) as u16).swap_bytes();
+    for (frame, outer) in outer.iter().enumerate().take(count) {
+        let total = packets.total_bytes(frame);
+        let room = ((outer[0] >> 32) as u16).swap_bytes();
         // The inner packet is as long as the outer one says, without the outer header and GRE's.
         long |= u32::from(u32::from(total) + 32 > u32::from(room)) << frame;
     }
     checks::mark(batch, long, Fault::TooLong);
     for frame in 0..count {
-        let total = ((packets[frame][0] >> 16) as u16).swap_bytes();
-        let whole = total.saturating_add((CORE_HEADER + FCS_BYTES) as u16);
+        let whole = packets.total_bytes(frame).saturating_add((CORE_HEADER + FCS_BYTES) as u16);
         batch.length[frame] = if batch.fault[frame] == 0 { whole } else { batch.length[frame] };
     }
 }
@@ -93,19 +91,18 @@ impl NetworkFunction for Core {
     fn process(&mut self, batch: &mut Batch<'_>, ports: &mut Ports<'_>) -> usize {
         let count = batch.count();
         io_mem::<HEADER>(batch, ports.incoming);
-        let mut packets: Words<3> = [[0; 3]; BATCH_FRAMES];
-        parse(batch, CORE_HEADER, mask(20), &mut packets);
+        let mut packets = Packets::parse(batch, CORE_HEADER);
         check(batch, &packets);
         let mut gre_keys: Words<1> = [[0]; BATCH_FRAMES];
         parse(batch, CORE_HEADER - 4, mask(4), &mut gre_keys);
         let mut keys: Words<2> = [[0; 2]; BATCH_FRAMES];
         for frame in 0..count {
-            keys[frame] = [gre_keys[frame][0], packets[frame][2] & 0xffff_ffff];
+            keys[frame] = [gre_keys[frame][0], packets.destination[frame][0]];
         }
         let mut ways: Words<2> = [[0; 2]; BATCH_FRAMES];
         let found = ht_lookup(&self.cpe, &keys, count, &mut ways);
         checks::mark_missing(batch, found, Fault::NoEntry);
-        checks::hop(batch, CORE_HEADER, &mut packets, 1);
+        checks::hop(batch, CORE_HEADER, &mut packets.second);
 
         let types = [ETHERTYPE_QINQ, ETHERTYPE_VLAN, ETHERTYPE_IPV4].map(|ethertype| u64::from(ethertype.swap_bytes()));
         let mut headers: Words<3> = [[0; 3]; BATCH_FRAMES];
