@@ -204,7 +204,9 @@ def function(
     load_pps = parse_rate_pps(load) if load else None
     duration_s = parse_duration_s(duration) if duration else None
     if run or counts or refine:
-        into = _refinable(on) if refine else None
+        from routecast.cli.function_refine import file_to_refine
+
+        into = file_to_refine(on) if refine else None
         _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, into=into, as_json=as_json)
         return
     trials: list[Trial] = []
@@ -371,24 +373,6 @@ def _simulated(
             if duration_s is not None:
                 raise
             return simulator.trial(offered, 1.5 * problem.needed_s)
-
-
-def _refinable(on: str | None) -> Path:
-    """Return the file of the host that `--refine` corrects: not one that ships."""
-    from pathlib import Path
-
-    from routecast.errors import ModelProblem, Problem
-    from routecast.hardware.catalogue import HOST, host_file, shipped_hardware
-
-    if on is None or on == HOST:
-        if not host_file().is_file():
-            what = "this host was not probed yet; run: routecast hardware probe"
-            raise ModelProblem("--refine", [Problem("--on", what)])
-        return host_file()
-    if on in shipped_hardware():
-        what = f"{on} ships with routecast: only the file of a host that was probed is corrected"
-        raise ModelProblem("--refine", [Problem("--on", what)])
-    return Path(on)
 
 
 def _run(

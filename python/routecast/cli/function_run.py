@@ -15,7 +15,6 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from routecast.calibrate.refine import Refined
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.model import NetworkFunction
@@ -127,10 +126,12 @@ def run_function(
     routecast.errors.EnvironmentProblem
         There is not the memory, or there are not the cores.
     """
+    from routecast.cli.function_refine import check_refining, measured_function, refine_file
+
     if asked.refine is not None:
-        _check_refining(asked)
+        check_refining(asked)
     cases = [(direction, frames) for direction in asked.directions for frames in asked.frames]
-    ran = []
+    ran: list[_Ran] = []
     with progress_bar(f"running {asked.function.name}") as report:
         for number, (direction, frames) in enumerate(cases):
 
@@ -138,7 +139,13 @@ def run_function(
                 report(round(100.0 * (done + share)), 100 * len(cases), "")
 
             ran.append(_run(asked, direction, frames, estimates, heard))
-    refined = _refined(asked, ran) if asked.refine is not None else None
+    refined = None
+    if asked.refine is not None:
+        measured = [
+            measured_function(asked, one.direction, one.frames, 1e-9 * _run_ns(one), one.outcome["pass_s"])
+            for one in ran
+        ]
+        refined = refine_file(asked.hardware, measured, asked.refine)
     if as_json:
         document: dict[str, object] = {
             "function": asked.function.name,
@@ -262,58 +269,6 @@ def _run(
         trial=evaluator.trial_of(load, asked.duration_s, outcome),
         outcome=outcome,
     )
-
-
-def _check_refining(asked: Asked) -> None:
-    """Refuse what cannot be taken up into a hardware file."""
-    from routecast.errors import ModelProblem, Problem
-    from routecast.function.catalogue import function_names
-
-    problems = []
-    if asked.rate_pps is not None:
-        problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
-    if asked.cores != 1:
-        problems.append(Problem("--cores", f"got {asked.cores}: a refinement is by one core"))
-    if not all(frames.is_fixed for frames in asked.frames):
-        problems.append(Problem("--frame", "a refinement is by frames of one size"))
-    if asked.function.name not in function_names():
-        problems.append(
-            Problem("NAME", f"{asked.function.name} does not ship: only functions that do refine a host")
-        )
-    if problems:
-        raise ModelProblem("--refine", problems)
-
-
-def _refined(asked: Asked, ran: Sequence[_Ran]) -> Refined:
-    """Correct the hardware by the runs, write its file, and say how far off it was."""
-    from routecast.calibrate.refine import refine
-    from routecast.hardware.catalogue import write_hardware
-    from routecast.hardware.model import MeasuredFunction
-
-    law = "uniform" if asked.popularity.kind == "uniform" else f"zipf {asked.popularity.exponent:g}"
-    flows = asked.popularity.flows
-    measured = [
-        MeasuredFunction(
-            function=asked.function.name,
-            direction=one.direction,
-            frame_bytes=one.frames.sequence_bytes[0],
-            traffic=law if flows is None else f"{flows} {law}",
-            # In the clock that the file counts by, so that seconds agree.
-            cycles=1e-9 * _run_ns(one) * asked.hardware.cpu.frequency_hz,
-            tables=dict(asked.tables),
-            spread_ratio=_spread_ratio(one.outcome["pass_s"]),
-        )
-        for one in ran
-    ]
-    refined = refine(asked.hardware, measured)
-    assert asked.refine is not None
-    write_hardware(refined.hardware, asked.refine)
-    return refined
-
-
-def _spread_ratio(pass_s: Mapping[str, float]) -> float:
-    """Return the relative standard deviation that a normal law with these quartiles has."""
-    return (pass_s["p75"] - pass_s["p25"]) / (1.349 * pass_s["median"])
 
 
 def _worst(errors: Sequence[float]) -> float:
