@@ -44,7 +44,8 @@ pub struct BandwidthSample {
 ///
 /// # Errors
 ///
-/// [`crate::ProbeError::Memory`] if the greatest does not fit; [`crate::ProbeError::Interrupted`].
+/// [`ProbeError::Memory`](crate::error::ProbeError::Memory) if the greatest does not fit;
+/// [`ProbeError::Interrupted`](crate::error::ProbeError::Interrupted).
 pub fn bandwidths(
     sizes: &[usize],
     effort: Effort,
