@@ -22,8 +22,8 @@ pub fn ht_lookup<const N: usize, const V: usize>(
     let (mut found, mut again) = (0, 0);
     for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
         let (hit, on) = Slots::compare(&lines[at[frame]], key, value);
-        found |= u32::from(hit) << frame;
-        again |= u32::from(on) << frame;
+        found |= hit << frame;
+        again |= on << frame;
     }
     while again != 0 {
         let frame = again.trailing_zeros() as usize % BATCH_FRAMES;

@@ -138,7 +138,7 @@ impl TupleSpace {
                 let mut value = [0];
                 let (hit, on) = Tuples::compare(&lines[at[frame]], &masked[frame], &mut value);
                 best[frame] = larger(best[frame], value[0] & 0u64.wrapping_sub(u64::from(hit)));
-                again |= u32::from(on) << frame;
+                again |= on << frame;
             }
             while again != 0 {
                 let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
