@@ -9,9 +9,10 @@ import typer
 
 from routecast.cli import hardware_probe
 from routecast.cli.console import data, print_json, remark
+from routecast.cli.hardware_levels import binary_size, levels_table
 
 if TYPE_CHECKING:
-    from routecast.hardware.model import Hardware, MemoryLevel, OperationCost
+    from routecast.hardware.model import Hardware, OperationCost
     from routecast.report.tables import Table
 
 __all__ = ["app"]
@@ -94,7 +95,7 @@ def show(
     for line in _facts(hardware):
         console.print(line, markup=False)
     console.print()
-    print_table(console, _levels(hardware))
+    print_table(console, levels_table(hardware))
     print_table(console, _operations(hardware))
     if unmapped:
         console.print(f"No cost of: {', '.join(unmapped)}.", markup=False)
@@ -111,7 +112,7 @@ def _facts(hardware: Hardware) -> list[str]:
         f"processor  {cpu.name}, {cpu.sockets} x {cpu.cores_per_socket} cores at {format_frequency(cpu.frequency_hz)}",
     ]
     if math.isfinite(hardware.memory_bytes):
-        lines.append(f"memory     {_binary(hardware.memory_bytes)}")
+        lines.append(f"memory     {binary_size(hardware.memory_bytes)}")
     if hardware.memory is not None:
         timing = hardware.memory
         lines.append(
@@ -131,40 +132,6 @@ def _facts(hardware: Hardware) -> list[str]:
         )
     lines.append(f"source     {hardware.source}")
     return lines
-
-
-def _levels(hardware: Hardware) -> Table:
-    from routecast.report.tables import Column, Table
-
-    separate = hardware.stalls == "separate"
-    patterns = () if separate else ("dependent", "batched", "streamed")
-    clock = hardware.cpu.frequency_hz
-    return Table(
-        name="levels",
-        title="Levels of the memory",
-        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
-        if separate
-        else "What a line costs on top of the operations' cycles, by the level where it is found.",
-        columns=(
-            Column(title="Level", align="left"),
-            Column(title="Size"),
-            *(Column(title=pattern, unit="ns", form=".3g") for pattern in patterns),
-        ),
-        rows=tuple(
-            (
-                level.name,
-                _binary(level.size_bytes),
-                *(_seconds(level, pattern, clock) * 1e9 for pattern in patterns),
-            )
-            for level in hardware.levels
-        ),
-    )
-
-
-def _seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
-    cycles: float = getattr(level, f"{pattern}_cycles")
-    seconds: float = getattr(level, f"{pattern}_s")
-    return seconds + cycles / clock_hz
 
 
 def _operations(hardware: Hardware) -> Table:
@@ -193,15 +160,6 @@ def _cost(cost: OperationCost) -> str:
     lines = [f"{access.of} lines: {access.lines.text}" for access in cost.accesses]
     fit = f" ({cost.samples} samples, rms {cost.residual_ratio:.1%})" if cost.samples else ""
     return "\n".join([cycles, *lines, f"{cost.source}{fit}"])
-
-
-def _binary(size_bytes: float) -> str:
-    if not math.isfinite(size_bytes):
-        return "–"
-    for prefix, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
-        if size_bytes >= size:
-            return f"{size_bytes / size:.4g} {prefix}"
-    return f"{size_bytes:.4g} B"
 
 
 def _document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]:

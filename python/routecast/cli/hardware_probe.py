@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.hardware_levels import levels_table, line_seconds
 
 if TYPE_CHECKING:
-    from routecast.hardware.model import MemoryLevel
     from routecast.hardware.probe import Probed
     from routecast.report.tables import Table
 
@@ -78,47 +78,11 @@ def _print(probed: Probed) -> None:
         f"{'quiet' if probed.noise.is_quiet else 'noisy'}, measured for {probed.duration_s:.0f} s\n",
         markup=False,
     )
-    for table in (_levels(probed), _bandwidth(probed), _operations(probed)):
+    for table in (levels_table(hardware), _bandwidth(probed), _operations(probed)):
         if table.rows:
             print_table(console, table)
     for note in hardware.notes:
         console.print(f"* {note}", markup=False)
-
-
-def _levels(probed: Probed) -> Table:
-    from routecast.quantity.format import format_bytes
-    from routecast.report.tables import Column, Table
-
-    hz = probed.hardware.cpu.frequency_hz
-    return Table(
-        name="levels",
-        title="Memory",
-        caption="A line of 64 bytes found there, on top of L1: after the one before, 32 asked for together, in order.",
-        columns=(
-            Column(title="Level", align="left"),
-            Column(title="Size"),
-            Column(title="Dependent", unit="ns", form=".1f"),
-            Column(title="Batched", unit="ns", form=".1f"),
-            Column(title="Streamed", unit="ns", form=".1f"),
-        ),
-        rows=tuple(
-            (
-                level.name,
-                "the rest" if level.name == "DRAM" else format_bytes(level.size_bytes),
-                *(1e9 * seconds for seconds in _costs_s(level, hz)),
-            )
-            for level in probed.hardware.levels
-        ),
-    )
-
-
-def _costs_s(level: MemoryLevel, frequency_hz: float) -> tuple[float, float, float]:
-    """Return seconds of a dependent, a batched and a streamed line."""
-    return (
-        level.dependent_s + level.dependent_cycles / frequency_hz,
-        level.batched_s + level.batched_cycles / frequency_hz,
-        level.streamed_s + level.streamed_cycles / frequency_hz,
-    )
 
 
 def _bandwidth(probed: Probed) -> Table:
@@ -178,7 +142,10 @@ def _document(probed: Probed, path: Path) -> dict[str, object]:
             {
                 "name": level.name,
                 "size_bytes": level.size_bytes,
-                **dict(zip(("dependent_s", "batched_s", "streamed_s"), _costs_s(level, hz), strict=True)),
+                **{
+                    f"{pattern}_s": line_seconds(level, pattern, hz)
+                    for pattern in ("dependent", "batched", "streamed")
+                },
             }
             for level in hardware.levels
         ],

@@ -1,0 +1,58 @@
+"""The levels of a host's memory as a table, for ``hardware show`` and ``hardware probe``."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from routecast.hardware.model import Hardware, MemoryLevel
+    from routecast.report.tables import Table
+
+__all__ = ["binary_size", "levels_table", "line_seconds"]
+
+
+def levels_table(hardware: Hardware) -> Table:
+    """Return the levels with their sizes and what a line costs there, in nanoseconds."""
+    from routecast.report.tables import Column, Table
+
+    separate = hardware.stalls == "separate"
+    patterns = () if separate else ("dependent", "batched", "streamed")
+    clock = hardware.cpu.frequency_hz
+    return Table(
+        name="levels",
+        title="Levels of the memory",
+        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
+        if separate
+        else "What a line costs on top of the operations' cycles, by the level where it is found.",
+        columns=(
+            Column(title="Level", align="left"),
+            Column(title="Size"),
+            *(Column(title=pattern, unit="ns", form=".3g") for pattern in patterns),
+        ),
+        rows=tuple(
+            (
+                level.name,
+                binary_size(level.size_bytes),
+                *(line_seconds(level, pattern, clock) * 1e9 for pattern in patterns),
+            )
+            for level in hardware.levels
+        ),
+    )
+
+
+def line_seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
+    """Return what a line of a level costs: ``pattern`` is dependent, batched or streamed."""
+    cycles: float = getattr(level, f"{pattern}_cycles")
+    seconds: float = getattr(level, f"{pattern}_s")
+    return seconds + cycles / clock_hz
+
+
+def binary_size(size_bytes: float) -> str:
+    """Write a size in powers of 1024, as those of caches are; a dash for an infinite one."""
+    if not math.isfinite(size_bytes):
+        return "–"
+    for prefix, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.4g} {prefix}"
+    return f"{size_bytes:.4g} B"
