@@ -188,14 +188,19 @@ def function(
 
     Without a name, lists the functions that ship.
     """
-    from routecast.cli.function_tables import functions_table, registry_table
+    from routecast.cli.function_lists import (
+        functions_document,
+        functions_table,
+        operations_document,
+        registry_table,
+    )
     from routecast.cli.tables import print_table
     from routecast.load.frames import FrameMix
     from routecast.quantity import parse_duration_s, parse_rate_pps
 
     if operations or name is None:
         if as_json:
-            print_json(_operations_document() if operations else _functions_document())
+            print_json(operations_document() if operations else functions_document())
         else:
             print_table(data(), registry_table() if operations else functions_table())
         return
@@ -407,49 +412,3 @@ def _run(
         count_function(asked, as_json=as_json)
     else:
         run_function(asked, case.estimate, as_json=as_json)
-
-
-def _functions_document() -> dict[str, object]:
-    from routecast.function.catalogue import function_names, read_function
-
-    functions = [read_function(name) for name in function_names()]
-    return {
-        "functions": [
-            {
-                "name": one.name,
-                "title": one.title,
-                "directions": [direction.name for direction in one.directions],
-                "tables": {table.name: table.entries for table in one.tables},
-                "runs_as": one.runs_as or None,
-                "source": one.source,
-            }
-            for one in functions
-        ]
-    }
-
-
-def _operations_document() -> dict[str, object]:
-    from routecast.function.operations import OPERATIONS
-
-    return {
-        "operations": [
-            {
-                "name": one.name,
-                "meaning": one.meaning,
-                "table_1_row": one.row,
-                "source": one.source,
-                "parameters": [
-                    {
-                        "name": parameter.name,
-                        "meaning": parameter.meaning,
-                        "unit": parameter.unit,
-                        "least": parameter.least,
-                        "most": parameter.most if math.isfinite(parameter.most) else None,
-                        "default": parameter.default,
-                    }
-                    for parameter in one.parameters.values()
-                ],
-            }
-            for one in OPERATIONS.values()
-        ]
-    }

@@ -1,4 +1,4 @@
-"""Estimates of functions as tables: cycles by operation, throughput, limits; the functions and operations there are."""
+"""Estimates of functions as tables: cycles by operation, throughput, limits."""
 
 from __future__ import annotations
 
@@ -11,70 +11,12 @@ if TYPE_CHECKING:
     from routecast.function.estimate import Estimate, StepEstimate
 
 __all__ = [
-    "functions_table",
     "limits_table",
     "operations_table",
-    "registry_table",
     "throughput_table",
 ]
 
 _LEVELS = ("L2", "L3", "DRAM")
-
-
-def functions_table() -> Table:
-    """Return the functions that ship."""
-    from routecast.function.catalogue import function_names, read_function
-
-    functions = [read_function(name) for name in function_names()]
-    return Table(
-        name="functions",
-        title="Network functions",
-        caption="Several in a row: `acl_firewall,nat44`. An own one: a *.function.toml. Real: --run runs it.",
-        columns=(
-            Column(title="Name", align="left"),
-            Column(title="What it is", align="left"),
-            Column(title="Directions", align="left"),
-            Column(title="Real", align="left"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                one.title,
-                ", ".join(direction.name for direction in one.directions),
-                "yes" if one.runs_as else "",
-            )
-            for one in functions
-        ),
-    )
-
-
-def registry_table() -> Table:
-    """Return the elementary operations."""
-    from routecast.function.operations import OPERATIONS
-
-    return Table(
-        name="registry",
-        title="Elementary operations",
-        caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets need not be given.",
-        columns=(
-            Column(title="Operation", align="left"),
-            Column(title="Parameters", align="left"),
-            Column(title="Row"),
-            Column(title="What it does", align="left"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                ", ".join(
-                    name if parameter.default is None else f"[{name}]"
-                    for name, parameter in one.parameters.items()
-                ),
-                "–" if one.row is None else str(one.row),
-                one.meaning,
-            )
-            for one in OPERATIONS.values()
-        ),
-    )
 
 
 def operations_table(found: Estimate, direction: str, title: str) -> Table:
