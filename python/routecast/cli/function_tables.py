@@ -71,7 +71,7 @@ def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
     ranged = any(found.range_pps[0] == found.range_pps[0] for _, found in rows)
     return Table(
         name="throughput",
-        title=f"Throughput, {_cores(rows[0][1].cores)}",
+        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {_cores(rows[0][1].cores)}",
         caption="95 %: by what the operations' costs are uncertain." if ranged else "",
         columns=(
             Column(title="", align="left"),

@@ -77,7 +77,8 @@ def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Limit]
         return []
     channels = memory_channels(hardware, cores)
     noun = "channel" if channels == 1 else "channels"
-    reason = f"{dram_accesses:.3g} DRAM accesses of {memory.access_s * 1e9:.3g} ns over {channels} {noun}"
+    accesses = "DRAM access" if dram_accesses == 1.0 else "DRAM accesses"
+    reason = f"{dram_accesses:.3g} {accesses} of {memory.access_s * 1e9:.3g} ns over {channels} {noun}"
     return [Limit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
 
 
