@@ -207,3 +207,32 @@ impl NetworkFunction for Access {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{Buffer, FAULT_KINDS, HEADROOM_BYTES};
+    use crate::function::twin;
+    use crate::memory::Pages;
+    use crate::operation::Descriptor;
+
+    #[test]
+    fn a_subscriber_who_moves_is_learned_with_its_new_address_and_port() {
+        let tables = ["qinq", "cpe", "routes"].map(|name| (name.to_owned(), 20)).into();
+        let build = Build::new(twin("bng", Some("access")).unwrap(), &tables, None, Pages::Normal, 1).unwrap();
+        let mut gateway = Access::new(&build).unwrap();
+        let mut buffers = [Buffer::default(); 1];
+        let frame = &mut buffers[0].bytes[HEADROOM_BYTES..HEADROOM_BYTES + 96];
+        gateway.headers(5, frame);
+        frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
+        let incoming = [Descriptor { buffer: 0, start: HEADROOM_BYTES as u16, length: 100, port: 77 }];
+        let (mut outgoing, mut drops) = ([Descriptor::default(); BATCH_FRAMES], [0; FAULT_KINDS]);
+        let mut ports = Ports { incoming: &incoming, first: 0, outgoing: &mut outgoing, drops: &mut drops };
+        assert_eq!(gateway.process(&mut Batch::new(&mut buffers), &mut ports), 1);
+
+        let (key, before) = gateway.subscribers.way_back(5);
+        let learned = gateway.cpe.get(&key).unwrap();
+        assert_eq!(learned[0], mac_word([2, 0, 0, 0, 0, 9]) | 77 << 48);
+        assert_eq!(learned[1] & 0xffff_ffff, before[1], "its tags are as before");
+    }
+}
