@@ -31,8 +31,8 @@ def read_chain(names: str) -> NetworkFunction:
 
     Examples
     --------
-    >>> [step.operation for step in read_chain("acl_firewall,rate_policer").directions[0].steps][:4]
-    ['io_mem', 'parse', 'acl_lookup', 'parse']
+    >>> [step.operation for step in read_chain("l2_switch,rate_policer").directions[0].steps][:5]
+    ['io_mem', 'parse', 'ht_lookup', 'deparse', 'parse']
     """
     parts = [part.strip() for part in names.split(",")]
     if len(parts) == 1:
