@@ -15,6 +15,9 @@ pyo3::create_exception!(
     "A host that cannot be probed or a function that cannot be run. Arguments: kind, message."
 );
 
+/// A measurement that is told its progress and asks whether to go on.
+type Work<Request, Outcome> = fn(&Request, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, Refusal>;
+
 fn convert(error: &Refusal) -> PyErr {
     ProbeError::new_err((error.kind(), error.to_string()))
 }
@@ -23,7 +26,7 @@ fn answer<Request: DeserializeOwned + Sync, Outcome: Serialize + Send>(
     py: Python<'_>,
     request: &str,
     progress: Option<&Py<PyAny>>,
-    work: fn(&Request, &mut dyn FnMut(f64) -> bool) -> Result<Outcome, Refusal>,
+    work: Work<Request, Outcome>,
 ) -> PyResult<String> {
     let request: Request = serde_json::from_str(request).map_err(|error| convert(&error.into()))?;
     let result = listen(py, progress, |report| work(&request, &mut |share| report(share).is_continue()))?;

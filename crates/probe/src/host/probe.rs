@@ -101,6 +101,8 @@ pub struct ClockOutcome {
     pub tsc_hz: f64,
     /// Cycles of the core per second, one value per repeat, from before and after everything else.
     pub core_hz: Vec<f64>,
+    /// The clock by which waits on L3 and memory became cycles: the median of the repeats from before everything else.
+    pub cycles_hz: f64,
     /// The counter.
     pub counter: &'static str,
 }
@@ -130,7 +132,7 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
     let pinned = Pinned::to(request.cpu)?;
     let noise = Noise::start(pinned.cpu());
     let caches = caches(pinned.cpu());
-    let mut clock = Clock::calibrate(if request.quick { 5 } else { 9 });
+    let mut clock = Clock::calibrate(if request.quick { 7 } else { 15 });
     progress.at(0.02)?;
     let effort = if request.quick { Effort { repeats: 5, slices: 20 } } else { Effort { repeats: 9, slices: 40 } };
     let call = call_cost(Effort { slices: 100, ..effort });
@@ -166,13 +168,19 @@ pub fn probe(request: &ProbeRequest, progress: &mut dyn FnMut(f64) -> bool) -> R
         let mut goes_on = |share| part.goes_on(share);
         operations = samples(request.quick, request.seed, clock.tsc_hz, &mut goes_on)?;
     }
+    let cycles_hz = clock.core_hz();
     // A clock that changed meanwhile shows in the scatter of these.
-    let after = Clock::calibrate(if request.quick { 4 } else { 8 });
+    let after = Clock::calibrate(if request.quick { 6 } else { 14 });
     clock.core_hz_repeats.extend(after.core_hz_repeats);
     progress.at(1.0)?;
     Ok(ProbeOutcome {
         cpu: pinned.cpu(),
-        clock: ClockOutcome { tsc_hz: clock.tsc_hz, core_hz: clock.core_hz_repeats, counter: clock::COUNTER },
+        clock: ClockOutcome {
+            tsc_hz: clock.tsc_hz,
+            core_hz: clock.core_hz_repeats,
+            cycles_hz,
+            counter: clock::COUNTER,
+        },
         steal_ratio: noise.steal_ratio(),
         interruptions: noise.interruptions(),
         caches,
@@ -324,5 +332,7 @@ mod tests {
         assert!(outcome.operations.is_empty());
         assert!((0.0..=1.0).contains(&outcome.steal_ratio));
         assert_eq!(outcome.perf.available, outcome.perf.why.is_empty());
+        let core_hz = &outcome.clock.core_hz;
+        assert!(core_hz.contains(&outcome.clock.cycles_hz), "{:?}", outcome.clock);
     }
 }
