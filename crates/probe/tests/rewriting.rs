@@ -98,7 +98,7 @@ fn the_gateway_unwraps_what_comes_for_subscribers() {
             assert_eq!(*port, from);
             assert_eq!(frame[12..22], sent[12..22]);
             let (outer, rest) = SingleVlanHeader::from_slice(&frame[14..]).unwrap();
-            let (tag, _) = SingleVlanHeader::from_slice(&rest[..]).unwrap();
+            let (tag, _) = SingleVlanHeader::from_slice(rest).unwrap();
             assert_eq!((outer.ether_type.0, tag.ether_type.0), (0x8100, 0x0800));
             assert_eq!(ipv4(&frame[22..]).destination, ipv4(&sent[22..]).source);
         }
