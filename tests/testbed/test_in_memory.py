@@ -28,6 +28,7 @@ class KnownCore:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.preempted_frames = 0
         self.lost_frames = 0
         self.denied_ratio = 0.0
 
@@ -38,7 +39,7 @@ class KnownCore:
         capacity = cores * CORE_PPS
         rate = request["offered_pps"] or capacity
         offered = round(rate * request["duration_s"])
-        overflow = offered - min(offered, round(capacity * request["duration_s"]))
+        overflow = offered - min(offered, round(capacity * request["duration_s"])) + self.preempted_frames
         denied = round(self.denied_ratio * (offered - overflow))
         forwarded = offered - overflow - denied - self.lost_frames
         one = {"cycles_per_packet": CYCLES, "core_hz": CORE_HZ, "pps": CORE_PPS}
@@ -92,6 +93,16 @@ def test_saturated_it_tells_the_capacity_of_its_cores(core: KnownCore) -> None:
     assert trial.loss_ratio == 0.0
     assert trial.latency is None
     assert core.requests[0]["offered_pps"] is None
+
+
+def test_loss_at_idle_cores_is_no_result(core: KnownCore) -> None:
+    core.preempted_frames = 1000
+    evaluator = InMemory(function="l2_switch")
+    trial = evaluator.trial(OfferedLoad(rate_pps=1e6), 0.1)
+    assert not trial.is_valid
+    assert "something else ran" in trial.invalid[0]
+    assert trial.bottleneck.kind == "load"
+    assert evaluator.trial(OfferedLoad(rate_pps=20e6), 0.1).is_valid
 
 
 def test_drops_are_told_by_their_reason(core: KnownCore) -> None:
@@ -153,7 +164,6 @@ class TestForReal:
         assert trial.latency.min_s > 0.0
         if rate_pps > 1e9:
             assert trial.loss_ratio > 0.5
-            assert trial.bottleneck.kind == "pool"
 
     def test_saturated_it_loses_nothing(self) -> None:
         trial = InMemory(function="ipv4_router", tables={"fib": 1000}, cores=_one_core()).capacity(

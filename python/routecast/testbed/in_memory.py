@@ -28,6 +28,7 @@ from routecast.load.popularity import Popularity
 __all__ = ["InMemory"]
 
 _FULL_RATIO = 0.95
+_IDLE_RATIO = 0.5
 _SHORT_RATIO = 0.01
 _SCATTER_RATIO = 0.25
 _QUEUE = "queue"
@@ -208,7 +209,9 @@ class InMemory:
             what = f"{offered} frames in, {forwarded} out, {dropped} dropped, room for {queued}"
             raise EnvironmentProblem(f"function {self.function!r} in memory does not conserve frames: {what}")
         resources = self._resources(forwarded_pps, outcome)
-        is_full = self.saturate or bool(drops.get(_QUEUE)) or resources[0].utilisation_ratio > _FULL_RATIO
+        busy_ratio = resources[0].utilisation_ratio
+        is_starved = bool(drops.get(_QUEUE)) and busy_ratio < _IDLE_RATIO
+        is_full = busy_ratio > _FULL_RATIO or (bool(drops.get(_QUEUE)) and not is_starved)
         core_s = math.fsum(_packet_s(core) for core in outcome["per_core"]) / len(self.cores)
         l2_bps = 8.0 * load.frames.mean_bytes * forwarded_pps
         return Trial(
@@ -235,7 +238,7 @@ class InMemory:
             in_flight_frames=in_flight,
             drops_pps={reason: count / duration_s for reason, count in drops.items() if count},
             latency=None if self.saturate else _latency(outcome.get("latency")),
-            invalid=self._invalid(intended_pps, offered_pps),
+            invalid=(*self._invalid(intended_pps, offered_pps), *_starved(is_starved, busy_ratio)),
             notes=self._notes(outcome),
         )
 
@@ -267,6 +270,15 @@ class InMemory:
             notes.append(f"noisy: the middle half of the passes scatters over {wide:.0%} of their median")
         notes.extend(str(note) for note in outcome.get("notes", ()))
         return tuple(dict.fromkeys(notes))
+
+
+def _starved(is_starved: bool, busy_ratio: float) -> tuple[str, ...]:
+    """Return why loss at idle cores is nothing that the function did."""
+    if not is_starved:
+        return ()
+    return (
+        f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time: something else ran on it",
+    )
 
 
 def _packet_s(core: Mapping[str, Any]) -> float:
