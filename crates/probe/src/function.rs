@@ -72,6 +72,9 @@ pub trait NetworkFunction: Send {
     /// Writes the headers of a flow's frame into the frame, FCS left out, behind which are zeros; says its port.
     fn headers(&self, flow: u64, frame: &mut [u8]) -> u16;
 
+    /// How many flows there will be, for those that depend on it.
+    fn expect_flows(&mut self, _flows: u64) {}
+
     /// The tables.
     fn tables(&self) -> Vec<TableFacts>;
 

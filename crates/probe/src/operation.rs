@@ -14,6 +14,7 @@
 mod acl;
 mod arithmetic;
 mod array;
+mod check;
 mod checksum;
 mod crypto;
 mod encapsulation;
@@ -30,6 +31,7 @@ mod toeplitz;
 pub use acl::acl_lookup;
 pub use arithmetic::{decrease, increase, sum};
 pub use array::{array_access, counter_update};
+pub use check::{assemble, check};
 pub use checksum::{checksum, checksum_bytes, inc_checksum, internet_checksum};
 pub use crypto::{AesGcm, aes_gcm_open, aes_gcm_seal};
 pub use encapsulation::{prepend, strip};

@@ -12,6 +12,7 @@
 
 mod by_hand;
 mod core;
+mod kept;
 mod latency;
 mod outcome;
 mod paced;

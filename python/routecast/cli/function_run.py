@@ -277,7 +277,10 @@ def _worst(errors: Sequence[float]) -> float:
 
 def _without_cost(asked: Asked, direction: str) -> list[str]:
     """Return the operations of a direction that the hardware does not know: there can be no estimate."""
-    steps = next(one.steps for one in asked.function.directions if one.name == direction)
+    from routecast.function.manner import in_the_manner_of
+
+    function = in_the_manner_of(asked.hardware, asked.function)
+    steps = next(one.steps for one in function.directions if one.name == direction)
     return sorted({step.operation for step in steps} - asked.hardware.operations.keys())
 
 

@@ -216,7 +216,7 @@ def _built(file: FunctionFile) -> NetworkFunction:
 
 
 def _table(table: TableTable) -> TableSize:
-    return TableSize(name=table.name, entries=table.entries, entry_bytes=table.entry)
+    return TableSize(name=table.name, entries=table.entries, entry_bytes=table.entry, held_bytes=table.held)
 
 
 def _direction(direction: DirectionTable) -> Direction:
@@ -236,4 +236,5 @@ def _step(step: StepTable) -> Step:
         table=step.table,
         times=step.times,
         why=step.why,
+        only=step.only,
     )

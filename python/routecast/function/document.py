@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -66,6 +66,9 @@ class TableTable(FileModel):
     name: str = Field(description="Formulas know it as NAME_entries and NAME_entry_bytes.")
     entries: Count = Field(ge=1, description="Entries, at most.")
     entry: EntryBytes = Field(description="Size of an entry, key included.")
+    held: EntryBytes | None = Field(
+        default=None, description="Size of an entry as the real function holds it, where that is more."
+    )
 
 
 class StepTable(FileModel):
@@ -83,6 +86,11 @@ class StepTable(FileModel):
         default=1.0, gt=0.0, description="How often it is done per packet; 0.1 is for one packet in ten."
     )
     why: str = Field(default="", description="What the step is for.")
+    only: Literal["", "model", "real"] = Field(
+        default="",
+        description="real: done by the function that runs, left out by models in the manner of Baldi & Sapio 2018; "
+        "model: in those models, done otherwise by the function that runs; not given: in both.",
+    )
 
 
 class DirectionTable(FileModel):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.function.limits import Limit, limits_of
+from routecast.function.manner import in_the_manner_of
 from routecast.function.model import Direction, NetworkFunction, TableSize
 from routecast.function.places import Shares, places_of_lines
 from routecast.function.tables import check_memory, table_sizes
@@ -252,6 +253,7 @@ def estimate(
     >>> found.packet_cycles, found.dram_accesses
     (211.0, 1.0)
     """
+    function = in_the_manner_of(hardware, function)
     sizes = table_sizes(function, tables or {})
     _check(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)

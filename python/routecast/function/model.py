@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from routecast.hardware.formula import Formula
 
@@ -17,18 +18,24 @@ __all__ = ["Direction", "NetworkFunction", "Step", "TableSize"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """A table of a function: at most ``entries`` of ``entry_bytes`` bytes."""
+    """A table of a function: at most ``entries`` of ``entry_bytes`` bytes.
+
+    ``held_bytes`` is the entry as the function's real twin holds it, in whole words, where that is more.
+    """
 
     name: str
     entries: int
     entry_bytes: int
+    held_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """One elementary operation with its parameters; ``times`` it is done per packet (a fraction: for some packets).
 
-    ``table`` names the table that it reads, so that a change of the table's size reaches it.
+    ``table`` names the table that it reads, so that a change of the table's size reaches it. ``only``: ``"real"`` is
+    what the real twin must do besides (is this the right protocol at all?), which a model in the manner of Baldi &
+    Sapio 2018 leaves out; ``"model"`` is what that model has and the real twin does otherwise; "" is in both.
     """
 
     operation: str
@@ -36,6 +43,7 @@ class Step:
     table: str = ""
     times: float = 1.0
     why: str = ""
+    only: Literal["", "model", "real"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,6 +145,18 @@ _ALL = (
         row=9,
     ),
     _operation(
+        "check",
+        "compare a parsed field with what it must be, and mark the frames where it is not",
+        _field("compared"),
+        source="routecast; RFC 1812, sec. 5.2.2",
+    ),
+    _operation(
+        "assemble",
+        "put parsed fields together into a header, before it is stored",
+        _field("put together"),
+        source="routecast",
+    ),
+    _operation(
         "crc_hash",
         "hash bytes of a key with CRC-32C",
         _field("hashed"),

@@ -97,16 +97,6 @@ fn suspects(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool, fram
     options
 }
 
-/// Frames whose masked word is not as it should be.
-#[inline]
-pub fn differing<const W: usize>(fields: &Words<W>, count: usize, word: usize, mask: u64, right: u64) -> u32 {
-    let mut wrong = 0;
-    for (frame, field) in fields.iter().enumerate().take(count) {
-        wrong |= u32::from(field[word] & mask != right) << frame;
-    }
-    wrong
-}
-
 /// Takes one hop off the time to live and brings the header checksum up to date, in fields and frame.
 ///
 /// The header begins at byte `at` of the frame; `second` is [`Packets::second`]. Operations: `decrease(1)`,

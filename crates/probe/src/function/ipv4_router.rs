@@ -5,7 +5,7 @@ use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, HeaderWriter, Ipv4, PROTOCOL_UDP};
 use crate::operation::{
-    Descriptor, array_access, checksum, deparse, internet_checksum, io_mem, lpm_lookup, mem_io, prefetch,
+    Descriptor, array_access, check, checksum, deparse, internet_checksum, io_mem, lpm_lookup, mem_io, prefetch,
 };
 use crate::table::array::Array;
 use crate::table::dir24_8::{Dir24, FIRST_ENTRIES};
@@ -73,7 +73,7 @@ impl NetworkFunction for Ipv4Router {
             let sound = batch.sound();
             with_options(batch, options & sound, &packets, &mut sums);
         }
-        let wrong = checks::differing(&sums, count, 0, u64::MAX, 0);
+        let wrong = check(&sums, count, 0, u64::MAX, 0);
         checks::mark(batch, wrong, Fault::BadChecksum);
         let mut hops = [0; BATCH_FRAMES];
         let missing = lpm_lookup(&self.routes, &packets.destination, 0, count, &mut hops);

@@ -4,7 +4,7 @@ use crate::batch::{BATCH_FRAMES, Batch, Fault, Words};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, ETHERTYPE_VLAN, HeaderWriter};
 use crate::host::ticks;
-use crate::operation::{ct_insertion, ht_lookup, io_mem, mem_io, parse};
+use crate::operation::{check, ct_insertion, ht_lookup, io_mem, mem_io, parse};
 use crate::table::hash_table::HashTable;
 use crate::traffic::{Scramble, mac};
 
@@ -25,6 +25,7 @@ pub struct LearningSwitch {
     stations: Scramble,
     sources: Scramble,
     entries: u64,
+    seed: u64,
 }
 
 impl LearningSwitch {
@@ -34,7 +35,7 @@ impl LearningSwitch {
         let table = HashTable::new("table mac", entries as usize, build.pages)?;
         let stations = Scramble::new(1 << 46, build.seed);
         let sources = Scramble::new(entries.min(build.flows), build.seed ^ 1);
-        let mut switch = Self { table, stations, sources, entries };
+        let mut switch = Self { table, stations, sources, entries, seed: build.seed };
         for station in 0..entries {
             let key = mac_word(switch.station(station)) | switch.vlan(station) << 48;
             switch.table.insert(&[key], &[port_of(station)]);
@@ -60,7 +61,7 @@ impl NetworkFunction for LearningSwitch {
         // Addresses, type and tag are the frame's first 16 bytes.
         let mut fields: Words<2> = [[0; 2]; BATCH_FRAMES];
         parse(batch, 0, [u64::MAX; 2], &mut fields);
-        let untagged = checks::differing(&fields, count, 1, 0xffff_0000_0000, TAG_TYPE);
+        let untagged = check(&fields, count, 1, 0xffff_0000_0000, TAG_TYPE);
         checks::mark(batch, untagged, Fault::WrongProtocol);
         let mut keys: Words<1> = [[0]; BATCH_FRAMES];
         for (key, field) in keys.iter_mut().zip(&fields).take(count) {
@@ -97,6 +98,10 @@ impl NetworkFunction for LearningSwitch {
         let mut writer = HeaderWriter::new(frame);
         writer.ethernet(self.station(flow), self.station(source)).vlan(ETHERTYPE_VLAN, vlan).ethertype(ETHERTYPE_IPV4);
         port_of(source) as u16
+    }
+
+    fn expect_flows(&mut self, flows: u64) {
+        self.sources = Scramble::new(self.entries.min(flows), self.seed ^ 1);
     }
 
     fn tables(&self) -> Vec<TableFacts> {

@@ -4,7 +4,7 @@
 use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_MPLS, HeaderWriter, Ipv4, PROTOCOL_UDP};
-use crate::operation::{Descriptor, decrease, deparse, ht_lookup, io_mem, mask, mem_io, parse, prefetch};
+use crate::operation::{Descriptor, check, decrease, deparse, ht_lookup, io_mem, mask, mem_io, parse, prefetch};
 use crate::table::hash_table::{HashTable, Slots};
 use crate::traffic::{Scramble, mac};
 
@@ -59,7 +59,7 @@ impl NetworkFunction for MplsSwitch {
         // Type, label and time to live lie side by side.
         let mut fields: Words<1> = [[0]; BATCH_FRAMES];
         parse(batch, 12, mask(6), &mut fields);
-        let others = checks::differing(&fields, count, 0, 0xffff, TYPE);
+        let others = check(&fields, count, 0, 0xffff, TYPE);
         checks::mark(batch, others, Fault::WrongProtocol);
         let mut keys: Words<1> = [[0]; BATCH_FRAMES];
         for (key, field) in keys.iter_mut().zip(&fields).take(count) {

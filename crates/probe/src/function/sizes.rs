@@ -93,7 +93,7 @@ const fn forward(function: &'static str, tables: &'static [Table], flows_of: &'s
 }
 
 /// What a function is made of.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Build {
     /// The function and its direction.
     pub twin: Twin,

@@ -14,6 +14,7 @@ use crate::operation::Descriptor;
 use crate::traffic::{Traffic, mix};
 
 use super::Shared;
+use super::kept;
 use super::latency::Histogram;
 use super::outcome::HandLoop;
 use super::paced::Pace;
@@ -50,7 +51,8 @@ pub(super) fn work(request: &RunRequest, plan: &Plan, core: usize, shared: &Shar
     } else {
         Clock::calibrate(CALIBRATIONS)
     };
-    let function = build(&plan.build)?;
+    // Who counts instructions wants those of building its tables in every run, so that they cancel out.
+    let function = if request.packets.is_some() { build(&plan.build)? } else { kept::take(&plan.build, core)? };
     let seed = mix(request.seed ^ mix(core as u64 + 1));
     let ring = FrameRing::new(request.frames_in_flight, &plan.mix, seed, request.pages)?;
     let traffic = Traffic::new(plan.build.flows, request.popularity, request.exponent, seed)?;
@@ -87,17 +89,10 @@ pub(super) fn work(request: &RunRequest, plan: &Plan, core: usize, shared: &Shar
     if request.packets.is_none() {
         clock.core_hz_repeats.extend(Clock::calibrate(CALIBRATIONS).core_hz_repeats);
     }
-    Ok(Work {
-        cpu,
-        tally,
-        lost,
-        times,
-        paced,
-        hand,
-        clock,
-        tables: bench.function.tables(),
-        frames_huge_ratio: bench.ring.memory().huge_ratio(),
-        frames_bytes: bench.ring.memory().bytes() as u64,
-        steal_ratio,
-    })
+    let tables = bench.function.tables();
+    let (frames_huge_ratio, frames_bytes) = (bench.ring.memory().huge_ratio(), bench.ring.memory().bytes() as u64);
+    if request.packets.is_none() {
+        kept::keep(&plan.build, core, bench.function);
+    }
+    Ok(Work { cpu, tally, lost, times, paced, hand, clock, tables, frames_huge_ratio, frames_bytes, steal_ratio })
 }

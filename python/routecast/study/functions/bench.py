@@ -64,7 +64,7 @@ class LocalBench:
         popularity = Popularity.parse(point.traffic)
         request: dict[str, Any] = {
             "function": point.function,
-            "direction": point.direction,
+            "direction": point.direction or None,
             "frame_bytes": point.frame_bytes,
             "tables": dict(point.tables),
             "flows": popularity.flows,

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::frame::{ETHERTYPE_MPLS, ETHERTYPE_QINQ, ETHERTYPE_VLAN, PROTOCOL_GRE};
 use crate::host::ticks;
 use crate::operation::{
-    array_access, checksum, checksum_bytes, ct_insertion, deparse, ht_lookup, io_mem, lpm_lookup, mask, mem_io, parse,
-    prepend, strip, sum,
+    array_access, check, checksum, checksum_bytes, ct_insertion, deparse, ht_lookup, io_mem, lpm_lookup, mask, mem_io,
+    parse, prepend, strip, sum,
 };
 use crate::table::array::Array;
 use crate::table::dir24_8::Dir24;
@@ -80,7 +80,7 @@ impl Access {
     fn check(batch: &mut Batch<'_>, tags: &Words<1>, lengths: &mut [u16; BATCH_FRAMES]) -> Packets {
         let count = batch.count();
         let packets = Packets::parse(batch, ACCESS_HEADER);
-        let others = checks::differing(tags, count, 0, TAGS_MASK, TAGS);
+        let others = check(tags, count, 0, TAGS_MASK, TAGS);
         checks::mark(batch, others, Fault::WrongProtocol);
         checks::ipv4(batch, ACCESS_HEADER as u16, &packets, true);
         for (frame, length) in lengths.iter_mut().enumerate().take(count) {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::frame::{
     ETHERTYPE_IPV4, ETHERTYPE_MPLS, ETHERTYPE_QINQ, ETHERTYPE_VLAN, PROTOCOL_GRE, SMALLEST_FRAME_BYTES,
 };
-use crate::operation::{ht_lookup, io_mem, mask, mem_io, parse, prepend, strip};
+use crate::operation::{check, ht_lookup, io_mem, mask, mem_io, parse, prepend, strip};
 use crate::table::hash_table::HashTable;
 use crate::traffic::mac;
 
@@ -44,20 +44,20 @@ impl Core {
 /// Drops what is not MPLS, IPv4 and GRE with checksum and key around IPv4, and takes padding off.
 ///
 /// The outer checksums are not verified: the models of the paper do not (a network card does).
-fn check(batch: &mut Batch<'_>, packets: &Packets) {
+fn check_headers(batch: &mut Batch<'_>, packets: &Packets) {
     let count = batch.count();
     let mut types: Words<1> = [[0]; BATCH_FRAMES];
     parse(batch, 12, mask(2), &mut types);
-    let mut others = checks::differing(&types, count, 0, u64::MAX, u64::from(ETHERTYPE_MPLS.swap_bytes()));
+    let mut others = check(&types, count, 0, u64::MAX, u64::from(ETHERTYPE_MPLS.swap_bytes()));
     // The bottom of the label stack and the outer header as far as its protocol.
     let mut outer: Words<2> = [[0; 2]; BATCH_FRAMES];
     parse(batch, OUTER - 2, [u64::MAX; 2], &mut outer);
     // Label entry's last bytes 2, version, service, length 2, identification 2 | fragment 2, hops, protocol, …
-    others |= checks::differing(&outer, count, 0, 0x00ff_0001, 0x0045_0001);
-    others |= checks::differing(&outer, count, 1, 0xff00_ff3f, u64::from(PROTOCOL_GRE) << 24);
+    others |= check(&outer, count, 0, 0x00ff_0001, 0x0045_0001);
+    others |= check(&outer, count, 1, 0xff00_ff3f, u64::from(PROTOCOL_GRE) << 24);
     let mut tunnels: Words<1> = [[0]; BATCH_FRAMES];
     parse(batch, OUTER + 20, mask(4), &mut tunnels);
-    others |= checks::differing(&tunnels, count, 0, u64::MAX, 0x0008_00a0);
+    others |= check(&tunnels, count, 0, u64::MAX, 0x0008_00a0);
     checks::mark(batch, others, Fault::WrongProtocol);
     checks::ipv4(batch, CORE_HEADER as u16, packets, false);
     let mut long = 0;
@@ -92,7 +92,7 @@ impl NetworkFunction for Core {
         let count = batch.count();
         io_mem::<HEADER>(batch, ports.incoming);
         let mut packets = Packets::parse(batch, CORE_HEADER);
-        check(batch, &packets);
+        check_headers(batch, &packets);
         let mut gre_keys: Words<1> = [[0]; BATCH_FRAMES];
         parse(batch, CORE_HEADER - 4, mask(4), &mut gre_keys);
         let mut keys: Words<2> = [[0; 2]; BATCH_FRAMES];

@@ -5,7 +5,9 @@ use std::hint::black_box;
 use super::{Case, SLICE_BATCHES, timed};
 use crate::batch::{BATCH_FRAMES, Words};
 use crate::error::Result;
-use crate::operation::{MICROSOFT_KEY, Toeplitz, crc_hash, decrease, dequeue, enqueue, increase, sum, toeplitz_hash};
+use crate::operation::{
+    MICROSOFT_KEY, Toeplitz, assemble, check, crc_hash, decrease, dequeue, enqueue, increase, sum, toeplitz_hash,
+};
 use crate::table::ring::ring;
 
 /// Items of the ring: twice what a slice moves.
@@ -21,6 +23,8 @@ pub(super) fn cases(cases: &mut Vec<Case>) -> Result<()> {
     each!(increase_case: 1 2 4 8);
     each!(decrease_case: 1 2 4 8);
     each_with_words!(sum_case: 4 8 16 32 64);
+    each!(check_case: 1 2 4 8);
+    each_with_words!(assemble_case: 8 16 24 40 56);
     each_with_words!(crc_hash_case: 8 16 24 40 64);
     each_with_words!(toeplitz_hash_case: 4 8 12 24 36);
     for burst in [1, 2, 4, 8, 16, 32] {
@@ -61,6 +65,29 @@ fn sum_case<const B: usize, const W: usize>() -> Case {
         timed(|_| {
             sum(&mut operands, black_box(&others), BATCH_FRAMES);
             black_box(&mut operands);
+        })
+    })
+}
+
+fn check_case<const B: usize>() -> Case {
+    let fields = values::<1>();
+    let mask = u64::MAX >> (64 - 8 * B);
+    Case::new("check", &[("b", B as f64)], move || {
+        timed(|_| _ = black_box(check(black_box(&fields), BATCH_FRAMES, 0, mask, 7)))
+    })
+}
+
+/// Each word from two fields, one of which moves: as headers are put together.
+fn assemble_case<const B: usize, const W: usize>() -> Case {
+    let (ones, others) = (values::<W>(), values::<1>());
+    let mut headers = [[0; W]; BATCH_FRAMES];
+    Case::new("assemble", &[("b", B as f64)], move || {
+        timed(|_| {
+            let (ones, others) = (black_box(&ones), black_box(&others));
+            assemble(BATCH_FRAMES, &mut headers, |frame| {
+                std::array::from_fn(|word| ones[frame][word] & 0xffff_ffff_ffff | others[frame][0] << 48)
+            });
+            black_box(&mut headers);
         })
     })
 }
