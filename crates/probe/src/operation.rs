@@ -32,7 +32,7 @@ pub use acl::acl_lookup;
 pub use arithmetic::{decrease, increase, sum};
 pub use array::{array_access, counter_update};
 pub use check::{assemble, check};
-pub use checksum::{checksum, checksum_bytes, inc_checksum, internet_checksum};
+pub use checksum::{checksum, checksum_bytes, checksum_words, inc_checksum, internet_checksum};
 pub use crypto::{AesGcm, aes_gcm_open, aes_gcm_seal};
 pub use encapsulation::{prepend, strip};
 pub use field::{deparse, mask, parse};

@@ -175,10 +175,14 @@ def _function_contradictions(study: FunctionStudy) -> list[Problem]:
             for table in sorted(set(tables) - names):
                 what = f"{series.function!r} has no such table; {did_you_mean(table, names)}"
                 problems.append(Problem(f"{place}.tables.{size}.{table}", what))
-        for size in series.refine:
-            if size not in series.tables:
-                what = f"got {size!r}: {did_you_mean(size, series.tables)}"
-                problems.append(Problem(f"{place}.refine", what))
+        for index, point in enumerate(series.refine):
+            for name, got, known_ones in (
+                ("size", point.size, series.tables),
+                ("traffic", point.traffic, series.traffic),
+            ):
+                if got not in known_ones:
+                    what = f"got {got!r}: {did_you_mean(got, known_ones)}"
+                    problems.append(Problem(f"{place}.refine[{index}].{name}", what))
         for text in series.traffic:
             try:
                 Popularity.parse(text)

@@ -35,13 +35,13 @@ tables.small = { mac = 1024 }
 tables.large = { mac = 16777216 }
 frames = ["64 B", "512 B"]
 traffic = ["uniform", "10"]
-refine = ["small", "large"]
+refine = [{ size = "small", traffic = "10" }, { size = "large", traffic = "uniform" }]
 [[series]]
 function = "mpls_switch"
 tables.small = { label = 1024 }
 tables.large = { label = 16777216 }
 frames = ["64 B", "512 B"]
-refine = ["large"]
+refine = [{ size = "large", traffic = "uniform" }]
 [criteria]
 estimate_median = 0.9
 """
@@ -169,14 +169,14 @@ def test_a_study_that_was_killed_goes_on_with_the_same_probe(tmp_path: Path) -> 
     assert bench.probes == 0
 
 
-def test_every_size_refines_once_at_its_first_frame_and_uniform_traffic(tmp_path: Path) -> None:
+def test_the_named_points_refine_at_the_first_frame_size(tmp_path: Path) -> None:
     refining = [point for point in points(study_file(tmp_path).study) if point.refines]
-    assert {(point.function, point.size) for point in refining} == {
-        ("l2_switch", "small"),
-        ("l2_switch", "large"),
-        ("mpls_switch", "large"),
+    assert {(point.function, point.size, point.traffic) for point in refining} == {
+        ("l2_switch", "small", "10"),
+        ("l2_switch", "large", "uniform"),
+        ("mpls_switch", "large", "uniform"),
     }
-    assert all((point.frame_bytes, point.traffic) == (64, "uniform") for point in refining)
+    assert all(point.frame_bytes == 64 for point in refining)
 
 
 def test_the_shipped_study_names_functions_that_run_with_their_tables() -> None:
@@ -200,7 +200,8 @@ def test_the_shipped_study_names_functions_that_run_with_their_tables() -> None:
         ('"l2_switch"', '"ipv6_router"', "series[0].function"),
         ("{ mac = 1024 }", "{ mak = 1024 }", "series[0].tables.small.mak"),
         ("{ mac = 1024 }", "{ mac = 0 }", "series[0].tables.small.mac"),
-        ('["small", "large"]', '["smal", "large"]', "series[0].refine"),
+        ('size = "small"', 'size = "smal"', "series[0].refine[0].size"),
+        ('traffic = "10"', 'traffic = "11"', "series[0].refine[0].traffic"),
         ('["uniform", "10"]', '["unifrom", "10"]', "series[0].traffic"),
         ('["64 B", "512 B"]', '["63 B", "512 B"]', "series[0].frames[0]"),
     ],

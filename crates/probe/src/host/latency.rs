@@ -14,10 +14,10 @@ use std::hint::black_box;
 
 use serde::Serialize;
 
-use super::clock::{Clock, raw_ns};
+use super::clock::{Clock, raw_ns, ticks};
 use super::progress::Progress;
 use super::quantile::median;
-use super::slices::{Effort, Took};
+use super::slices::{Effort, Took, rest};
 use crate::batch::BATCH_FRAMES;
 use crate::error::{ProbeError, Result};
 use crate::memory::{HugeMemory, LINE_BYTES, Line, Pages};
@@ -30,6 +30,9 @@ const SEGMENTS: usize = 128;
 const BATCHES: usize = 64;
 /// Rounds of arithmetic on each loaded value: about 30 cycles, what the other operations of a small function take.
 const WORK: usize = 16;
+/// Rest after batches, in their time: a function asks for a line or two per packet, which takes it 100 to 200 cycles with
+/// what is done to the frame before and after, refilled rings included.
+const REST_RATIO: f64 = 2.0;
 const STREAM_LINES: usize = 2048;
 /// Lines of a call of `chase`, `batched`, `streamed`.
 const CHASED: usize = SEGMENTS * SEGMENT;
@@ -85,10 +88,12 @@ impl Plan<'_> {
     /// work leaves it.
     ///
     /// Where the lines lie decides whose clock the wait on top hangs on.
-    fn cycles(&self, bytes: usize, lines: usize, l1: f64, mut work: impl FnMut()) -> Vec<f64> {
+    fn cycles(&self, bytes: usize, lines: usize, l1: f64, rest_ratio: f64, mut work: impl FnMut()) -> Vec<f64> {
         let (start, rounds) = (raw_ns(), WARMING_ROUNDS * bytes / LINE_BYTES / lines);
         for round in 0..=rounds {
+            let from = ticks();
             work();
+            rest((rest_ratio * (ticks() - from) as f64) as u64);
             if round % 16 == 0 && raw_ns() - start > WARMING_NS {
                 break;
             }
@@ -98,7 +103,7 @@ impl Plan<'_> {
             let cycles = if bytes <= self.core_bytes { wait.core_cycles() } else { wait.usual_cycles(self.clock) };
             cycles.max(0.0)
         };
-        self.effort.measure(work).into_iter().map(on_top).collect()
+        self.effort.measure_resting(rest_ratio, work).into_iter().map(on_top).collect()
     }
 }
 
@@ -126,8 +131,8 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
     let set = &memory.as_slice::<Line>()[..L1_BYTES / LINE_BYTES];
     // L1 hangs on the core's clock whatever `core_bytes` says.
     let l1 = Plan { core_bytes: L1_BYTES, ..*plan };
-    let batched_l1 = median(&l1.cycles(L1_BYTES, BATCHED, 0.0, || batched(set, &mut random)));
-    let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, || streamed(set, &mut place)));
+    let batched_l1 = median(&l1.cycles(L1_BYTES, BATCHED, 0.0, 0.0, || batched(set, &mut random)));
+    let streamed_l1 = median(&l1.cycles(L1_BYTES, STREAM_LINES, 0.0, 0.0, || streamed(set, &mut place)));
     let (mut done, all) = (0, plan.sizes.iter().sum::<usize>() + plan.sizes.len() * BIG);
     for &bytes in plan.sizes {
         let lines = bytes / LINE_BYTES;
@@ -135,12 +140,12 @@ pub fn latencies(plan: &Plan<'_>, pages: Pages, progress: &mut Progress<'_>) -> 
         let set = &memory.as_slice::<Line>()[..lines];
         let words = &memory.as_slice::<u64>()[..lines * WORDS];
         let sample = |cycles| LatencySample { bytes, pages, cycles };
-        let cycles = plan.cycles(bytes, CHASED, 0.0, || chase(words, &mut random));
+        let cycles = plan.cycles(bytes, CHASED, 0.0, 0.0, || chase(words, &mut random));
         found.latency.push(sample(cycles));
-        let cycles = plan.cycles(bytes, BATCHED, batched_l1, || batched(set, &mut random));
+        let cycles = plan.cycles(bytes, BATCHED, batched_l1, REST_RATIO, || batched(set, &mut random));
         found.batched.push(sample(cycles));
         place = 0;
-        let cycles = plan.cycles(bytes, STREAM_LINES, streamed_l1, || streamed(set, &mut place));
+        let cycles = plan.cycles(bytes, STREAM_LINES, streamed_l1, 0.0, || streamed(set, &mut place));
         found.streamed.push(sample(cycles));
         done += bytes + BIG;
         progress.at(0.1 + 0.9 * done as f64 / all as f64)?;

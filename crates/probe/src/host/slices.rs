@@ -41,7 +41,12 @@ impl Took {
 
 impl Effort {
     /// One figure per repeat, each a low quantile of slices of `work`.
-    pub fn measure(self, mut work: impl FnMut()) -> Vec<Took> {
+    pub fn measure(self, work: impl FnMut()) -> Vec<Took> {
+        self.measure_resting(0.0, work)
+    }
+
+    /// As [`Self::measure`], with rests between slices, `rest_ratio` times as long as the slice before.
+    pub fn measure_resting(self, rest_ratio: f64, mut work: impl FnMut()) -> Vec<Took> {
         let mut times = Vec::with_capacity(self.slices);
         let mut before = ticks_per_cycle_now();
         (0..self.repeats)
@@ -50,7 +55,9 @@ impl Effort {
                 times.extend((0..self.slices).map(|_| {
                     let start = ticks();
                     work();
-                    (ticks() - start) as f64
+                    let took = ticks() - start;
+                    rest((rest_ratio * took as f64) as u64);
+                    took as f64
                 }));
                 let after = ticks_per_cycle_now();
                 let ticks_per_cycle = before.midpoint(after);
@@ -58,6 +65,14 @@ impl Effort {
                 Took { ticks: quantile(&mut times, SPEAKS), ticks_per_cycle }
             })
             .collect()
+    }
+}
+
+/// Waits for some ticks without giving the core away.
+pub fn rest(long: u64) {
+    let start = ticks();
+    while long > 0 && ticks().wrapping_sub(start) < long {
+        std::hint::spin_loop();
     }
 }
 

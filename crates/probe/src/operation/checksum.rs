@@ -27,6 +27,16 @@ pub fn internet_checksum(bytes: &[u8]) -> u16 {
     !fold(low + high + (last & 0xffff_ffff) + (last >> 32))
 }
 
+/// The Internet checksum of words that stand in registers: of a header before it is written, whose bytes are in them
+/// as in memory, an even number of bytes to each word.
+///
+/// A checksum over what has just been stored in other pieces would wait until the stores are done.
+#[inline]
+#[must_use]
+pub fn checksum_words<const W: usize>(words: &[u64; W]) -> u16 {
+    !fold(words.iter().map(|word| (word & 0xffff_ffff) + (word >> 32)).sum())
+}
+
 /// Folds a sum to 16 bits with its carries coming in again at the low end.
 #[inline]
 fn fold(sum: u64) -> u16 {

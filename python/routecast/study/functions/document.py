@@ -14,7 +14,7 @@ from pydantic import Field
 from routecast.quantity.fields import Duration, FileModel
 from routecast.study.document import FrameSize, Name, Ratio
 
-__all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "Runs"]
+__all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
 
 Entries = Annotated[int, Field(ge=1, le=2**31, strict=True)]
 Repeats = Annotated[int, Field(ge=1, le=1000, strict=True)]
@@ -44,6 +44,13 @@ class Runs(FileModel):
     )
 
 
+class RefiningPoint(FileModel):
+    """A size of the tables and a traffic: few flows show the operations alone, many flows the memory."""
+
+    size: Name = Field(description="Name of a size of the tables.")
+    traffic: str = Field(description="One of the series' traffics.")
+
+
 class FunctionSeries(FileModel):
     """``[[series]]``: one function, every combination of tables, frame sizes and traffics."""
 
@@ -56,9 +63,8 @@ class FunctionSeries(FileModel):
     traffic: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         default=("uniform",), description='Traffics: "1", "10", "uniform", "zipf 1.1", …'
     )
-    refine: Annotated[tuple[Name, ...], Field(max_length=8)] = Field(
-        default=(),
-        description="Sizes of tables at which a measurement (first frame size, uniform traffic) refines.",
+    refine: Annotated[tuple[RefiningPoint, ...], Field(max_length=8)] = Field(
+        default=(), description="Points, at the first frame size, whose measurements refine the estimate."
     )
 
 

@@ -53,6 +53,7 @@ class Point:
 def points(study: FunctionStudy) -> Iterator[Point]:
     """Yield every point of the study once, in the order of the file."""
     for series in study.series:
+        refining = {(one.size, one.traffic) for one in series.refine}
         for size, tables in series.tables.items():
             for traffic in series.traffic:
                 for frame_bytes in series.frames:
@@ -63,7 +64,5 @@ def points(study: FunctionStudy) -> Iterator[Point]:
                         tables=tuple(sorted(tables.items())),
                         frame_bytes=frame_bytes,
                         traffic=traffic,
-                        refines=size in series.refine
-                        and frame_bytes == series.frames[0]
-                        and traffic == ("uniform" if "uniform" in series.traffic else series.traffic[0]),
+                        refines=frame_bytes == series.frames[0] and (size, traffic) in refining,
                     )
