@@ -86,11 +86,12 @@ def test_two_measurements_correct_operations_and_memory() -> None:
 def test_a_function_that_was_never_measured_gains_from_one_that_was() -> None:
     truth = host(lookup_factor=1.5)
     refined = refine(host(), [measured(truth, SMALL)]).hardware
-    costs = {"decrease": OperationCost(operation="decrease", cycles=Formula("1"), source="a toy")}
+    others = ("decrease", "check", "assemble")
+    costs = {name: OperationCost(operation=name, cycles=Formula("1"), source="a toy") for name in others}
 
     def cycles(hardware: Hardware) -> float:
-        with_decrease = replace(hardware, operations={**hardware.operations, **costs})
-        return estimate(read_function("mpls_switch"), with_decrease, tables={"label": 1024}).packet_cycles
+        with_others = replace(hardware, operations={**hardware.operations, **costs})
+        return estimate(read_function("mpls_switch"), with_others, tables={"label": 1024}).packet_cycles
 
     before, after, true = cycles(host()), cycles(refined), cycles(truth)
     assert abs(after - true) < 0.7 * abs(before - true)

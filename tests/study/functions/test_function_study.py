@@ -62,6 +62,8 @@ def toy_host() -> Hardware:
         cost("parse", "ceil(b/8)"),
         cost("deparse", "ceil(b/8)"),
         cost("decrease", "1"),
+        cost("check", "1"),
+        cost("assemble", "ceil(b/8)"),
         cost("ht_lookup", "6 + N", "max/2"),
     )
     return Hardware(
