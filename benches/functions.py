@@ -35,7 +35,7 @@ def main() -> None:
         result = run_function_study(study, chosen.out, LocalBench(study), progress=progress)
     console = data()
     for title in result.titles:
-        print_table(console, function_table(result, title))
+        print_table(console, function_table(result, title, shortest=True))
     hand = hand_table(result)
     if hand:
         print_table(console, hand)

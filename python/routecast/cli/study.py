@@ -132,7 +132,7 @@ def _print_functions(result: FunctionResult) -> None:
     console = data()
     console.print(f"{result.study.title}\n", style="bold", markup=False)
     for title in result.titles:
-        print_table(console, function_table(result, title))
+        print_table(console, function_table(result, title, shortest=True))
     hand = hand_table(result)
     if hand:
         print_table(console, hand)

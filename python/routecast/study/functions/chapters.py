@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routecast.quantity import format_bytes, format_duration, format_frequency
-from routecast.report.page import Block, Facts, Listing, Page, Section, Tile, Tiles
+from routecast.report.page import Block, Facts, Folded, Listing, Page, Section, Tile, Tiles
 from routecast.report.tables import percent
 from routecast.study.functions.plots import agreement_figure, function_figure
 from routecast.study.functions.result import FunctionResult
@@ -81,7 +81,10 @@ def _function(result: FunctionResult, title: str) -> Section:
     return Section(
         anchor=title.replace(" ", "-"),
         title=title,
-        blocks=(function_figure(result, title), function_table(result, title)),
+        blocks=(
+            function_figure(result, title),
+            Folded(summary=f"All points of {title}", table=function_table(result, title)),
+        ),
     )
 
 

@@ -23,12 +23,14 @@ class HandLoop:
     """The best hand-written loop for a function's lookup, beside the function: seconds per packet.
 
     ``frames_s`` does the lookup on the same frames in one fused loop, ``lookup_s`` the lookup alone with keys that
-    stand ready; ``bound_s`` is what the lines of the table cost alone, were nothing else to be done.
+    stand ready; ``bound_s`` is what the lines of the table cost alone, asked for in batches, were nothing else to be
+    done, and ``one_by_one_s`` what they cost if each is waited for before the next is asked for.
     """
 
     frames_s: float = math.nan
     lookup_s: float = math.nan
     bound_s: float = math.nan
+    one_by_one_s: float = math.nan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

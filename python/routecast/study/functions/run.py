@@ -205,6 +205,7 @@ def _row(
             frames_s=min(hand["hand_frames_s"], default=math.nan),
             lookup_s=min(hand["hand_lookup_s"], default=math.nan),
             bound_s=_table_stalls(before) / hardware.cpu.frequency_hz,
+            one_by_one_s=_one_by_one_s(hardware, before),
         ),
     )
 
@@ -225,6 +226,14 @@ def _found_in(found: Estimate) -> str:
 
 def _table_stalls(found: Estimate) -> float:
     return sum(step.table_stall_cycles for step in found.operations)
+
+
+def _one_by_one_s(hardware: Hardware, found: Estimate) -> float:
+    lines = _table_lines(found)
+    return sum(
+        lines.get(level.name, 0.0) * (level.dependent_cycles / hardware.cpu.frequency_hz + level.dependent_s)
+        for level in hardware.levels
+    )
 
 
 def _judged(result: FunctionResult) -> FunctionResult:
