@@ -137,6 +137,20 @@ class TestCommand:
         assert "noisy" in flagged.stdout
         assert str(read_hardware(out).facts["noise"]).startswith("noisy: the hypervisor took 30.0%")
 
+    def test_a_place_that_cannot_be_written_is_refused_before_the_probe(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def probed(**_: object) -> Probed:
+            raise AssertionError("measured for nothing")
+
+        monkeypatch.setattr(probing, "probe", probed)
+        file = tmp_path / "file"
+        file.touch()
+        refused = self.run("--out", str(file / "own.hardware.toml")).exception
+        assert isinstance(refused, EnvironmentProblem)
+        assert "cannot be written" in str(refused)
+        assert list(tmp_path.iterdir()) == [file]
+
     def test_an_interrupted_probe_leaves_the_file_that_was_there(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

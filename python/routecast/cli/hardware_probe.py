@@ -45,16 +45,17 @@ def probe(
 ) -> None:
     """Measure this host: clock, caches and memory, elementary operations. Takes less than a minute."""
     from routecast.errors import CriterionFailed
-    from routecast.hardware.catalogue import host_file, write_hardware
+    from routecast.hardware.catalogue import check_writable, host_file, write_hardware
     from routecast.hardware.probe import probe as probe_host
 
+    path = out or host_file()
+    check_writable(path)
     with progress_bar("probing this host") as report:
         probed = probe_host(
             quick=quick, cpu=cpu, seed=seed, progress=lambda share: report(round(100.0 * share), 100, "")
         )
     if strict and not probed.noise.is_quiet:
         raise CriterionFailed(f"this host is {probed.noise.verdict}; nothing was written (--strict)")
-    path = out or host_file()
     write_hardware(probed.hardware, path)
     if as_json:
         print_json(_document(probed, path))

@@ -14,7 +14,15 @@ from routecast.hardware.writing import hardware_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import read_text
 
-__all__ = ["HOST", "hardware_names", "host_file", "read_hardware", "shipped_hardware", "write_hardware"]
+__all__ = [
+    "HOST",
+    "check_writable",
+    "hardware_names",
+    "host_file",
+    "read_hardware",
+    "shipped_hardware",
+    "write_hardware",
+]
 
 HOST = "host"
 """What people write for the host that they are on."""
@@ -69,6 +77,24 @@ def read_hardware(name_or_path: str | Path) -> Hardware:
         message = f'is no hardware that comes with routecast, "{HOST}", or a FILE.toml; {hint}'
         raise FileProblem(text[:100], [Problem("", message)])
     return parse_hardware(read_text(path, kind="hardware file"), subject=str(path))
+
+
+def check_writable(path: str | Path) -> None:
+    """Refuse a place where :func:`write_hardware` could not write, before the work is done.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The file could not be written.
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.touch()
+        draft.unlink()
+    except OSError as problem:
+        raise EnvironmentProblem(f"{path} cannot be written: {problem}") from problem
 
 
 def write_hardware(hardware: Hardware, path: str | Path) -> None:
