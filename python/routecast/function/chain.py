@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
-from routecast.function.catalogue import check_function, read_function
+from routecast.function.catalogue import check_function, function_names, read_function
 from routecast.function.model import Direction, NetworkFunction, Step, TableSize
 from routecast.hardware.formula import Formula
 from routecast.quantity.did_you_mean import did_you_mean
@@ -35,8 +35,9 @@ def read_chain(names: str) -> NetworkFunction:
     ['io_mem', 'parse', 'ht_lookup', 'deparse', 'parse']
     """
     parts = [part.strip() for part in names.split(",")]
-    if len(parts) == 1:
-        return read_function(parts[0])
+    if not all(parts):
+        what = f'got "{names}": write names or files with one comma between two, such as "acl_firewall,nat44"'
+        raise ModelProblem("chain", [Problem("", what)])
     return chain([_read_part(part) for part in parts])
 
 
@@ -88,8 +89,8 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
 
 def _read_part(part: str) -> NetworkFunction:
     name, slash, direction = part.rpartition("/")
-    # A path has slashes too; it ends in .toml.
-    if not slash or part.endswith(".toml"):
+    # A path has slashes too.
+    if not slash or part.endswith(".toml") or (name not in function_names() and not name.endswith(".toml")):
         return read_function(part)
     function = read_function(name)
     found = [one for one in function.directions if one.name == direction]
