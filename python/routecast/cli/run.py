@@ -53,6 +53,8 @@ def _command(arguments: Sequence[str]) -> int:
     try:
         get_command(app).main(args=list(arguments), prog_name="routecast")
     except SystemExit as leave:
+        if isinstance(leave.__context__, BrokenPipeError):  # click makes a 1 of it: no criterion failed
+            raise leave.__context__ from None
         code = leave.code if isinstance(leave.code, int) else 0
         if code == INTERRUPTED:
             print("routecast: interrupted", file=sys.stderr)
