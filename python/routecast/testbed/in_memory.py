@@ -208,6 +208,9 @@ class InMemory:
         if not 0 <= in_flight <= queued:
             what = f"{offered} frames in, {forwarded} out, {dropped} dropped, room for {queued}"
             raise EnvironmentProblem(f"function {self.function!r} in memory does not conserve frames: {what}")
+        if not all(core["cycles_per_packet"] > 0.0 for core in outcome["per_core"]):
+            what = f"got {duration_s:g} s at {intended_pps:g} frames/s: a core got no frame; run longer or offer more"
+            raise ModelProblem(f"function {self.function!r} in memory", [Problem("duration", what)])
         resources = self._resources(forwarded_pps, outcome)
         busy_ratio = resources[0].utilisation_ratio
         is_starved = bool(drops.get(_QUEUE)) and busy_ratio < _IDLE_RATIO
