@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
-    from routecast.function.estimate import Estimate, StepEstimate
+    from routecast.function.estimate import Estimate
+    from routecast.function.step_estimate import StepEstimate
 
 __all__ = [
     "limits_table",
@@ -131,7 +132,7 @@ def _parameters(step: StepEstimate) -> str:
 
 def _number(value: float) -> str:
     """Write a size so that 2 M entries fit into a column."""
-    for step, prefix in ((2**20, "Mi"), (2**10, "Ki")):
+    for step, prefix in ((2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki")):
         if value >= 2 * step and value % step == 0.0:
             return f"{value / step:g} {prefix}"
     for size, prefix in ((1e6, "M"), (1e4, "k")):

@@ -43,9 +43,7 @@ def levels_table(hardware: Hardware) -> Table:
 
 def line_seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
     """Return what a line of a level costs: ``pattern`` is dependent, batched or streamed."""
-    cycles: float = getattr(level, f"{pattern}_cycles")
-    seconds: float = getattr(level, f"{pattern}_s")
-    return seconds + cycles / clock_hz
+    return level.line_cycles(pattern, clock_hz) / clock_hz
 
 
 def binary_size(size_bytes: float) -> str:

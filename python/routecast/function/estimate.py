@@ -19,70 +19,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from routecast.errors import ModelProblem, Problem
+from routecast.function.directions import arriving_frames, chosen_directions
 from routecast.function.limits import Limit, limits_of
 from routecast.function.manner import in_the_manner_of
-from routecast.function.model import Direction, NetworkFunction, TableSize
-from routecast.function.places import Shares, places_of_lines
+from routecast.function.model import NetworkFunction, TableSize
+from routecast.function.places import places_of_lines
+from routecast.function.step_estimate import StepEstimate, step_estimate
 from routecast.function.tables import check_memory, table_sizes
-from routecast.function.work import StepWork, Touch, direction_work
-from routecast.hardware.model import Hardware, LevelName, MemoryLevel
-from routecast.hardware.waiting import batch_waiting_cycles
+from routecast.function.work import StepWork, direction_work
+from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
 from routecast.load.popularity import Popularity
-from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["Estimate", "StepEstimate", "estimate"]
 
 _NORMAL_95 = 1.959964
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepEstimate:
-    """What one step costs, per packet of its direction.
-
-    Parameters
-    ----------
-    direction, operation, table, why : str
-    share : float
-        Of all packets, those of this direction.
-    times : float
-    parameters : mapping of str to float
-        Averages over the frame sizes.
-    cycles : float
-        Of the operation, data in L1.
-    lines_by_level, table_lines_by_level : mapping of level to float
-        Lines of memory found in each level: of frames and tables, and of tables alone.
-    stall_cycles_by_level : mapping of level to float
-        Cycles that the core waits for them; all 0 where the cycles hold them already (``stalls = "separate"``).
-    table_stall_cycles : float
-        Those for lines of tables.
-    residual_ratio : float
-        Of the operation's fit on this host; NaN where it was not fitted.
-    """
-
-    direction: str
-    operation: str
-    table: str
-    why: str
-    share: float
-    times: float
-    parameters: Mapping[str, float]
-    cycles: float
-    lines_by_level: Mapping[LevelName, float]
-    table_lines_by_level: Mapping[LevelName, float]
-    stall_cycles_by_level: Mapping[LevelName, float]
-    table_stall_cycles: float
-    residual_ratio: float
-
-    @property
-    def stall_cycles(self) -> float:
-        """Cycles that the core waits for memory."""
-        return sum(self.stall_cycles_by_level.values())
-
-    @property
-    def dram_accesses(self) -> float:
-        """Lines fetched from DRAM."""
-        return self.lines_by_level.get("DRAM", 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,14 +209,14 @@ def estimate(
     _check(function, hardware, cores=cores, remote_ratio=remote_ratio, giga=giga)
     mix = frame_bytes if isinstance(frame_bytes, FrameMix) else FrameMix.fixed(frame_bytes)
     popularity = popularity or Popularity()
-    chosen = _chosen(function, direction)
+    chosen = chosen_directions(function, direction)
     works: list[tuple[float, StepWork]] = []
     notes: list[str] = []
     arriving: dict[int, float] = {}
     growth = 0.0
     for number, share in chosen.items():
         one = function.directions[number]
-        frames = _frames(one, mix, notes)
+        frames = arriving_frames(one, mix, notes)
         for size, part in frames.items():
             arriving[size] = arriving.get(size, 0.0) + share * part
         growth += share * one.frame_growth_bytes
@@ -290,7 +241,7 @@ def estimate(
         remote_ratio=remote_ratio,
         tables=sizes,
         operations=tuple(
-            _step(share, work, shares, hardware, function.name, frequency_hz) for share, work in works
+            step_estimate(share, work, shares, hardware, function.name, frequency_hz) for share, work in works
         ),
         call_cycles=call.per_batch_cycles / call.batch_frames + call.per_packet_cycles,
         limits=(),
@@ -299,7 +250,7 @@ def estimate(
     )
     if found.packet_cycles <= 0.0:
         what = "a packet takes 0 cycles: at least one operation must cost something"
-        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("direction", what)])
+        raise ModelProblem(f"function {function.name!r} on {hardware.name}", [Problem("operation", what)])
     limits = limits_of(
         hardware,
         cores=cores,
@@ -332,98 +283,3 @@ def _check(
         problems.append(Problem("giga", f"got {giga:g}: a finite number > 0"))
     if problems:
         raise ModelProblem(f"function {function.name!r} on {hardware.name}", problems)
-
-
-def _chosen(function: NetworkFunction, direction: str | None) -> dict[int, float]:
-    """Return the numbers of the directions with their shares of the packets, which sum up to 1."""
-    names = [one.name for one in function.directions]
-    if direction is not None:
-        if direction not in names:
-            what = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
-            raise ModelProblem(f"function {function.name!r}", [Problem("direction", what)])
-        return {names.index(direction): 1.0}
-    total = sum(one.share for one in function.directions)
-    return {number: one.share / total for number, one in enumerate(function.directions)}
-
-
-def _frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
-    frames: dict[int, float] = {}
-    least = direction.smallest_frame_bytes
-    for size, share in mix.share_by_bytes.items():
-        if size < least:
-            notes.append(
-                f"direction {direction.name}: the headers do not fit into frames of {size} B; {least} B are computed"
-            )
-        frames[max(size, least)] = frames.get(max(size, least), 0.0) + share
-    return frames
-
-
-def _step(
-    share: float, work: StepWork, shares: Shares, hardware: Hardware, function: str, frequency_hz: float
-) -> StepEstimate:
-    lines: dict[LevelName, float] = {}
-    table_lines: dict[LevelName, float] = {}
-    stalls: dict[LevelName, float] = {}
-    table_stalls = 0.0
-    learnt = hardware.refinement
-    cycles_factor, stalls_factor = learnt.functions.get(f"{function}/{work.direction.name}", (1.0, 1.0))
-    for touch in work.touches:
-        places: Mapping[LevelName, float] = {"DRAM": 1.0} if touch.remote else shares[touch.stream]
-        waiting = _waiting(touch, places, hardware, frequency_hz)
-        for level in hardware.levels:
-            count = touch.lines * places.get(level.name, 0.0)
-            if count == 0.0:
-                continue
-            lines[level.name] = lines.get(level.name, 0.0) + count
-            if touch.kind == "table":
-                table_lines[level.name] = table_lines.get(level.name, 0.0) + count
-            if hardware.stalls == "separate":
-                continue
-            waited = waiting[level.name] * learnt.levels.get(level.name, 1.0) * stalls_factor
-            stalls[level.name] = stalls.get(level.name, 0.0) + waited
-            table_stalls += waited if touch.kind == "table" else 0.0
-    return StepEstimate(
-        direction=work.direction.name,
-        operation=work.step.operation,
-        table=work.step.table,
-        why=work.step.why,
-        share=share,
-        times=work.step.times,
-        parameters=work.parameters,
-        cycles=work.cycles * cycles_factor,
-        lines_by_level=lines,
-        table_lines_by_level=table_lines,
-        stall_cycles_by_level=stalls,
-        table_stall_cycles=table_stalls,
-        residual_ratio=work.cost.residual_ratio,
-    )
-
-
-def _waiting(
-    touch: Touch, places: Mapping[LevelName, float], hardware: Hardware, frequency_hz: float
-) -> Mapping[LevelName, float]:
-    """Return the cycles that a packet waits for the lines of a touch, by level."""
-    if touch.pattern == "batched":
-        return batch_waiting_cycles(
-            hardware.levels,
-            places,
-            lines=touch.lines,
-            batch_frames=hardware.call.batch_frames,
-            frequency_hz=frequency_hz,
-        )
-    return {
-        level.name: touch.lines
-        * places.get(level.name, 0.0)
-        * _line_cycles(level, touch.pattern, frequency_hz)
-        for level in hardware.levels
-    }
-
-
-def _line_cycles(level: MemoryLevel, pattern: str, frequency_hz: float) -> float:
-    """Return what a core pays for a line found in a level, in cycles."""
-    cycles, seconds = {
-        "dependent": (level.dependent_cycles, level.dependent_s),
-        "batched": (level.batched_cycles, level.batched_s),
-        "streamed": (level.streamed_cycles, level.streamed_s),
-    }[pattern]
-    return cycles + seconds * frequency_hz

@@ -69,4 +69,5 @@ def check_memory(
 
 
 def _gigabytes(size_bytes: float) -> str:
-    return f"{size_bytes / 2**30:.3g} GiB"
+    size = size_bytes / 2**30
+    return f"{size:,.0f} GiB" if size >= 1000.0 else f"{size:.3g} GiB"

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from routecast.function.estimate import Estimate, StepEstimate
+    from routecast.function.estimate import Estimate
+    from routecast.function.step_estimate import StepEstimate
 
 __all__ = ["estimate_json"]
 

@@ -88,6 +88,15 @@ class MemoryLevel:
     streamed_s: float = 0.0
     source: str = ""
 
+    def line_cycles(self, pattern: str, frequency_hz: float) -> float:
+        """Return what a core pays for a line found here, in cycles; ``pattern`` is dependent, batched or streamed."""
+        cycles, seconds = {
+            "dependent": (self.dependent_cycles, self.dependent_s),
+            "batched": (self.batched_cycles, self.batched_s),
+            "streamed": (self.streamed_cycles, self.streamed_s),
+        }[pattern]
+        return cycles + seconds * frequency_hz
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTiming:
