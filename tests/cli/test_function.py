@@ -130,3 +130,26 @@ def test_a_host_that_was_not_probed_is_answered_for_the_papers_with_a_remark() -
     done = routecast_("function", "l2_switch")
     assert done.returncode == 0
     assert "routecast hardware probe" in done.stderr
+
+
+def test_one_direction_of_a_function_is_named_with_a_slash() -> None:
+    (found,) = document("bng/access", *PAPER)["estimates"]
+    (same,) = document("bng", "--direction", "access", *PAPER)["estimates"]
+    assert {**found, "direction": "access"} == same
+
+
+@pytest.mark.parametrize("names", ["l2_switch,", ",", ""])
+def test_a_chain_with_a_gap_is_refused(names: str) -> None:
+    done = routecast_("function", names, *PAPER)
+    assert done.returncode == 2
+    assert "one comma between two" in done.stderr
+
+
+def test_a_reader_who_leaves_is_no_failed_criterion() -> None:
+    command = [sys.executable, "-m", "routecast", "function", "l2_switch", *PAPER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        writer.stdout.close()
+        assert writer.stderr is not None
+        said = writer.stderr.read()
+    assert (writer.returncode, said) == (0, b"")

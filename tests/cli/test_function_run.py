@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.cli.run import run
+from routecast.function.catalogue import function_names, read_function
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.testbed import in_memory, instruction_counts
 
@@ -200,3 +201,62 @@ def test_valgrind_counts_a_real_function(capsys: pytest.CaptureFixture[str]) -> 
     assert 10 < row["instructions"] < 2000
     assert 0 < row["writes"] < row["instructions"]
     assert 0 < row["reads"] < row["instructions"]
+
+
+@pytest.mark.parametrize("what", ["--run", "--counts"])
+def test_an_unknown_direction_is_refused_before_anything_runs(
+    requests: list[dict[str, Any]], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "bng", what, "--direction", "acess"]) == 2
+    assert 'did you mean "access"?' in capsys.readouterr().err
+    assert not requests
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        (["--load", "1 Mpps"], "--load"),
+        (["--duration", "1 s"], "--duration"),
+        (["--counts", "--load", "1 Mpps"], "--load"),
+        (["--counts", "--refine"], "--refine"),
+        (["--counts", "--run"], "--run"),
+        (["--run", "--simulate"], "--simulate"),
+        (["--run", "--remote", "0.5"], "--remote"),
+    ],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    requests: list[dict[str, Any]], options: list[str], refused: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["function", "l2_switch", *options]) == 2
+    assert f"routecast function: {refused}: " in capsys.readouterr().err
+    assert not requests
+
+
+def test_a_host_that_knows_no_cost_of_lines_is_refused_before_anything_runs(
+    requests: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy.hardware.toml"
+    write_hardware(read_hardware("xeon-e5-2690v2"), copy)
+    assert run(["function", "l2_switch", "--refine", "--on", str(copy)]) == 2
+    assert "what a line of memory costs" in capsys.readouterr().err
+    assert not requests
+
+
+@pytest.mark.parametrize("name", [name for name in function_names() if read_function(name).runs_as])
+def test_every_function_that_is_said_to_run_runs_with_its_tables(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "none.hardware.toml"))
+    small = [f"--table={table.name}=257" for table in read_function(name).tables]
+    assert run(["function", name, "--run", "--duration", "1 ms", *small, "--json"]) == 0
+    for row in json.loads(capsys.readouterr().out)["runs"]:
+        assert row["run"]["forwarded"] + sum(row["run"]["dropped"].values()) == row["run"]["offered"] > 0
+
+
+def test_a_run_too_short_for_a_frame_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "none.hardware.toml"))
+    options = ["--run", "--load", "1 Mpps", "--duration", "1 ns", "--table", "mac=256"]
+    assert run(["function", "l2_switch", *options]) == 2
+    assert "run longer or offer more" in capsys.readouterr().err

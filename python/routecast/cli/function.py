@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.errors import QuantityProblem, TransientProblem
+from routecast.cli.console import data, print_json
+from routecast.cli.function_case import Case, read_case
+from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from routecast.evaluate.trial import Trial
-    from routecast.function.estimate import Estimate
-    from routecast.function.model import NetworkFunction
-    from routecast.hardware.model import Hardware
     from routecast.load.frames import FrameMix
-    from routecast.load.popularity import Popularity
 
 __all__ = ["function"]
 
 _PAPER_GIGA = 1024e6
-_PAPER_HOST = "xeon-e5-2690v2"
-_TABLE = re.compile(r"(?P<name>\w+)\s*=\s*(?P<number>\d[\d_,]*(?:\.\d+)?)\s*(?P<prefix>[kKMG]i?|)", re.ASCII)
-_PREFIXES = {
-    "": 1,
-    "k": 10**3,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "ki": 2**10,
-    "Ki": 2**10,
-    "Mi": 2**20,
-    "Gi": 2**30,
-}
-_LOAD_RATIO = 0.8
-_SIMULATED_S = 0.02
 _TRAFFIC = "Traffic"
 _ANSWER = "What is answered"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    """What is estimated, everything but direction and frames."""
-
-    function: NetworkFunction
-    hardware: Hardware
-    cores: int
-    popularity: Popularity
-    tables: Mapping[str, int]
-    giga: float
-
-    def estimate(self, direction: str | None, frames: FrameMix, remote_ratio: float = 0.0) -> Estimate:
-        from routecast.function.estimate import estimate
-
-        return estimate(
-            self.function,
-            self.hardware,
-            direction=direction,
-            frame_bytes=frames,
-            cores=self.cores,
-            popularity=self.popularity,
-            tables=self.tables,
-            remote_ratio=remote_ratio,
-            giga=self.giga,
-        )
 
 
 def function(
@@ -204,7 +156,13 @@ def function(
         else:
             print_table(data(), registry_table() if operations else functions_table())
         return
-    case = _case(name, on, cores, traffic, flows, table or [], _PAPER_GIGA if paper_giga else 1e9)
+    _check_options(
+        estimate_only={"--remote": bool(remote), "--simulate": simulate},
+        real={"--run": run, "--refine": refine, "--counts": counts},
+        timed={"--load": load is not None, "--duration": duration is not None},
+        simulate=simulate,
+    )
+    case = read_case(name, on, cores, traffic, flows, table or [], _PAPER_GIGA if paper_giga else 1e9)
     frames = [FrameMix.parse(text) for text in frame or ["64 B"]]
     load_pps = parse_rate_pps(load) if load else None
     duration_s = parse_duration_s(duration) if duration else None
@@ -216,8 +174,10 @@ def function(
         return
     trials: list[Trial] = []
     if simulate:
+        from routecast.cli.function_simulate import simulated
+
         trials = [
-            _simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed)
+            simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed)
             for one in frames
         ]
     if as_json:
@@ -226,56 +186,39 @@ def function(
     _print(case, direction, frames, remote, trials)
 
 
-def _case(
-    name: str,
-    on: str | None,
-    cores: int,
-    traffic: str,
-    flows: int | None,
-    tables: Sequence[str],
-    giga: float,
-) -> _Case:
-    from routecast.function.chain import read_chain
-    from routecast.hardware.catalogue import HOST, host_file, read_hardware
-    from routecast.load.popularity import Popularity
-
-    if on is None:
-        on = HOST if host_file().is_file() else _PAPER_HOST
-        if on == _PAPER_HOST:
-            remark(f"On {on}; to estimate this host, probe it: routecast hardware probe")
-    popularity = Popularity.parse(traffic)
-    return _Case(
-        function=read_chain(name),
-        hardware=read_hardware(on),
-        cores=cores,
-        popularity=replace(popularity, flows=flows) if flows is not None else popularity,
-        tables=dict(_table(text) for text in tables),
-        giga=giga,
-    )
+def _check_options(
+    *, estimate_only: Mapping[str, bool], real: Mapping[str, bool], timed: Mapping[str, bool], simulate: bool
+) -> None:
+    """Refuse options that the answer would leave out of account; each mapping says which are given."""
+    asked = [name for name, given in real.items() if given]
+    problems = []
+    if asked:
+        what = f"is of the estimate alone: leave it or {asked[0]} out"
+        problems += [Problem(name, what) for name, given in estimate_only.items() if given]
+    if real["--counts"]:
+        what = "measures time, which --counts does not: ask for one after the other"
+        problems += [Problem(name, what) for name in asked if name != "--counts"]
+    if not simulate and not real["--run"] and not real["--refine"]:
+        what = "is of --simulate and --run: add one of them, or leave it out"
+        problems += [Problem(name, what) for name, given in timed.items() if given]
+    if problems:
+        raise ModelProblem("routecast function", problems)
 
 
-def _table(text: str) -> tuple[str, int]:
-    match = _TABLE.fullmatch(text.strip()) if len(text) <= 200 else None
-    if match is None:
-        raise QuantityProblem(text, f'got --table {text[:60]!r}: NAME=ENTRIES is wanted, such as "mac=2Mi"')
-    entries = float(match["number"].replace("_", "").replace(",", "")) * _PREFIXES[match["prefix"]]
-    if entries != round(entries) or not 1 <= entries <= 2**40:
-        raise QuantityProblem(text, f"got --table {text!r}: a whole number of entries, 1 to 2^40")
-    return match["name"], round(entries)
-
-
-def _named(case: _Case, direction: str | None) -> list[tuple[str, str | None]]:
+def _named(case: Case, direction: str | None) -> list[tuple[str, str | None]]:
     """Return what is estimated: (name in tables, direction); several directions also together."""
     names = [one.name for one in case.function.directions]
     if direction is not None:
-        return [(direction, direction)]
+        from routecast.function.directions import chosen_directions
+
+        return [(names[number], names[number]) for number in chosen_directions(case.function, direction)]
     if len(names) == 1:
         return [(names[0], None)]
     return [*((name, name) for name in names), ("together", None)]
 
 
 def _print(
-    case: _Case,
+    case: Case,
     direction: str | None,
     frames: Sequence[FrameMix],
     remote: float,
@@ -312,7 +255,7 @@ def _print(
 
 
 def _document(
-    case: _Case,
+    case: Case,
     direction: str | None,
     frames: Sequence[FrameMix],
     remote: float,
@@ -343,45 +286,8 @@ def _document(
     }
 
 
-def _simulated(
-    case: _Case, found: Estimate, load_pps: float | None, duration_s: float | None, seed: int
-) -> Trial:
-    from routecast.evaluate.simulate import Simulate
-    from routecast.load.flows import FlowSet
-    from routecast.load.frames import FrameMix
-    from routecast.load.offered import OfferedLoad
-    from routecast.router.estimated import estimated_router
-
-    sizes = found.frames.share_by_bytes
-    by_size = (
-        {
-            size: case.estimate(found.direction, FrameMix.fixed(size), found.remote_ratio).packet_cycles
-            for size in sizes
-        }
-        if len(sizes) > 1
-        else {}
-    )
-    model = estimated_router(found, case.hardware, by_size=by_size)
-    ports = len(model.ports)
-    offered = OfferedLoad(
-        rate_pps=load_pps or _LOAD_RATIO * found.pps,
-        frames=found.frames,
-        flows=FlowSet.crafted(math.lcm(found.cores, ports), ports=ports),
-    )
-    with progress_bar(f"simulating {found.function}") as report:
-        simulator = Simulate(
-            model, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
-        )
-        try:
-            return simulator.trial(offered, duration_s or _SIMULATED_S)
-        except TransientProblem as problem:
-            if duration_s is not None:
-                raise
-            return simulator.trial(offered, 1.5 * problem.needed_s)
-
-
 def _run(
-    case: _Case,
+    case: Case,
     direction: str | None,
     frames: Sequence[FrameMix],
     load_pps: float | None,
@@ -392,7 +298,9 @@ def _run(
     into: Path | None,
     as_json: bool,
 ) -> None:
-    from routecast.cli.function_run import Asked, count_function, run_function
+    from routecast.cli.function_asked import Asked
+    from routecast.cli.function_counts import count_function
+    from routecast.cli.function_run import run_function
 
     asked = Asked(
         function=case.function,

@@ -10,7 +10,7 @@ from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
     from routecast.calibrate.refine import Refined
-    from routecast.cli.function_run import Asked
+    from routecast.cli.function_asked import Asked
     from routecast.hardware.model import Hardware, MeasuredFunction
     from routecast.load.frames import FrameMix
 
@@ -52,6 +52,11 @@ def check_refining(asked: Asked) -> None:
     from routecast.function.catalogue import function_names
 
     problems = []
+    if asked.hardware.stalls != "added":
+        what = (
+            f"{asked.hardware.name} does not say what a line of memory costs: name the file of a probed host"
+        )
+        problems.append(Problem("--on", what))
     if asked.rate_pps is not None:
         problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
     if asked.cores != 1:

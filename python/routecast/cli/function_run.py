@@ -1,4 +1,4 @@
-"""``routecast function NAME --run``: the real function beside its estimate; ``--counts``: its instructions.
+"""``routecast function NAME --run``: the real function beside its estimate.
 
 Called by :mod:`routecast.cli.function`, which has the options.
 """
@@ -7,68 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.function_asked import Asked, evaluator_of, load_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
-    from routecast.function.model import NetworkFunction
     from routecast.hardware.model import Hardware
     from routecast.load.frames import FrameMix
-    from routecast.load.offered import OfferedLoad
-    from routecast.load.popularity import Popularity
     from routecast.report.tables import Table
-    from routecast.testbed.in_memory import InMemory
-    from routecast.testbed.instruction_counts import PacketCounts
 
-__all__ = ["Asked", "count_function", "run_function"]
-
-_ANY_RATE_PPS = 1e6
-"""A saturated run has no rate; an offered load must have one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What the command line asks to be run.
-
-    Parameters
-    ----------
-    function : NetworkFunction
-    hardware : Hardware
-        What the estimate is for.
-    directions : tuple of str
-        Names of its directions, each run by itself.
-    frames : tuple of FrameMix
-        Each run by itself.
-    popularity : Popularity
-    tables : mapping of str to int
-        Entries by table; the others keep the function's own.
-    cores : int
-    duration_s : float
-        Of each run.
-    rate_pps : float or None
-        Offered rate; None: as fast as it goes.
-    seed : int
-    refine : Path or None
-        The hardware's file, to be corrected by what is measured; None: left alone.
-    """
-
-    function: NetworkFunction
-    hardware: Hardware
-    directions: tuple[str, ...]
-    frames: tuple[FrameMix, ...]
-    popularity: Popularity
-    tables: Mapping[str, int] = field(default_factory=dict)
-    cores: int = 1
-    duration_s: float = 1.0
-    rate_pps: float | None = None
-    seed: int = 1
-    refine: Path | None = None
+__all__ = ["run_function"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,87 +120,6 @@ def run_function(
         )
 
 
-def count_function(asked: Asked, *, as_json: bool = False) -> None:
-    """Print instructions and memory accesses per packet for every direction and frame size.
-
-    Raises
-    ------
-    routecast.errors.EnvironmentProblem
-        valgrind is missing: the message names its package.
-    routecast.errors.ModelProblem
-        The function does not run for real, or not like that.
-    """
-    from routecast.testbed.instruction_counts import count_instructions
-
-    cases = [(direction, frames) for direction in asked.directions for frames in asked.frames]
-    counted = []
-    with progress_bar(f"counting {asked.function.name} under valgrind") as report:
-        for number, (direction, frames) in enumerate(cases):
-
-            def heard(share: float, done: int = number) -> None:
-                report(round(100.0 * (done + share)), 100 * len(cases), "")
-
-            evaluator = _evaluator(asked, direction)
-            counts = count_instructions(evaluator, _load(asked, direction, frames), progress=heard)
-            counted.append((direction, frames, counts))
-    if as_json:
-        from dataclasses import asdict
-
-        rows = [
-            {
-                "direction": direction,
-                "frames": frames.name,
-                "frame_bytes": frames.mean_bytes,
-                **asdict(counts),
-            }
-            for direction, frames, counts in counted
-        ]
-        print_json({"function": asked.function.name, "counts": rows})
-        return
-    from routecast.cli.tables import print_table
-
-    print_table(data(), _counts_table(asked, counted))
-
-
-def _evaluator(asked: Asked, direction: str, progress: Callable[[float], object] | None = None) -> InMemory:
-    import os
-
-    from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-    from routecast.function.catalogue import function_names, read_function
-    from routecast.testbed.in_memory import InMemory
-
-    function = asked.function
-    if not function.runs_as:
-        real = ", ".join(name for name in function_names() if read_function(name).runs_as)
-        what = f"is an estimate only; those that run for real are {real}"
-        raise ModelProblem(f"function {function.name!r}", [Problem("runs_as", what)])
-    processors = sorted(os.sched_getaffinity(0))
-    if asked.cores > len(processors):
-        there = f"this process may use {len(processors)}"
-        raise EnvironmentProblem(f"{asked.cores} cores are asked for, {there}: ask for fewer with --cores")
-    return InMemory(
-        function=function.runs_as,
-        direction=direction,
-        tables={table.name: asked.tables.get(table.name, table.entries) for table in function.tables},
-        popularity=asked.popularity,
-        cores=tuple(processors[: asked.cores]),
-        saturate=asked.rate_pps is None,
-        seed=asked.seed,
-        progress=progress,
-    )
-
-
-def _load(asked: Asked, direction: str, frames: FrameMix) -> OfferedLoad:
-    """Return what is offered; frames that are too short for the direction's headers are as long as they must be."""
-    from dataclasses import replace
-
-    from routecast.load.offered import OfferedLoad
-
-    least = next(one.smallest_frame_bytes for one in asked.function.directions if one.name == direction)
-    frames = replace(frames, sequence_bytes=tuple(max(size, least) for size in frames.sequence_bytes))
-    return OfferedLoad(rate_pps=asked.rate_pps or _ANY_RATE_PPS, frames=frames)
-
-
 def _run(
     asked: Asked,
     direction: str,
@@ -256,8 +127,8 @@ def _run(
     estimates: Callable[[str, FrameMix], Estimate],
     progress: Callable[[float], object],
 ) -> _Ran:
-    evaluator = _evaluator(asked, direction, progress)
-    load = _load(asked, direction, frames)
+    evaluator = evaluator_of(asked, direction, progress)
+    load = load_of(asked, direction, frames)
     estimate = None if _without_cost(asked, direction) else estimates(direction, frames)
     outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate_pps is None)
     return _Ran(
@@ -366,7 +237,7 @@ def _hand_ns(one: _Ran) -> float:
 def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
     """Return what the lines of tables take one after the other: the bound that memory's latency sets."""
     hz = hardware.cpu.frequency_hz
-    cost_s = {level.name: level.dependent_s + level.dependent_cycles / hz for level in hardware.levels}
+    cost_s = {level.name: level.line_cycles("dependent", hz) / hz for level in hardware.levels}
     return math.fsum(
         step.share * lines * cost_s[level]
         for step in estimate.operations
@@ -393,24 +264,3 @@ def _document(one: _Ran) -> dict[str, object]:
 
 def _or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _counts_table(asked: Asked, counted: Sequence[tuple[str, FrameMix, PacketCounts]]) -> Table:
-    from routecast.report.tables import Column, Table
-
-    return Table(
-        name="counts",
-        title=f"{asked.function.title or asked.function.name}: instructions and memory accesses per packet",
-        caption="Counted by valgrind's cachegrind over frames in memory, the starting of the run taken off.",
-        columns=(
-            Column(title="Direction", align="left"),
-            Column(title="Frames", align="left"),
-            Column(title="Instructions", form=".1f"),
-            Column(title="Reads", form=".1f"),
-            Column(title="Writes", form=".1f"),
-        ),
-        rows=tuple(
-            (direction, frames.name, counts.instructions, counts.reads, counts.writes)
-            for direction, frames, counts in counted
-        ),
-    )
