@@ -154,7 +154,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ('cycles = "c0 + c1*N"', 'cycles = "5 / (3 - 3)"', "operation.ht_lookup.cycles", "divides by zero"),
         ('cycles = "c0 + c1*N"', 'cycles = "9**9**9**9"', "operation.ht_lookup.cycles", "too large"),
         ('cycles = "c0 + c1*N"', "cycles = -5", "operation.ht_lookup.cycles", "not negative"),
-        ('cycles = "c0 + c1*N"', "cycles = true", "operation.ht_lookup.cycles", "neither a number"),
+        ('cycles = "c0 + c1*N"', "cycles = true", "operation.ht_lookup.cycles", "a number or a formula"),
         ('cycles = "c0 + c1*N"', 'cycles = "N.real"', "operation.ht_lookup.cycles", "attribute"),
         ('cycles = "c0 + c1*N"', f'cycles = "{"N+" * 600}N"', "operation.ht_lookup.cycles", "characters"),
         ('cycles = "c0 + c1*N"', 'cycle = "c0"', "operation.ht_lookup.cycle", 'did you mean "cycles"'),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from routecast.errors import QuantityProblem, RoutecastError
-from routecast.hardware.formula import Formula
+from routecast.errors import QuantityProblem
+from routecast.hardware.fields import FormulaText
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.fields import Count, FileModel, Number, parsed_by, text_schema
 
@@ -32,32 +31,9 @@ def _entry_bytes(text: str) -> int:
     return size
 
 
-def _formula(value: object) -> Formula:
-    if isinstance(value, Formula):
-        return value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Formula.constant(float(value))
-    if not isinstance(value, str):
-        return _refused(value)
-    try:
-        return Formula(value)
-    except RoutecastError as problem:
-        raise PydanticCustomError("value", "{message}", {"message": str(problem)}) from None
-
-
-def _refused(value: object) -> Formula:
-    message = f'got {value!r:.60}: a number or a formula is wanted, such as 12 or "frame - 34"'
-    raise PydanticCustomError("value", "{message}", {"message": message})
-
-
 FrameBytes = Annotated[int, parsed_by(parse_frame_bytes), text_schema("B", "64 B")]
 SignedBytes = Annotated[int, parsed_by(_whole_bytes), text_schema("B, may be negative", "28 B", "-28 B")]
 EntryBytes = Annotated[int, parsed_by(_entry_bytes), text_schema("B, >= 1", "12 B")]
-FormulaText = Annotated[
-    Formula,
-    PlainValidator(_formula),
-    WithJsonSchema({"type": ["number", "string"], "examples": [6, "frame - 18"]}),
-]
 
 
 class TableTable(FileModel):

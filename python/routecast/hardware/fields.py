@@ -16,6 +16,9 @@ from routecast.quantity.toml_file import shown
 __all__ = ["Cycles", "FormulaText", "LineCost"]
 
 
+_WANTED = 'a number or a formula is wanted, such as 12 or "5 * ceil(b/8)"'
+
+
 def _formula(value: Any) -> Formula:
     if isinstance(value, Formula):
         return value
@@ -28,7 +31,7 @@ def _formula(value: Any) -> Formula:
         if not formula.names:
             formula.evaluate({})
     except ModelProblem as problem:
-        faults = "; ".join(str(one) for one in problem.problems) or "is neither a number nor a formula"
+        faults = "; ".join(str(one) for one in problem.problems) or _WANTED
         message = f"got {shown(value)}: {faults}"
         raise PydanticCustomError("value", "{message}", {"message": message}) from None
     return formula
