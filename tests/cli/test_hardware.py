@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from routecast.cli.run import run
-from routecast.hardware.catalogue import read_hardware
+from routecast.hardware.catalogue import read_hardware, shipped_hardware
 from routecast.hardware.reading import parse_hardware
 
 XEON = "xeon-e5-2690v2"
@@ -76,3 +76,20 @@ def test_the_schema_of_hardware_is_printed(capsys: pytest.CaptureFixture[str]) -
     assert run(["schema", "hardware"]) == 0
     assert json.loads(capsys.readouterr().out)["title"] == "routecast hardware file"
     assert read_hardware(XEON).name == XEON
+
+
+def test_costs_that_no_function_can_use_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = shipped_hardware()[XEON].read_text(encoding="utf-8")
+    own = tmp_path / "own.hardware.toml"
+    own.write_text(
+        text.replace('cycles = "31 + 9*ceil(hdr/64)"', 'cycles = "31 + tuples"')
+        + '\n[operation.lpm_lokup]\ncycles = 8\nsource = "a guess"\n',
+        encoding="utf-8",
+    )
+    assert run(["hardware", "show", str(own)]) == 0
+    said = capsys.readouterr().err
+    assert 'operation.mem_io: names "tuples", which mem_io has not' in said
+    assert "operation.lpm_lokup: is no elementary operation" in said
+    assert 'did you mean "lpm_lookup"?' in said
+    assert run(["hardware", "show", XEON]) == 0
+    assert capsys.readouterr().err == ""
