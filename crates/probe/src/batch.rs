@@ -119,6 +119,22 @@ impl Fault {
 /// Places in a count of frames by fault; a power of two, so that any fault number masked falls into it.
 pub const FAULT_KINDS: usize = 16;
 
+/// Runs a stage for `count` frames: with the constant where a batch is full, as nearly all are.
+///
+/// The compiler then knows how often the stage's loop runs, and leaves out what only other batches need. A macro, so
+/// that the stage stands in both branches whatever its size.
+macro_rules! with_count {
+    ($count:ident, $stage:block) => {
+        if $count == $crate::batch::BATCH_FRAMES {
+            let $count = $crate::batch::BATCH_FRAMES;
+            $stage
+        } else {
+            $stage
+        }
+    };
+}
+pub(crate) use with_count;
+
 /// Up to 32 frames.
 #[derive(Debug)]
 pub struct Batch<'a> {

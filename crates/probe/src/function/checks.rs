@@ -2,9 +2,9 @@
 //! not as nearly all are, and only if there are any, they are looked at one by one.
 #![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
-use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words};
+use crate::batch::{BATCH_FRAMES, Batch, FCS_BYTES, Fault, Words, with_count};
 use crate::frame::ETHERTYPE_IPV4;
-use crate::operation::{decrease, deparse, inc_checksum, mask, parse};
+use crate::operation::{decrease, deparse, inc_checksum};
 
 /// Bits of the frames that a batch has.
 #[inline]
@@ -42,13 +42,19 @@ pub struct Packets {
 
 impl Packets {
     /// Reads headers that begin at byte `at` of the frames.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // else the headers are copied once more
     pub fn parse(batch: &Batch<'_>, at: usize) -> Self {
         let mut packets =
             Self { first: [[0]; BATCH_FRAMES], second: [[0]; BATCH_FRAMES], destination: [[0]; BATCH_FRAMES] };
-        parse(batch, at - 2, [u64::MAX], &mut packets.first);
-        parse(batch, at + 8, [u64::MAX], &mut packets.second);
-        parse(batch, at + 16, mask(4), &mut packets.destination);
+        let count = batch.count();
+        with_count!(count, {
+            for frame in 0..count {
+                packets.first[frame] = batch.words(frame, at - 2);
+                packets.second[frame] = batch.words(frame, at + 8);
+                packets.destination[frame] = [u64::from(u32::from_le_bytes(*batch.bytes(frame, at + 16)))];
+            }
+        });
         packets
     }
 
@@ -65,12 +71,15 @@ impl Packets {
 pub fn ipv4(batch: &mut Batch<'_>, at: u16, packets: &Packets, typed: bool) -> u32 {
     let (mask, right) = if typed { (0xff_ffff, 0x45_0000 | TYPE) } else { (0xff_0000, 0x45_0000) };
     let mut suspicious = 0;
-    for frame in 0..batch.count() {
-        let total = u32::from(packets.total_bytes(frame));
-        let other = packets.first[frame][0] & mask != right;
-        let long = total + u32::from(at) + FCS_BYTES as u32 > u32::from(batch.length[frame]);
-        suspicious |= u32::from(other | long | (total < 20)) << frame;
-    }
+    let count = batch.count();
+    with_count!(count, {
+        for frame in 0..count {
+            let total = u32::from(packets.total_bytes(frame));
+            let other = packets.first[frame][0] & mask != right;
+            let long = total + u32::from(at) + FCS_BYTES as u32 > u32::from(batch.length[frame]);
+            suspicious |= u32::from(other | long | (total < 20)) << frame;
+        }
+    });
     if suspicious == 0 { 0 } else { suspects(batch, at, packets, typed, suspicious) }
 }
 

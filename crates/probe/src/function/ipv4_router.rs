@@ -1,7 +1,7 @@
 //! IPv4 router on DIR-24-8 (RFC 1812, sec. 5.2; steps of DPDK's l3fwd).
 #![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
-use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
+use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, HeaderWriter, Ipv4, PROTOCOL_UDP};
 use crate::operation::{
@@ -66,6 +66,13 @@ impl NetworkFunction for Ipv4Router {
         let count = batch.count();
         io_mem::<HEADER>(batch, ports.incoming);
         let mut packets = Packets::parse(batch, IP);
+        // Ahead of the checks and not only in the lookup: memory answers while they go on, as in a loop by hand.
+        let fib = self.routes.memory().as_slice::<u16>();
+        with_count!(count, {
+            for field in packets.destination.iter().take(count) {
+                prefetch(fib, ((field[0] as u32).swap_bytes() >> 8) as usize);
+            }
+        });
         let options = checks::ipv4(batch, IP as u16, &packets, true);
         let mut sums: Words<1> = [[0]; BATCH_FRAMES];
         checksum::<20>(batch, IP, &mut sums);
@@ -82,9 +89,11 @@ impl NetworkFunction for Ipv4Router {
         array_access(&self.next_hops, &hops, count, &mut entries);
         checks::hop(batch, IP, &mut packets.second);
         deparse::<12, 2>(batch, 0, &entries);
-        for (port, entry) in batch.port.iter_mut().zip(&entries).take(count) {
-            *port = (entry[1] >> 32) as u16;
-        }
+        with_count!(count, {
+            for (port, entry) in batch.port.iter_mut().zip(&entries).take(count) {
+                *port = (entry[1] >> 32) as u16;
+            }
+        });
         mem_io(batch, ports.first, ports.outgoing, ports.drops)
     }
 

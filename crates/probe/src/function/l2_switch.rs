@@ -1,6 +1,6 @@
 //! Ethernet switch with a static forwarding table (Baldi & Sapio 2018, sec. 3.1.1, fig. 6a).
 
-use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
+use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, HeaderWriter};
 use crate::operation::{Descriptor, ht_lookup, io_mem, mask, mem_io, parse, prefetch};
@@ -51,9 +51,11 @@ impl NetworkFunction for L2Switch {
         let mut values: Words<1> = [[0]; BATCH_FRAMES];
         let found = ht_lookup(&self.table, &keys, count, &mut values);
         checks::mark_missing(batch, found, Fault::NoEntry);
-        for (port, value) in batch.port.iter_mut().zip(&values).take(count) {
-            *port = value[0] as u16;
-        }
+        with_count!(count, {
+            for (port, value) in batch.port.iter_mut().zip(&values).take(count) {
+                *port = value[0] as u16;
+            }
+        });
         mem_io(batch, ports.first, ports.outgoing, ports.drops)
     }
 

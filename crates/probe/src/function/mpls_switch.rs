@@ -1,7 +1,7 @@
 //! MPLS switch that swaps one label (Baldi & Sapio 2018, sec. 3.1.3, fig. 6c; RFC 3031, 3032, 3443).
 #![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
-use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
+use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_MPLS, HeaderWriter, Ipv4, PROTOCOL_UDP};
 use crate::operation::{Descriptor, check, decrease, deparse, ht_lookup, io_mem, mask, mem_io, parse, prefetch};
@@ -62,21 +62,25 @@ impl NetworkFunction for MplsSwitch {
         let others = check(&fields, count, 0, 0xffff, TYPE);
         checks::mark(batch, others, Fault::WrongProtocol);
         let mut keys: Words<1> = [[0]; BATCH_FRAMES];
-        for (key, field) in keys.iter_mut().zip(&fields).take(count) {
-            key[0] = field[0] & LABEL;
-        }
+        with_count!(count, {
+            for (key, field) in keys.iter_mut().zip(&fields).take(count) {
+                key[0] = field[0] & LABEL;
+            }
+        });
         let mut values: Words<2> = [[0; 2]; BATCH_FRAMES];
         let found = ht_lookup(&self.table, &keys, count, &mut values);
         checks::mark_missing(batch, found, Fault::NoEntry);
         let used_up = decrease::<1, 1>(&mut fields, count, 5, 1);
         checks::mark(batch, used_up, Fault::TimeToLive);
         let mut addresses: Words<2> = [[0; 2]; BATCH_FRAMES];
-        for frame in 0..count {
-            let [hop, label] = values[frame];
-            batch.port[frame] = (hop >> 48) as u16;
-            addresses[frame] = [hop & 0xffff_ffff_ffff | self.own << 48, self.own >> 16];
-            fields[frame][0] = (fields[frame][0] & !LABEL | label) >> 16;
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                let [hop, label] = values[frame];
+                batch.port[frame] = (hop >> 48) as u16;
+                addresses[frame] = [hop & 0xffff_ffff_ffff | self.own << 48, self.own >> 16];
+                fields[frame][0] = (fields[frame][0] & !LABEL | label) >> 16;
+            }
+        });
         deparse::<12, 2>(batch, 0, &addresses);
         deparse::<4, 1>(batch, 14, &fields);
         mem_io(batch, ports.first, ports.outgoing, ports.drops)

@@ -1,7 +1,7 @@
 //! Translator of IPv4 addresses and ports, from inside to outside (RFC 3022, sec. 2.2 and 4.1; RFC 1624).
 #![allow(clippy::needless_bitwise_bool)] // a branch per test would be mispredicted where frames differ
 
-use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words};
+use crate::batch::{BATCH_FRAMES, Batch, Buffer, FCS_BYTES, Fault, Words, with_count};
 use crate::error::Result;
 use crate::frame::{ETHERTYPE_IPV4, HeaderWriter, Ipv4, PROTOCOL_TCP, PROTOCOL_UDP};
 use crate::operation::{
@@ -89,12 +89,14 @@ pub(super) fn check(batch: &mut Batch<'_>) {
     parse(batch, IP + 6, [FRAGMENT], &mut fragments);
     let mut others = checks::ipv4(batch, IP as u16, &packets, true);
     let mut short = 0;
-    for (frame, fragment) in fragments.iter().enumerate().take(count) {
-        let protocol = (packets.second[frame][0] >> 8) as u8;
-        let (tcp, udp) = (protocol == PROTOCOL_TCP, protocol == PROTOCOL_UDP);
-        others |= u32::from(!(tcp | udp) | (fragment[0] != 0)) << frame;
-        short |= u32::from(packets.total_bytes(frame) < if tcp { 40 } else { 28 }) << frame;
-    }
+    with_count!(count, {
+        for (frame, fragment) in fragments.iter().enumerate().take(count) {
+            let protocol = (packets.second[frame][0] >> 8) as u8;
+            let (tcp, udp) = (protocol == PROTOCOL_TCP, protocol == PROTOCOL_UDP);
+            others |= u32::from(!(tcp | udp) | (fragment[0] != 0)) << frame;
+            short |= u32::from(packets.total_bytes(frame) < if tcp { 40 } else { 28 }) << frame;
+        }
+    });
     checks::mark(batch, others, Fault::WrongProtocol);
     checks::mark(batch, short, Fault::TooShort);
 }
@@ -106,22 +108,26 @@ pub(super) fn transport_checksum(batch: &mut Batch<'_>, protocols: &Words<2>, ol
     let count = batch.count();
     let mut checksums: Words<1> = [[0]; BATCH_FRAMES];
     let mut at = [0; BATCH_FRAMES];
-    for frame in 0..count {
-        at[frame] = if (protocols[frame][0] >> 8) as u8 == PROTOCOL_TCP { TCP_CHECKSUM } else { UDP_CHECKSUM };
-        checksums[frame][0] = u64::from(u16::from_le_bytes(*batch.bytes::<2>(frame, at[frame])));
-    }
+    with_count!(count, {
+        for frame in 0..count {
+            at[frame] = if (protocols[frame][0] >> 8) as u8 == PROTOCOL_TCP { TCP_CHECKSUM } else { UDP_CHECKSUM };
+            checksums[frame][0] = u64::from(u16::from_le_bytes(*batch.bytes::<2>(frame, at[frame])));
+        }
+    });
     let before = checksums;
     inc_checksum(&mut checksums, old, new, count);
-    for frame in 0..count {
-        // In UDP 0 says that there is none, and a checksum of 0 is sent as ffff (RFC 768).
-        let udp = at[frame] == UDP_CHECKSUM;
-        let computed = if udp & (checksums[frame][0] == 0) { 0xffff } else { checksums[frame][0] };
-        let checksum = if udp & (before[frame][0] == 0) { 0 } else { computed };
-        // What is dropped is not written: a UDP checksum of a frame that is neither might lie beyond it.
-        if batch.fault[frame] == 0 {
-            *batch.bytes_mut::<2>(frame, at[frame]) = (checksum as u16).to_le_bytes();
+    with_count!(count, {
+        for frame in 0..count {
+            // In UDP 0 says that there is none, and a checksum of 0 is sent as ffff (RFC 768).
+            let udp = at[frame] == UDP_CHECKSUM;
+            let computed = if udp & (checksums[frame][0] == 0) { 0xffff } else { checksums[frame][0] };
+            let checksum = if udp & (before[frame][0] == 0) { 0 } else { computed };
+            // What is dropped is not written: a UDP checksum of a frame that is neither might lie beyond it.
+            if batch.fault[frame] == 0 {
+                *batch.bytes_mut::<2>(frame, at[frame]) = (checksum as u16).to_le_bytes();
+            }
         }
-    }
+    });
 }
 
 impl NetworkFunction for Nat44 {
@@ -133,9 +139,11 @@ impl NetworkFunction for Nat44 {
         let mut fields: Words<2> = [[0; 2]; BATCH_FRAMES];
         parse(batch, 22, [u64::MAX; 2], &mut fields);
         let mut keys: Words<2> = [[0; 2]; BATCH_FRAMES];
-        for (key, field) in keys.iter_mut().zip(&fields).take(count) {
-            *key = [field[0] & TUPLE[0], field[1]];
-        }
+        with_count!(count, {
+            for (key, field) in keys.iter_mut().zip(&fields).take(count) {
+                *key = [field[0] & TUPLE[0], field[1]];
+            }
+        });
         let mut sessions: Words<2> = [[0; 2]; BATCH_FRAMES];
         let found = ht_lookup(&self.sessions, &keys, count, &mut sessions);
         checks::mark_missing(batch, found, Fault::NoEntry);
@@ -143,42 +151,52 @@ impl NetworkFunction for Nat44 {
         // Source address and port, which the transport's checksum covers.
         let mut old: Words<1> = [[0]; BATCH_FRAMES];
         let mut new: Words<1> = [[0]; BATCH_FRAMES];
-        for frame in 0..count {
-            old[frame] = [fields[frame][0] >> 32 | (fields[frame][1] >> 32 & 0xffff) << 32];
-            new[frame] = [sessions[frame][0] & 0xffff_ffff_ffff];
-            batch.port[frame] = (sessions[frame][0] >> 48) as u16;
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                old[frame] = [fields[frame][0] >> 32 | (fields[frame][1] >> 32 & 0xffff) << 32];
+                new[frame] = [sessions[frame][0] & 0xffff_ffff_ffff];
+                batch.port[frame] = (sessions[frame][0] >> 48) as u16;
+            }
+        });
         transport_checksum(batch, &fields, &old, &new);
 
         // Address and hop, which the header's checksum covers: the same word without its own two bytes.
         let mut checksums: Words<1> = [[0]; BATCH_FRAMES];
         let mut source_ports: Words<1> = [[0]; BATCH_FRAMES];
-        for frame in 0..count {
-            let field = fields[frame][0];
-            old[frame] = [field & !0xffff_0000];
-            checksums[frame] = [field >> 16 & 0xffff];
-            source_ports[frame] = [new[frame][0] >> 32];
-            fields[frame][0] = field & 0xffff | new[frame][0] << 32;
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                let field = fields[frame][0];
+                old[frame] = [field & !0xffff_0000];
+                checksums[frame] = [field >> 16 & 0xffff];
+                source_ports[frame] = [new[frame][0] >> 32];
+                fields[frame][0] = field & 0xffff | new[frame][0] << 32;
+            }
+        });
         let used_up = decrease::<1, 2>(&mut fields, count, 0, 1);
         checks::mark(batch, used_up, Fault::TimeToLive);
-        for frame in 0..count {
-            new[frame] = [fields[frame][0]];
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                new[frame] = [fields[frame][0]];
+            }
+        });
         inc_checksum(&mut checksums, &old, &new, count);
-        for frame in 0..count {
-            new[frame][0] |= checksums[frame][0] << 16;
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                new[frame][0] |= checksums[frame][0] << 16;
+            }
+        });
         deparse::<8, 1>(batch, 22, &new);
         deparse::<2, 1>(batch, 34, &source_ports);
         deparse::<12, 2>(batch, 0, &[self.addresses; BATCH_FRAMES]);
 
         let mut numbers = [0; BATCH_FRAMES];
         let mut amounts: Words<2> = [[0; 2]; BATCH_FRAMES];
-        for frame in 0..count {
-            numbers[frame] = sessions[frame][1] as u32;
-            amounts[frame] = [1, u64::from(batch.length[frame])];
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                numbers[frame] = sessions[frame][1] as u32;
+                amounts[frame] = [1, u64::from(batch.length[frame])];
+            }
+        });
         let which = batch.sound();
         counter_update(&mut self.counters, &numbers, &amounts, count, which);
         mem_io(batch, ports.first, ports.outgoing, ports.drops)

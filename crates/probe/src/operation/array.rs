@@ -1,6 +1,6 @@
 //! `array_access(es, max)` and `counter_update(es, max)`: entries of an array by their number.
 
-use crate::batch::{BATCH_FRAMES, Words};
+use crate::batch::{BATCH_FRAMES, Words, with_count};
 use crate::operation::prefetch;
 use crate::table::array::Array;
 
@@ -16,13 +16,17 @@ pub fn array_access<const W: usize>(
     entries: &mut Words<W>,
 ) {
     let all = array.entries();
-    for &index in indices.iter().take(count) {
-        prefetch(all, index as usize);
-    }
+    with_count!(count, {
+        for &index in indices.iter().take(count) {
+            prefetch(all, index as usize);
+        }
+    });
     let last = all.len() - 1;
-    for (entry, &index) in entries.iter_mut().zip(indices).take(count) {
-        *entry = all[last.min(index as usize)];
-    }
+    with_count!(count, {
+        for (entry, &index) in entries.iter_mut().zip(indices).take(count) {
+            *entry = all[last.min(index as usize)];
+        }
+    });
 }
 
 /// `counter_update(es, max)`: adds `amounts`, word by word, to the entries of `es = 8·W` bytes that the indices name.
@@ -38,17 +42,21 @@ pub fn counter_update<const W: usize>(
     which: u32,
 ) {
     let all = array.entries_mut();
-    for &index in indices.iter().take(count) {
-        prefetch(all, index as usize);
-    }
-    let last = all.len() - 1;
-    for (frame, (amount, &index)) in amounts.iter().zip(indices).enumerate().take(count) {
-        let keep = 0u64.wrapping_sub(u64::from((which >> frame) & 1));
-        let entry = &mut all[last.min(index as usize)];
-        for (word, more) in entry.iter_mut().zip(amount) {
-            *word = word.wrapping_add(more & keep);
+    with_count!(count, {
+        for &index in indices.iter().take(count) {
+            prefetch(all, index as usize);
         }
-    }
+    });
+    let last = all.len() - 1;
+    with_count!(count, {
+        for (frame, (amount, &index)) in amounts.iter().zip(indices).enumerate().take(count) {
+            let keep = 0u64.wrapping_sub(u64::from((which >> frame) & 1));
+            let entry = &mut all[last.min(index as usize)];
+            for (word, more) in entry.iter_mut().zip(amount) {
+                *word = word.wrapping_add(more & keep);
+            }
+        }
+    });
 }
 
 #[cfg(test)]

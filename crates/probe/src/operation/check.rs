@@ -1,6 +1,6 @@
 //! `check(b)` and `assemble(b)`: fields judged, and fields put together, between parsing and deparsing.
 
-use crate::batch::{BATCH_FRAMES, Words};
+use crate::batch::{BATCH_FRAMES, Words, with_count};
 
 /// `check(b)`: the frames (bit `i`: frame `i`) whose word `word`, under a mask, is not as it should be.
 ///
@@ -9,18 +9,22 @@ use crate::batch::{BATCH_FRAMES, Words};
 #[must_use]
 pub fn check<const W: usize>(fields: &Words<W>, count: usize, word: usize, mask: u64, right: u64) -> u32 {
     let mut wrong = 0;
-    for (frame, field) in fields.iter().enumerate().take(count) {
-        wrong |= u32::from(field[word] & mask != right) << frame;
-    }
+    with_count!(count, {
+        for (frame, field) in fields.iter().enumerate().take(count) {
+            wrong |= u32::from(field[word] & mask != right) << frame;
+        }
+    });
     wrong
 }
 
 /// `assemble(b)`: `b = 8·W` bytes of header for each frame, put together from fields by `put`, which is told the frame.
 #[inline]
 pub fn assemble<const W: usize>(count: usize, header: &mut Words<W>, mut put: impl FnMut(usize) -> [u64; W]) {
-    for (frame, header) in header.iter_mut().enumerate().take(count.min(BATCH_FRAMES)) {
-        *header = put(frame);
-    }
+    with_count!(count, {
+        for (frame, header) in header.iter_mut().enumerate().take(count.min(BATCH_FRAMES)) {
+            *header = put(frame);
+        }
+    });
 }
 
 #[cfg(test)]

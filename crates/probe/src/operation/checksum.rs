@@ -3,7 +3,7 @@
 //! Ones'-complement sums may be computed in any byte order as long as it is one (RFC 1071, sec. 2B), so nothing is
 //! turned: checksums stand in words as they stand in memory.
 
-use crate::batch::{Batch, Words};
+use crate::batch::{Batch, Words, with_count};
 
 /// The Internet checksum of some bytes (RFC 1071), in the byte order of memory.
 #[inline]
@@ -40,10 +40,9 @@ pub fn checksum_words<const W: usize>(words: &[u64; W]) -> u16 {
 /// Folds a sum to 16 bits with its carries coming in again at the low end.
 #[inline]
 fn fold(sum: u64) -> u16 {
-    let sum = (sum & 0xffff_ffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + ((sum >> 16) & 0xffff) + (sum >> 32);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    ((sum & 0xffff) + (sum >> 16)) as u16
+    // A value plus itself turned by half its width has the sum of its halves, carry included, in the upper half.
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
 /// `checksum(b)`: the Internet checksum of `B` bytes at byte `at` of each frame, in the low 16 bits of its word.
@@ -53,9 +52,11 @@ fn fold(sum: u64) -> u16 {
 #[inline]
 pub fn checksum<const B: usize>(batch: &Batch<'_>, at: usize, checksums: &mut Words<1>) {
     let count = batch.count();
-    for (frame, checksum) in checksums.iter_mut().enumerate().take(count) {
-        checksum[0] = u64::from(internet_checksum(batch.bytes::<B>(frame, at)));
-    }
+    with_count!(count, {
+        for (frame, checksum) in checksums.iter_mut().enumerate().take(count) {
+            checksum[0] = u64::from(internet_checksum(batch.bytes::<B>(frame, at)));
+        }
+    });
 }
 
 /// `checksum(b)` of `bytes[i]` bytes at byte `at` of frame `i`: for payloads, whose sizes differ.
@@ -73,13 +74,15 @@ pub fn checksum_bytes(batch: &mut Batch<'_>, at: usize, bytes: &[u16; 32], check
 /// same in both. `HC' = ~(~HC + ~m + m')`, RFC 1624, sec. 3, eq. 3. Checksums stand in the low 16 bits of their words.
 #[inline]
 pub fn inc_checksum<const W: usize>(checksums: &mut Words<1>, old: &Words<W>, new: &Words<W>, count: usize) {
-    for ((checksum, old), new) in checksums.iter_mut().zip(old).zip(new).take(count) {
-        let mut sum = !checksum[0] & 0xffff;
-        for (old, new) in old.iter().zip(new) {
-            sum += (!old & 0xffff_ffff) + (!old >> 32) + (new & 0xffff_ffff) + (new >> 32);
+    with_count!(count, {
+        for ((checksum, old), new) in checksums.iter_mut().zip(old).zip(new).take(count) {
+            let mut sum = !checksum[0] & 0xffff;
+            for (old, new) in old.iter().zip(new) {
+                sum += (!old & 0xffff_ffff) + (!old >> 32) + (new & 0xffff_ffff) + (new >> 32);
+            }
+            checksum[0] = u64::from(!fold(sum));
         }
-        checksum[0] = u64::from(!fold(sum));
-    }
+    });
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `parse(b)` and `deparse(b)`: fields of a header between frames and values.
 
-use crate::batch::{BATCH_FRAMES, Batch, Words};
+use crate::batch::{BATCH_FRAMES, Batch, Words, with_count};
 
 /// The mask of the first `b` bytes of `W` words.
 ///
@@ -28,12 +28,14 @@ pub const fn mask<const W: usize>(b: usize) -> [u64; W] {
 #[inline]
 pub fn parse<const W: usize>(batch: &Batch<'_>, at: usize, mask: [u64; W], fields: &mut Words<W>) {
     let count = batch.count();
-    for (frame, field) in fields.iter_mut().enumerate().take(count) {
-        let words = batch.words::<W>(frame, at);
-        for ((value, word), mask) in field.iter_mut().zip(words).zip(mask) {
-            *value = word & mask;
+    with_count!(count, {
+        for (frame, field) in fields.iter_mut().enumerate().take(count) {
+            let words = batch.words::<W>(frame, at);
+            for ((value, word), mask) in field.iter_mut().zip(words).zip(mask) {
+                *value = word & mask;
+            }
         }
-    }
+    });
 }
 
 /// `deparse(b)`: writes the first `B` bytes of each frame's words to byte `at` of the frame.
@@ -43,9 +45,11 @@ pub fn parse<const W: usize>(batch: &Batch<'_>, at: usize, mask: [u64; W], field
 pub fn deparse<const B: usize, const W: usize>(batch: &mut Batch<'_>, at: usize, fields: &Words<W>) {
     const { assert!(B <= 8 * W) };
     let count = batch.count();
-    for (frame, field) in fields.iter().enumerate().take(count.min(BATCH_FRAMES)) {
-        write(batch.bytes_mut::<B>(frame, at), field);
-    }
+    with_count!(count, {
+        for (frame, field) in fields.iter().enumerate().take(count.min(BATCH_FRAMES)) {
+            write(batch.bytes_mut::<B>(frame, at), field);
+        }
+    });
 }
 
 /// Writes as many bytes of some words as fit.

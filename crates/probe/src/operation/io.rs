@@ -1,6 +1,6 @@
 //! `io_mem(hdr, data)` and `mem_io(hdr, data)`: frames from the ring of a network card, and back.
 
-use crate::batch::{BATCH_FRAMES, BUFFER_BYTES, Batch, FAULT_KINDS, FCS_BYTES, Fault};
+use crate::batch::{BATCH_FRAMES, BUFFER_BYTES, Batch, FAULT_KINDS, FCS_BYTES, Fault, with_count};
 use crate::operation::prefetch;
 
 /// What a network card's ring says about one frame.
@@ -40,19 +40,22 @@ impl Descriptor {
 #[inline]
 pub fn io_mem<const HDR: usize>(batch: &mut Batch<'_>, descriptors: &[Descriptor]) {
     let count = batch.count().min(descriptors.len());
-    for (frame, descriptor) in descriptors.iter().enumerate().take(count) {
-        let start = usize::from(descriptor.start);
-        let length = usize::from(descriptor.length);
-        let short = length < HDR + FCS_BYTES;
-        let long = start + length > BUFFER_BYTES;
-        batch.start[frame] = descriptor.start;
-        batch.length[frame] = descriptor.length;
-        batch.port[frame] = descriptor.port;
-        batch.fault[frame] = u8::from(short) * Fault::TooShort as u8 + u8::from(long & !short) * Fault::TooLong as u8;
-        for line in 0..HDR.div_ceil(64) {
-            prefetch(&batch.buffers[frame].bytes, start + 64 * line);
+    with_count!(count, {
+        for (frame, descriptor) in descriptors.iter().enumerate().take(count) {
+            let start = usize::from(descriptor.start);
+            let length = usize::from(descriptor.length);
+            let short = length < HDR + FCS_BYTES;
+            let long = start + length > BUFFER_BYTES;
+            batch.start[frame] = descriptor.start;
+            batch.length[frame] = descriptor.length;
+            batch.port[frame] = descriptor.port;
+            batch.fault[frame] =
+                u8::from(short) * Fault::TooShort as u8 + u8::from(long & !short) * Fault::TooLong as u8;
+            for line in 0..HDR.div_ceil(64) {
+                prefetch(&batch.buffers[frame].bytes, start + 64 * line);
+            }
         }
-    }
+    });
 }
 
 /// `mem_io(hdr, data)`: writes the descriptors of the frames that leave and counts the others by their faults.
@@ -68,15 +71,17 @@ pub fn mem_io(
 ) -> usize {
     let count = batch.count();
     let mut sent = 0;
-    for frame in 0..count {
-        out[sent % BATCH_FRAMES] = Descriptor {
-            buffer: first.wrapping_add(frame as u16),
-            start: batch.start[frame],
-            length: batch.length[frame],
-            port: batch.port[frame],
-        };
-        sent += usize::from(batch.fault[frame] == 0);
-    }
+    with_count!(count, {
+        for frame in 0..count {
+            out[sent % BATCH_FRAMES] = Descriptor {
+                buffer: first.wrapping_add(frame as u16),
+                start: batch.start[frame],
+                length: batch.length[frame],
+                port: batch.port[frame],
+            };
+            sent += usize::from(batch.fault[frame] == 0);
+        }
+    });
     if sent < count {
         for &fault in batch.fault.iter().take(count).filter(|&&fault| fault != 0) {
             drops[usize::from(fault) % FAULT_KINDS] += 1;

@@ -1,6 +1,6 @@
 //! `ht_lookup(N, HE, max, p)` and `ct_insertion(N, HE, max, p)`: entries of a hash table.
 
-use crate::batch::{BATCH_FRAMES, Words};
+use crate::batch::{BATCH_FRAMES, Words, with_count};
 use crate::memory::Line;
 use crate::operation::prefetch;
 use crate::table::hash_table::{HashTable, Slots};
@@ -20,11 +20,13 @@ pub fn ht_lookup<const N: usize, const V: usize>(
     let lines = table.lines();
     let at = lines_of::<N, V>(lines, keys, count);
     let (mut found, mut again) = (0, 0);
-    for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
-        let (hit, on) = Slots::compare(&lines[at[frame]], key, value);
-        found |= hit << frame;
-        again |= on << frame;
-    }
+    with_count!(count, {
+        for (frame, (value, key)) in values.iter_mut().zip(keys).enumerate().take(count) {
+            let (hit, on) = Slots::compare(&lines[at[frame]], key, value);
+            found |= hit << frame;
+            again |= on << frame;
+        }
+    });
     while again != 0 {
         let frame = again.trailing_zeros() as usize % BATCH_FRAMES;
         again &= again - 1;
@@ -38,10 +40,12 @@ pub fn ht_lookup<const N: usize, const V: usize>(
 #[inline(always)]
 fn lines_of<const N: usize, const V: usize>(lines: &[Line], keys: &Words<N>, count: usize) -> [usize; BATCH_FRAMES] {
     let mut at = [0; BATCH_FRAMES];
-    for (at, key) in at.iter_mut().zip(keys).take(count) {
-        *at = Slots::<N, V>::line(key, lines.len());
-        prefetch(lines, *at);
-    }
+    with_count!(count, {
+        for (at, key) in at.iter_mut().zip(keys).take(count) {
+            *at = Slots::<N, V>::line(key, lines.len());
+            prefetch(lines, *at);
+        }
+    });
     at
 }
 
@@ -63,11 +67,13 @@ pub fn ct_insertion<const N: usize, const V: usize>(
     let lines = table.lines_mut();
     let at = lines_of::<N, V>(lines, keys, count);
     let mut again = 0;
-    for frame in 0..count {
-        let allowed = (which >> frame) & 1 == 1;
-        let hit = Slots::update(&mut lines[at[frame]], &keys[frame], &values[frame], allowed);
-        again |= u32::from(allowed & !hit) << frame;
-    }
+    with_count!(count, {
+        for frame in 0..count {
+            let allowed = (which >> frame) & 1 == 1;
+            let hit = Slots::update(&mut lines[at[frame]], &keys[frame], &values[frame], allowed);
+            again |= u32::from(allowed & !hit) << frame;
+        }
+    });
     let mut refused = 0;
     while again != 0 {
         let frame = again.trailing_zeros() as usize % BATCH_FRAMES;

@@ -171,7 +171,7 @@ mod tests {
         }
         let operations = "io_mem mem_io parse deparse increase decrease sum checksum inc_checksum array_access \
                           ht_lookup lpm_lookup ct_insertion crc_hash toeplitz_hash aes_gcm acl_lookup counter_update \
-                          prepend strip enqueue dequeue";
+                          prepend strip enqueue dequeue check assemble";
         let mut operations: Vec<&str> = operations.split(' ').filter(|name| !name.is_empty()).collect();
         operations.sort_unstable();
         assert_eq!(samples_of.keys().copied().collect::<Vec<_>>(), operations);

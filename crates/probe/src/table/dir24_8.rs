@@ -6,7 +6,7 @@
 //!   | 0: no route | 0 | next hop + 1 | 1 | group ─┼──► | next hop + 1 of the last 8 bits |
 //! ```
 
-use crate::batch::{BATCH_FRAMES, Words};
+use crate::batch::{BATCH_FRAMES, Words, with_count};
 use crate::error::{ProbeError, Result};
 use crate::memory::{HugeMemory, Pages};
 use crate::operation::prefetch;
@@ -138,17 +138,21 @@ impl Dir24 {
         let count = count.min(BATCH_FRAMES);
         let first = self.first();
         let address = |frame: usize| (fields[frame][word] as u32).swap_bytes();
-        for frame in 0..count {
-            prefetch(first, (address(frame) >> 8) as usize);
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                prefetch(first, (address(frame) >> 8) as usize);
+            }
+        });
         let mut missing = 0;
         let mut union = 0;
-        for frame in 0..count {
-            let entry = first[(address(frame) >> 8) as usize];
-            union |= entry;
-            missing |= u32::from(entry == 0) << frame;
-            next_hops[frame] = u32::from(entry.saturating_sub(1));
-        }
+        with_count!(count, {
+            for frame in 0..count {
+                let entry = first[(address(frame) >> 8) as usize];
+                union |= entry;
+                missing |= u32::from(entry == 0) << frame;
+                next_hops[frame] = u32::from(entry.saturating_sub(1));
+            }
+        });
         if union & GROUP_BIT != 0 {
             missing = self.lookup_second(fields, word, count, next_hops);
         }
