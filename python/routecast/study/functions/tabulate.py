@@ -105,7 +105,7 @@ def hand_table(result: FunctionResult) -> Table | None:
         columns=(
             Column(title="Function", align="left"),
             Column(title="Tables", align="left"),
-            Column(title="Found in", align="left"),
+            Column(title="Found in", align="left", wide=True),
             Column(title="Function", unit="ns", form=".1f"),
             Column(title="Hand loop", unit="ns", form=".1f"),
             Column(title="Ratio", form=".2f"),
