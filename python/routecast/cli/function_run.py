@@ -115,7 +115,7 @@ def run_function(
     if refined is not None:
         before, after = (_worst(errors) for errors in (refined.before_ratio, refined.after_ratio))
         remark(
-            f"{asked.refine} holds {len(refined.after_ratio)} measured functions; the estimate that is furthest off "
+            f"{asked.refine} holds {len(refined.after_ratio)} measurement{'s'[: len(refined.after_ratio) - 1]}; the estimate that is furthest off "
             f"was so by {before:.1%}, and is by {after:.1%} now"
         )
 
