@@ -114,8 +114,9 @@ def run_function(
     _print(asked, ran)
     if refined is not None:
         before, after = (_worst(errors) for errors in (refined.before_ratio, refined.after_ratio))
+        held = f"{len(refined.after_ratio)} measurement" + ("s" if len(refined.after_ratio) > 1 else "")
         remark(
-            f"{asked.refine} holds {len(refined.after_ratio)} measurement{'s'[: len(refined.after_ratio) - 1]}; the estimate that is furthest off "
+            f"{asked.refine} holds {held}; the estimate that is furthest off "
             f"was so by {before:.1%}, and is by {after:.1%} now"
         )
 
