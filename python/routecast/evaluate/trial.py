@@ -8,7 +8,7 @@ from typing import Literal
 
 from routecast.evaluate.plain import plain
 
-__all__ = ["Bottleneck", "Delay", "Resource", "Trial"]
+__all__ = ["Bottleneck", "Delay", "Resource", "TaskActivity", "Trial", "TrialPower"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +65,53 @@ class Delay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskActivity:
+    """What a task unit did, per second: the inside view of paper 003, fig. 6.
+
+    Parameters
+    ----------
+    name : str
+    busy_ratio : float
+        Time at work, interrupts included and spinning not, over (units that it may hold x time).
+    interrupts_per_s, polls_per_s : float
+        Interrupts taken and polls that found frames; NaN where the evaluator does not know.
+    """
+
+    name: str
+    busy_ratio: float
+    interrupts_per_s: float = float("nan")
+    polls_per_s: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPower:
+    """Watts during a trial, and what a frame and a bit cost (S11).
+
+    Parameters
+    ----------
+    mean_w : float
+        Mean power over the evaluated part of the trial.
+    scope : str
+        What the figure covers: ``"package"``, ``"server"``, ``"wall"``, ``"rapl:package"``, …
+    energy_j : float
+        ``mean_w`` times the duration of the trial.
+    packet_j : float
+        Joules per forwarded frame, ``mean_w / forwarded_pps``; NaN where nothing was forwarded.
+    bit_j : float
+        Joules per forwarded bit, ``mean_w / l2_bps`` (S2).
+    source : str
+        Where it comes from: the pools of the model, or a meter.
+    """
+
+    mean_w: float
+    scope: str
+    energy_j: float
+    packet_j: float
+    bit_j: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """What happened, or would happen, at a load. Rates are frames per second over all ports.
 
@@ -89,7 +136,12 @@ class Trial:
     resources : tuple of Resource
     bottleneck : Bottleneck
     energy_j : mapping of str to mapping of str to float
-        Joules by pool and state, where powers are given.
+        Joules by pool and state (``active``, ``idle``, a sleep state's name, ``waking``, ``base``), where powers are
+        given.
+    power : TrialPower or None
+        Watts, joules per packet and per bit; None where the model has no power states and nothing was metered.
+    activity : tuple of TaskActivity
+        What each task unit did; empty where the evaluator does not look.
     queue_frames : mapping of str to float
         Mean number of waiting frames by task unit or port.
     duplicated_frames, reordered_frames, corrupted_frames : int or None
@@ -129,6 +181,8 @@ class Trial:
     latency: Delay | None = None
     waiting: Delay | None = None
     energy_j: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    power: TrialPower | None = None
+    activity: tuple[TaskActivity, ...] = ()
     queue_frames: Mapping[str, float] = field(default_factory=dict)
     duplicated_frames: int | None = None
     reordered_frames: int | None = None

@@ -8,7 +8,6 @@ from routecast.router.model import (
     Need,
     Policy,
     Port,
-    PowerDraw,
     ResourcePool,
     Route,
     RouterModel,
@@ -16,6 +15,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import Distribution, multicore
+from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 from routecast.router.station import station, tandem
@@ -26,6 +26,7 @@ __all__ = [
     "Distribution",
     "Interruptions",
     "Need",
+    "PerformanceState",
     "Policy",
     "Port",
     "PowerDraw",
@@ -34,6 +35,7 @@ __all__ = [
     "Route",
     "RouterModel",
     "ServiceCost",
+    "SleepState",
     "TaskUnit",
     "check_load",
     "check_model",

@@ -35,7 +35,6 @@ from routecast.router.model import (
     Need,
     Policy,
     Port,
-    PowerDraw,
     ResourcePool,
     Route,
     RouterModel,
@@ -43,6 +42,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import multicore
+from routecast.router.power_draw import PowerDraw
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 

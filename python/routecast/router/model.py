@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from routecast.router.power_draw import PowerDraw
 from routecast.router.random_time import Interruptions, RandomTime, Variation
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "Need",
     "Policy",
     "Port",
-    "PowerDraw",
     "ResourcePool",
     "Route",
     "RouterModel",
@@ -78,15 +78,6 @@ class Contention:
             return self.table[0]
         low = min(int(k) - 1, last - 1)
         return self.table[low] + (k - 1.0 - low) * (self.table[low + 1] - self.table[low])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerDraw:
-    """Watts of one unit by state (S11). Its scope (package, server, wall) is said by :attr:`scope`."""
-
-    active_w: float
-    idle_w: float
-    scope: str = "package"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +189,9 @@ class Activation:
         Work of an interrupt.
     moderation_s : float
         Least time between two interrupts.
+    linger_s : float
+        How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
+        again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
     wakeup : RandomTime or None
         From an interrupt until the task unit, which slept, asks for its unit. It delays and occupies nothing: what
         comes meanwhile waits in the queue. A task unit that is interrupted as its poll ends is still awake.
@@ -210,6 +204,7 @@ class Activation:
     budget_frames: int = 64
     interrupt_cost_s: float = 0.0
     moderation_s: float = 0.0
+    linger_s: float = 0.0
     wakeup: RandomTime | None = None
     discipline: PollDiscipline = "gated"
 

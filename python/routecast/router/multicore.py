@@ -12,7 +12,6 @@ from routecast.router.model import (
     Contention,
     Need,
     Port,
-    PowerDraw,
     ResourcePool,
     Route,
     RouteKind,
@@ -20,6 +19,7 @@ from routecast.router.model import (
     ServiceCost,
     TaskUnit,
 )
+from routecast.router.power_draw import PowerDraw
 from routecast.router.random_time import Interruptions
 
 __all__ = ["Distribution", "multicore"]
