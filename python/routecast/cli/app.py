@@ -14,6 +14,8 @@ from routecast.cli import (
     function,
     hardware,
     measure,
+    plan,
+    power,
     schema,
     simulate,
     solve,
@@ -54,6 +56,7 @@ STUDIES = "Measure, calibrate, predict"
 TRIALS = "One router, one load"
 MEASURE = "Measure"
 FUNCTIONS = "Functions and hosts"
+PLANS = "Power and plans"
 FILES = "Files"
 
 app.command("study", rich_help_panel=STUDIES)(study.study)
@@ -67,6 +70,8 @@ app.command("measure", rich_help_panel=MEASURE)(measure.measure)
 app.add_typer(testbed.app, name="testbed", rich_help_panel=MEASURE)
 app.command("doctor", rich_help_panel=MEASURE)(doctor.doctor)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=FUNCTIONS)
+app.add_typer(power.app, name="power", rich_help_panel=PLANS)
+app.add_typer(plan.app, name="plan", rich_help_panel=PLANS)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)
