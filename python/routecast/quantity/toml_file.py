@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
 
-__all__ = ["parse_toml", "place_of", "read_text", "shown", "validated"]
+__all__ = ["fields_at", "parse_toml", "place_of", "read_text", "shown", "validated"]
 
 _SHOWN_CHARACTERS = 60
 
@@ -111,10 +111,10 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
         ):
             continue  # pydantic counts only the entries that are right
         if kind == "extra_forbidden":
-            known = _fields_at(model, location[:-1])
+            known = fields_at(model, location[:-1])
             message = f"is no key that is known here: {did_you_mean(str(location[-1]), known)}"
         elif kind == "missing":
-            field = _fields_at(model, location[:-1]).get(str(location[-1]))
+            field = fields_at(model, location[:-1]).get(str(location[-1]))
             message = f"is missing: {(field.description if field else None) or 'give it'}"
         elif kind == "literal_error":
             expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
@@ -129,8 +129,8 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     return problems
 
 
-def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str, FieldInfo]:
-    """Return the keys, as files write them, that the table at a place may have."""
+def fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str, FieldInfo]:
+    """Return the keys, as files write them, that the table at a place may have; none where no table stands."""
     here: object = model
     for step in location:
         here = _inside(here, step)

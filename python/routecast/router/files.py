@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, overload
 
@@ -46,7 +47,14 @@ from routecast.router.power_draw import PowerDraw
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 
-__all__ = ["parse_router", "read_router", "read_router_and_load", "router_schema"]
+__all__ = [
+    "build_router",
+    "parse_router",
+    "read_router",
+    "read_router_and_load",
+    "router_schema",
+    "router_table",
+]
 
 _BUILDERS: dict[str, type[MulticoreRouter] | type[SoftirqRouter]] = {
     "multicore": MulticoreRouter,
@@ -107,16 +115,27 @@ def parse_router(
     >>> len(router.tasks)
     5
     """
-    data = parse_toml(text, subject)
-    table: type[ExplicitRouter] | type[MulticoreRouter] | type[SoftirqRouter] = ExplicitRouter
-    if "builder" in data:
-        if not isinstance(data["builder"], str) or data["builder"] not in _BUILDERS:
-            got = shown(data["builder"])
-            raise FileProblem(
-                subject, [Problem("builder", f"got {got}: {did_you_mean(str(got), _BUILDERS)}")]
-            )
-        table = _BUILDERS[data["builder"]]
-    router = validated(table, data, subject)
+    return build_router(parse_toml(text, subject), subject=subject, folder=folder)
+
+
+def build_router(
+    document: Mapping[str, Any], *, subject: str = "router file", folder: Path | None = None
+) -> tuple[RouterModel, OfferedLoad | None]:
+    """Build a router model and its load, if any, from what a router file says, as plain data.
+
+    Parameters
+    ----------
+    document : mapping
+        As :func:`~routecast.quantity.toml_file.parse_toml` returns it, or :func:`routecast.router.variants.vary`.
+    subject, folder
+        As :func:`parse_router`.
+
+    Raises
+    ------
+    FileProblem
+        As :func:`read_router`.
+    """
+    router = validated(router_table(document, subject), document, subject)
     name = router.name or Path(subject).name.removesuffix(".router.toml")
     problems: list[Problem] = []
     model = load = None
@@ -139,6 +158,25 @@ def parse_router(
     if problems or model is None:
         raise FileProblem(subject, problems)
     return model, load
+
+
+def router_table(
+    document: Mapping[str, Any], subject: str = "router file"
+) -> type[ExplicitRouter] | type[MulticoreRouter] | type[SoftirqRouter]:
+    """Return the table that says what a router file may say: that of its builder, or of ports, pools and task units.
+
+    Raises
+    ------
+    FileProblem
+        There is no such builder.
+    """
+    if "builder" not in document:
+        return ExplicitRouter
+    builder = document["builder"]
+    if not isinstance(builder, str) or builder not in _BUILDERS:
+        message = f"got {shown(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
+        raise FileProblem(subject, [Problem("builder", message)])
+    return _BUILDERS[builder]
 
 
 def router_schema() -> dict[str, Any]:
