@@ -1,0 +1,158 @@
+"""Variants of a router file: the document with parts overridden by their paths, as designed experiments do.
+
+A path is written as messages about router files write places: keys joined by dots, list entries in brackets by their
+name, their number, or ``*`` for all::
+
+    cores    service.per_packet    pool[cpu].frequency    task[core 0].activation.kind    task[*].queue
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from routecast.errors import ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import fields_at
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["vary"]
+
+_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
+_ENTRY = re.compile(r"\[([^\]]*)\]")
+
+
+def vary(
+    document: Mapping[str, Any], overrides: Mapping[str, object], *, subject: str = "router file"
+) -> dict[str, Any]:
+    """Return a router document with other values at some paths; the document itself stays as it is.
+
+    Tables that the document leaves out (``activation``, ``power``) are opened where an override needs them. The values
+    are not looked at: :func:`routecast.router.files.build_router` checks the variant like any file.
+
+    Parameters
+    ----------
+    document : mapping
+        What a router file says, as :func:`~routecast.quantity.toml_file.parse_toml` returns it.
+    overrides : mapping of str to object
+        New values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``.
+    subject : str
+        What messages call the document.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The document names a builder that there is not.
+    routecast.errors.ModelProblem
+        A path is none of a router file of this kind; all of them at once, each with the nearest known name.
+
+    Examples
+    --------
+    >>> vary({"builder": "multicore", "cores": 4}, {"cores": 2, "activation.kind": "polling"})
+    {'builder': 'multicore', 'cores': 2, 'activation': {'kind': 'polling'}}
+    """
+    from routecast.router.files import router_table  # pydantic is loaded where files are read
+
+    varied = copy.deepcopy(dict(document))
+    table = router_table(varied, subject)
+    problems = []
+    for path, value in overrides.items():
+        try:
+            _override(varied, table, path, value)
+        except _WrongPathError as wrong:
+            problems.append(Problem(path, str(wrong)))
+    if problems:
+        raise ModelProblem(subject, problems)
+    return varied
+
+
+class _WrongPathError(Exception):
+    """A path that leads nowhere; says why."""
+
+
+def _steps(path: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the keys of a path, each with the entries in brackets after it."""
+    at = 0
+    while at < len(path):
+        found = _KEY.match(path, at)
+        if not found or (found[3] == "." and found.end() == len(path)):
+            raise _WrongPathError(
+                'is no path: write keys and dots, list entries in brackets: "pool[cpu].units"'
+            )
+        yield found[1], _ENTRY.findall(found[2])
+        at = found.end()
+    if not path:
+        raise _WrongPathError('is empty: write keys and dots, list entries in brackets: "pool[cpu].units"')
+
+
+def _override(document: dict[str, Any], table: type[BaseModel], path: str, value: object) -> None:
+    steps = list(_steps(path))
+    tables: list[dict[str, Any]] = [document]
+    place: list[int | str] = []
+    for number, (key, entries) in enumerate(steps):
+        known = fields_at(table, place)
+        if not known:
+            above = steps[number - 1][0]
+            raise _WrongPathError(f'"{above}" is no table, so nothing in it is called "{key}"')
+        if key not in known:
+            raise _WrongPathError(f'"{key}" is no key that is known here: {did_you_mean(key, known)}')
+        place.append(key)
+        is_last = number == len(steps) - 1
+        if is_last and not entries:
+            for one in tables:
+                one[key] = value
+            return
+        if entries:
+            tables = _entered(tables, key, entries, value=value, is_last=is_last)
+            place += [0] * len(entries)
+        else:
+            tables = [_opened(one, key) for one in tables]
+        if is_last:
+            return
+
+
+def _opened(table: dict[str, Any], key: str) -> dict[str, Any]:
+    inner = table.setdefault(key, {})
+    if not isinstance(inner, dict):
+        raise _WrongPathError(
+            f'"{key}" is a value or a list, not a table: name its entry in brackets if it is a list'
+        )
+    return inner
+
+
+def _entered(
+    tables: list[dict[str, Any]], key: str, entries: list[str], *, value: object, is_last: bool
+) -> list[dict[str, Any]]:
+    """Return the list entries that a key and its brackets mean; the last key's entries get the value instead."""
+    lists: list[Any] = [one.get(key, []) for one in tables]
+    for depth, entry in enumerate(entries):
+        inner: list[Any] = []
+        for one in lists:
+            if not isinstance(one, list):
+                raise _WrongPathError(f'"{key}" is no list here: leave out [{entry}]')
+            numbers = _numbers(one, key, entry)
+            if is_last and depth == len(entries) - 1:
+                for number in numbers:
+                    one[number] = copy.deepcopy(value)
+            inner += [one[number] for number in numbers]
+        lists = inner
+    if not is_last and not all(isinstance(one, dict) for one in lists):
+        raise _WrongPathError(f'the entries of "{key}" are no tables')
+    return lists
+
+
+def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:
+    """Return the places in a list that the text in brackets means: a name, a number, or all."""
+    if entry == "*":
+        return list(range(len(entries)))
+    names = [str(one.get("name", "")) if isinstance(one, dict) else "" for one in entries]
+    if entry in names:
+        return [names.index(entry)]
+    if entry.isdecimal() and int(entry) < len(entries):
+        return [int(entry)]
+    known = [name for name in names if name] or [str(number) for number in range(len(entries))]
+    raise _WrongPathError(f'"{key}" has no entry "{entry}": {did_you_mean(entry, known)}')
