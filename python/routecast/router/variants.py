@@ -118,9 +118,7 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
 def _opened(table: dict[str, Any], key: str) -> dict[str, Any]:
     inner = table.setdefault(key, {})
     if not isinstance(inner, dict):
-        raise _WrongPathError(
-            f'"{key}" is a value or a list, not a table: name its entry in brackets if it is a list'
-        )
+        raise _WrongPathError(f'"{key}" is no table; if it is a list, name the entry: "{key}[…]"')
     return inner
 
 
