@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,3 +39,8 @@ class TrafficSeries:
     def duration_s(self) -> float:
         """Length of the whole series."""
         return self.step_s * len(self.l2_bps)
+
+    @property
+    def peak_bps(self) -> float:
+        """Highest rate of a step; NaN where every step is missing."""
+        return max((rate for rate in self.l2_bps if not math.isnan(rate)), default=float("nan"))

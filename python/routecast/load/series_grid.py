@@ -1,0 +1,157 @@
+"""Samples onto equal steps, with an account of what is odd: gaps, duplicates, disorder, zeros, jumps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median
+
+from routecast.errors import Problem
+from routecast.load.series_table import shortened
+
+__all__ = ["Grid", "gap_problems", "oddities", "put_on_grid", "sorted_samples", "step_between"]
+
+_JITTER_RATIO = 0.05
+"""A poller that is late by less than this part of a step is taken to have meant the step."""
+
+_JUMP = 10.0
+"""A sample that many times above or below the median is named: a wrong unit in places looks like this."""
+
+_MOST_STEPS = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Values of equal steps, NaN where none is."""
+
+    start: datetime
+    step_s: float
+    values: tuple[float, ...]
+    notes: tuple[str, ...] = ()
+
+
+def sorted_samples(
+    times: Sequence[datetime], values: Sequence[float], places: Sequence[str]
+) -> tuple[list[tuple[datetime, float]], list[str], list[Problem]]:
+    """Return the samples in order of time, each instant once; notes of what was mended, and what cannot be."""
+    notes: list[str] = []
+    problems: list[Problem] = []
+    back = [place for place, one, two in zip(places[1:], times, times[1:], strict=False) if two < one]
+    if back:
+        notes.append(f"{_count(len(back), 'sample')} out of order, first at {back[0]}: sorted by time")
+    ordered = sorted(zip(times, values, places, strict=True), key=lambda sample: sample[0])
+    kept: list[tuple[datetime, float]] = []
+    same = 0
+    for time, value, place in ordered:
+        if kept and time == kept[-1][0]:
+            before = kept[-1][1]
+            if value == before or (math.isnan(value) and math.isnan(before)):
+                same += 1
+            else:
+                problems.append(
+                    Problem(
+                        place, f"{time} was there before with {before:g}, here it is {value:g}: remove one"
+                    )
+                )
+            continue
+        kept.append((time, value))
+    if same:
+        notes.append(f"{_count(same, 'repeated sample')} with the same time and value: counted once")
+    return kept, notes, problems
+
+
+def step_between(times: Sequence[datetime]) -> float:
+    """Return the commonest distance of neighbouring times in seconds; the smallest of equally common ones."""
+    distances = Counter((two - one).total_seconds() for one, two in pairwise(times))
+    most = max(distances.values())
+    return min(distance for distance, count in distances.items() if count == most)
+
+
+def put_on_grid(
+    samples: Sequence[tuple[datetime, float]], step_s: float | None
+) -> tuple[Grid | None, list[Problem]]:
+    """Return sorted samples on equal steps, or why their steps are not equal."""
+    if len(samples) < 2 and step_s is None:
+        return None, [Problem("", "has one sample: its step cannot be seen; give the step")]
+    step_s = step_s if step_s is not None else step_between([time for time, _ in samples])
+    start = samples[0][0]
+    steps = round((samples[-1][0] - start).total_seconds() / step_s) + 1
+    if steps > _MOST_STEPS:
+        return None, [Problem("", f"spans {steps:,} steps of {step_s:g} s: at most {_MOST_STEPS:,} are read")]
+    values = [math.nan] * steps
+    uneven: list[Problem] = []
+    late = 0
+    for time, value in samples:
+        exact = (time - start).total_seconds() / step_s
+        index = round(exact)
+        if abs(exact - index) > _JITTER_RATIO:
+            uneven.append(
+                Problem(str(time), f"is {abs(exact - index) * step_s:.4g} s off the steps of {step_s:g} s")
+            )
+            continue
+        late += exact != index
+        values[index] = value
+    if uneven:
+        return None, [
+            *shortened(uneven),
+            Problem("", 'the steps are uneven: give a step and say gaps="hold" to average samples onto it'),
+        ]
+    notes = (
+        (f"{_count(late, 'sample')} within {_JITTER_RATIO:.0%} of a step of its time: moved there",)
+        if late
+        else ()
+    )
+    return Grid(start=start, step_s=step_s, values=tuple(values), notes=notes), []
+
+
+def gap_problems(start: datetime, step_s: float, values: Sequence[float]) -> list[Problem]:
+    """Return one problem for every run of missing steps."""
+    problems = []
+    index = 0
+    while index < len(values):
+        first = index
+        while index < len(values) and math.isnan(values[index]):
+            index += 1
+        if index > first:
+            begin = start + timedelta(seconds=first * step_s)
+            end = start + timedelta(seconds=index * step_s)
+            problems.append(Problem(f"{begin} to {end}", f"{_count(index - first, 'step')} missing"))
+        index += 1
+    return problems
+
+
+def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[str]:
+    """Return notes on values that are possible and seldom right: zeros, jumps, rates that no link has."""
+    notes = []
+    present = [(index, rate) for index, rate in enumerate(l2_bps) if not math.isnan(rate)]
+    zeros = [index for index, rate in present if rate == 0.0]
+
+    def when(index: int) -> str:
+        return str(start + timedelta(seconds=index * step_s))
+
+    if zeros:
+        notes.append(f"{_count(len(zeros), 'step')} with no traffic at all, first at {when(zeros[0])}: kept")
+    rates = [rate for _, rate in present if rate > 0.0]
+    if not rates:
+        return notes
+    middle = median(rates)
+    for found, words in (
+        ([index for index, rate in present if rate > _JUMP * middle], "above ten times"),
+        ([index for index, rate in present if 0.0 < rate < middle / _JUMP], "below a tenth of"),
+    ):
+        if found:
+            notes.append(
+                f"{_count(len(found), 'step')} {words} the median of {middle:.4g} bit/s, "
+                f"first at {when(found[0])}: kept; is the unit the same throughout?"
+            )
+    if max(rates) < 1e3 or max(rates) > 1e15:
+        notes.append(f"the highest rate is {max(rates):.4g} bit/s: is the unit right?")
+    return notes
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

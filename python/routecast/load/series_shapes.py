@@ -1,0 +1,312 @@
+"""What is done to traffic series: coarser steps, a mean or quantile day, another peak, missing steps filled."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from statistics import fmean
+from typing import Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.load.series import DAY_S, TrafficSeries
+
+__all__ = [
+    "Filling",
+    "filled",
+    "mean_day",
+    "quantile_day",
+    "resampled",
+    "scaled_to_peak",
+    "synthetic_day",
+]
+
+Filling = Literal["hold", "interpolate", "drop"]
+"""What to do with missing steps: the last value before, a line from neighbour to neighbour, or leave them out."""
+
+
+def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
+    """Return the series in coarser steps: the mean of the finer ones that are there.
+
+    Raises
+    ------
+    ModelProblem
+        The new step is no whole multiple of the old one.
+    """
+    ratio = step_s / series.step_s
+    size = round(ratio)
+    if size < 1 or abs(ratio - size) > 1e-9 * ratio:
+        raise ModelProblem(
+            _name(series),
+            [
+                Problem(
+                    "step", f"{step_s:g} s is no whole multiple of the series' step of {series.step_s:g} s"
+                )
+            ],
+        )
+    if size == 1:
+        return series
+    whole = len(series.l2_bps) // size * size
+    if whole == 0:
+        raise ModelProblem(
+            _name(series), [Problem("step", f"the series is shorter than one step of {step_s:g} s")]
+        )
+    rates = tuple(_mean(series.l2_bps[index : index + size]) for index in range(0, whole, size))
+    left = len(series.l2_bps) - whole
+    note = (
+        (f"the last {left} steps of {series.step_s:g} s fill no step of {step_s:g} s: left out",)
+        if left
+        else ()
+    )
+    return replace(series, step_s=step_s, l2_bps=rates, notes=(*series.notes, *note))
+
+
+def mean_day(series: TrafficSeries, step_s: float) -> TrafficSeries:
+    """Return the typical day: the mean of all samples that begin in the same step of the day.
+
+    Missing samples count for nothing; every sample has the same weight.
+
+    Raises
+    ------
+    ModelProblem
+        A day is no whole number of steps, or some step of the day has no sample.
+    """
+    by_step: defaultdict[int, list[float]] = defaultdict(list)
+    for _, place, rate in _by_day(series, step_s):
+        by_step[place].append(rate)
+    return _day(series, step_s, by_step, fmean, "mean")
+
+
+def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> TrafficSeries:
+    """Return the day whose every step is the quantile, over the days, of that step's mean.
+
+    Linear between order statistics (Hyndman and Fan's type 7, the default of R and NumPy). The result is no day that
+    ever was: it is what a plan must carry to be enough at each time of day on that part of the days.
+
+    Parameters
+    ----------
+    series : TrafficSeries
+    step_s : float
+    quantile : float
+        0..1; 0.5 is the median day, 1 the highest that was seen.
+
+    Raises
+    ------
+    ModelProblem
+        The quantile is outside 0..1, a day is no whole number of steps, or some step of the day has no sample.
+    """
+    if not 0.0 <= quantile <= 1.0:
+        raise ModelProblem(_name(series), [Problem("quantile", f"{quantile} is outside 0 to 1")])
+    cells: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for day, place, rate in _by_day(series, step_s):
+        cells[day, place].append(rate)
+    by_step: defaultdict[int, list[float]] = defaultdict(list)
+    for (_, place), rates in cells.items():
+        by_step[place].append(fmean(rates))
+    return _day(series, step_s, by_step, lambda rates: _quantile(rates, quantile), f"{quantile:g} quantile")
+
+
+def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
+    """Return the series times the factor that makes its highest step ``peak_bps``; ratios of steps stay.
+
+    Raises
+    ------
+    ModelProblem
+        The series has no traffic, or the peak is no positive number.
+    """
+    highest_bps = series.peak_bps
+    if not (math.isfinite(peak_bps) and peak_bps > 0.0):
+        raise ModelProblem(_name(series), [Problem("peak", f"{peak_bps:g} bit/s is no positive rate")])
+    if not highest_bps > 0.0:
+        raise ModelProblem(_name(series), [Problem("", "carries no traffic: it cannot be scaled to a peak")])
+    factor = peak_bps / highest_bps
+    # The peak itself is set, not computed: ceil(T/R) must not see a rounding error.
+    rates = tuple(peak_bps if rate == highest_bps else rate * factor for rate in series.l2_bps)
+    return replace(
+        series, l2_bps=rates, notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {peak_bps:g} bit/s")
+    )
+
+
+def filled(series: TrafficSeries, how: Filling) -> TrafficSeries:
+    """Return the series with missing steps filled, and a note that counts them.
+
+    Parameters
+    ----------
+    series : TrafficSeries
+    how : {"hold", "interpolate", "drop"}
+        ``hold`` repeats the last value before, ``interpolate`` draws a line between the neighbours; before the first
+        and after the last value there is only one neighbour, which is repeated. ``drop`` fills nothing: the steps
+        stay missing and every mean leaves them out.
+    """
+    missing = sum(math.isnan(rate) for rate in series.l2_bps)
+    if missing == 0:
+        return series
+    there = [index for index, rate in enumerate(series.l2_bps) if not math.isnan(rate)]
+    if not there:
+        raise ModelProblem(_name(series), [Problem("", "has no value at all")])
+    count = f"{missing:,} of {len(series.l2_bps):,} steps missing"
+    if how == "drop":
+        return replace(series, notes=(*series.notes, f"{count}: left out of every mean"))
+    rates = list(series.l2_bps)
+    rates[: there[0]] = [rates[there[0]]] * there[0]
+    for one, two in zip(there, [*there[1:], len(rates)], strict=True):
+        for index in range(one + 1, two):
+            line = how == "interpolate" and two < len(rates)
+            slope = (series.l2_bps[two] - rates[one]) / (two - one) if line else 0.0
+            rates[index] = rates[one] + slope * (index - one)
+    done = "the last value before held" if how == "hold" else "interpolated between neighbours"
+    return replace(series, l2_bps=tuple(rates), notes=(*series.notes, f"{count}: {done}"))
+
+
+def synthetic_day(
+    *,
+    mean_bps: float,
+    peak_ratio: float = 1.5,
+    peak_hour: float = 21.0,
+    step_s: float = 300.0,
+    noise_ratio: float = 0.0,
+    seed: int = 1,
+) -> TrafficSeries:
+    r"""Return a day and night that nobody measured: a sine with its peak at an hour.
+
+    .. math:: T(t) = m \left(1 + (p - 1) \cos\frac{2\pi (t - t_p)}{24\,\mathrm{h}}\right) e^{\sigma z_t - \sigma^2/2}
+
+    with the mean m, the peak over the mean p, the peak's time t_p, and independent standard normal z_t, so that noise
+    changes neither the mean nor the sign. The night is as far below the mean as the peak is above it. Steps carry
+    T in their middle.
+
+    Parameters
+    ----------
+    mean_bps : float
+    peak_ratio : float
+        Peak over mean, 1 to 2: at 2 the night falls to nothing.
+    peak_hour : float
+    step_s : float
+    noise_ratio : float
+        σ: about the relative standard deviation of a step.
+    seed : int
+
+    Raises
+    ------
+    ModelProblem
+        A parameter is outside its range.
+    """
+    problems = [
+        Problem(name, f"{value:g} {wrong}")
+        for name, value, right, wrong in (
+            ("mean_bps", mean_bps, math.isfinite(mean_bps) and mean_bps > 0.0, "is no positive rate"),
+            (
+                "peak_ratio",
+                peak_ratio,
+                1.0 <= peak_ratio <= 2.0,
+                "is outside 1 to 2: beyond 2 the night is negative",
+            ),
+            ("peak_hour", peak_hour, 0.0 <= peak_hour < 24.0, "is outside 0 to 24"),
+            ("noise_ratio", noise_ratio, 0.0 <= noise_ratio <= 1.0, "is outside 0 to 1"),
+        )
+        if not right
+    ]
+    if problems:
+        raise ModelProblem("synthetic day", problems)
+    steps = _steps_of_day("synthetic day", step_s)
+    random = Random(seed)
+    rates = []
+    for index in range(steps):
+        hours = (index + 0.5) * step_s / 3600.0
+        swing = 1.0 + (peak_ratio - 1.0) * math.cos(2.0 * math.pi * (hours - peak_hour) / 24.0)
+        noise = math.exp(noise_ratio * random.gauss(0.0, 1.0) - noise_ratio**2 / 2.0)
+        rates.append(max(0.0, mean_bps * swing * noise))
+    return TrafficSeries(
+        step_s=step_s,
+        l2_bps=tuple(rates),
+        source="synthetic day",
+        notes=(
+            f"synthetic: a sine with its peak at {peak_hour:g} h, {peak_ratio:g} times the mean, "
+            f"noise {noise_ratio:g}, seed {seed}; measured nowhere",
+        ),
+    )
+
+
+def _by_day(series: TrafficSeries, step_s: float) -> list[tuple[int, int, float]]:
+    """Return (day, step of the day, rate) of every sample that is there."""
+    _steps_of_day(_name(series), step_s)
+    if step_s < series.step_s:
+        raise ModelProblem(
+            _name(series),
+            [Problem("step", f"{step_s:g} s is finer than the series' step of {series.step_s:g} s")],
+        )
+    first_s = 0.0
+    if series.start is not None:
+        midnight = series.start.replace(hour=0, minute=0, second=0, microsecond=0)
+        first_s = (series.start - midnight) / timedelta(seconds=1)
+    result = []
+    for index, rate in enumerate(series.l2_bps):
+        if not math.isnan(rate):
+            day, within_s = divmod(first_s + index * series.step_s, DAY_S)
+            result.append((int(day), int(within_s / step_s + 1e-9), rate))
+    return result
+
+
+def _day(
+    series: TrafficSeries,
+    step_s: float,
+    by_step: dict[int, list[float]],
+    of: Callable[[list[float]], float],
+    called: str,
+) -> TrafficSeries:
+    steps = _steps_of_day(_name(series), step_s)
+    empty = [place for place in range(steps) if place not in by_step]
+    if empty:
+        clock = _clock(empty[0] * step_s)
+        raise ModelProblem(
+            _name(series),
+            [
+                Problem(
+                    clock,
+                    f"{len(empty)} of {steps} steps of the day have no sample: use coarser steps, or fill",
+                )
+            ],
+        )
+    counts = [len(by_step[place]) for place in range(steps)]
+    least, most = min(counts), max(counts)
+    return replace(
+        series,
+        step_s=step_s,
+        l2_bps=tuple(of(by_step[place]) for place in range(steps)),
+        start=None,
+        notes=(
+            *series.notes,
+            f"{called} day in steps of {step_s:g} s, of {least if least == most else f'{least} to {most}'} values each",
+        ),
+    )
+
+
+def _steps_of_day(subject: str, step_s: float) -> int:
+    steps = round(DAY_S / step_s) if step_s > 0.0 else 0
+    if steps < 1 or abs(steps * step_s - DAY_S) > 1e-6:
+        raise ModelProblem(subject, [Problem("step", f"a day is no whole number of steps of {step_s:g} s")])
+    return steps
+
+
+def _mean(rates: Sequence[float]) -> float:
+    there = [rate for rate in rates if not math.isnan(rate)]
+    return fmean(there) if there else math.nan
+
+
+def _quantile(values: Sequence[float], quantile: float) -> float:
+    ordered = sorted(values)
+    place = quantile * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def _clock(time_s: float) -> str:
+    return f"{int(time_s // 3600):02d}:{int(time_s % 3600 // 60):02d}"
+
+
+def _name(series: TrafficSeries) -> str:
+    return series.source or "traffic series"

@@ -1,0 +1,188 @@
+"""Tables of samples as files bring them: CSV with a header, or Parquet, row by row with the place of each."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from routecast.errors import FileProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["SeriesTable", "column_place", "local_times", "parse_time", "read_series_table", "shortened"]
+
+_LARGEST_BYTES = 500_000_000
+_COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesTable:
+    """A table of texts.
+
+    Parameters
+    ----------
+    path : str
+    names : tuple of str
+        Of the columns.
+    rows : tuple of tuple of str
+    places : tuple of str
+        Where each row stands, for messages: ``"line 17"``.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    places: tuple[str, ...]
+
+
+def read_series_table(path: Path) -> SeriesTable:
+    """Read a CSV file (comma, semicolon or tab; lines that begin with ``#`` are skipped) or a Parquet file.
+
+    Trailing empty columns are left out. Where the header has more commas than the rows, the surplus belongs to the
+    name of the last column: some archives do not quote their titles.
+
+    Raises
+    ------
+    FileProblem
+        The file cannot be read, is empty, has no rows, or rows of different lengths.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise FileProblem(str(path), [Problem("", f"is larger than {_LARGEST_BYTES:,} bytes: cut it")])
+        if path.suffix.lower() in {".parquet", ".pq"}:
+            return _parquet(path)
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+    numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
+    if not numbered:
+        raise FileProblem(str(path), [Problem("", "is empty: a series has a header and one sample per line")])
+    # The second line says what separates fields: a title may hold any sign.
+    sample = numbered[min(1, len(numbered) - 1)][1]
+    delimiter = max(",;\t", key=sample.count)
+    try:
+        parsed = [
+            [field.strip() for field in row]
+            for row in csv.reader((t for _, t in numbered), delimiter=delimiter)
+        ]
+    except csv.Error as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read as CSV: {problem}")]) from problem
+    if len(parsed) != len(numbered):
+        raise FileProblem(str(path), [Problem("", "has a quoted field of several lines: a series has none")])
+    header, rows = parsed[0], parsed[1:]
+    if not rows:
+        raise FileProblem(str(path), [Problem("", "has a header and no samples")])
+    width = max((index + 1 for row in rows for index, field in enumerate(row) if field), default=0)
+    while len(header) > width and not header[-1]:
+        header.pop()
+    if len(header) > width >= 1:
+        header = [*header[: width - 1], ", ".join(header[width - 1 :])]
+    problems = [
+        Problem(f"line {line}", f"has {len(row)} fields, the header {len(header)}")
+        for (line, _), row in zip(numbered[1:], rows, strict=True)
+        if len(row) < len(header) or any(row[len(header) :])
+    ]
+    if problems:
+        raise FileProblem(str(path), shortened(problems))
+    return SeriesTable(
+        path=str(path),
+        names=tuple(header),
+        rows=tuple(tuple(row[: len(header)]) for row in rows),
+        places=tuple(f"line {line}" for line, _ in numbered[1:]),
+    )
+
+
+def _parquet(path: Path) -> SeriesTable:
+    import polars  # only for Parquet
+
+    try:
+        frame = polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError) as problem:
+        raise FileProblem(str(path), [Problem("", f"cannot be read as Parquet: {problem}")]) from problem
+    if frame.height == 0:
+        raise FileProblem(str(path), [Problem("", "has no samples")])
+    rows = tuple(tuple("" if value is None else str(value) for value in row) for row in frame.iter_rows())
+    return SeriesTable(
+        path=str(path),
+        names=tuple(frame.columns),
+        rows=rows,
+        places=tuple(f"row {number}" for number in range(1, len(rows) + 1)),
+    )
+
+
+def column_place(table: SeriesTable, wanted: str, what: str) -> int:
+    """Return the index of a column by its name, or by its number from 1.
+
+    Raises
+    ------
+    FileProblem
+        There is no such column.
+    """
+    if wanted in table.names:
+        return table.names.index(wanted)
+    lower = [name.lower() for name in table.names]
+    if lower.count(wanted.lower()) == 1:
+        return lower.index(wanted.lower())
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(table.names):
+        return int(wanted) - 1
+    raise FileProblem(
+        table.path, [Problem(what, f'there is no column "{wanted}": {did_you_mean(wanted, table.names)}')]
+    )
+
+
+def parse_time(text: str) -> datetime:
+    """Read an instant: ISO 8601, ``20040301-0005``, or seconds since 1970 (or since midnight, if small).
+
+    An offset from UTC is kept for the caller to make one local time of.
+
+    Raises
+    ------
+    ValueError
+        The text is no time.
+    """
+    compact = _COMPACT.fullmatch(text)
+    if compact:
+        day, clock = compact.groups()
+        return datetime.strptime(day + clock, "%Y%m%d%H%M%S" if len(clock) == 6 else "%Y%m%d%H%M")
+    if _NUMBER.fullmatch(text):
+        seconds = float(text)
+        if not 0.0 <= seconds < 1e11:
+            raise ValueError(
+                f'"{text[:40]}" is no time in seconds: times in milliseconds must be divided first'
+            )
+        return datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise ValueError(
+            f'"{text[:40]}" is no time: write 2004-03-01 00:05:00, 20040301-0005, or seconds since 1970'
+        ) from problem
+
+
+def local_times(times: Sequence[datetime]) -> list[datetime]:
+    """Return naive times, all at the offset from UTC that the first of them has.
+
+    Raises
+    ------
+    ValueError
+        Some times say their offset and some do not.
+    """
+    aware = sum(time.tzinfo is not None for time in times)
+    if aware == 0:
+        return list(times)
+    if aware != len(times):
+        raise ValueError(f"{aware} of {len(times)} times say their offset from UTC and the others do not")
+    offset = times[0].utcoffset() or timedelta(0)
+    return [time.astimezone(UTC).replace(tzinfo=None) + offset for time in times]
+
+
+def shortened(problems: Sequence[Problem], shown: int = 20) -> list[Problem]:
+    """Return the first problems and a last line that counts the rest."""
+    if len(problems) <= shown:
+        return list(problems)
+    return [*problems[:shown], Problem("", f"and {len(problems) - shown} more of {len(problems)}")]
