@@ -1,0 +1,242 @@
+"""Which machines of a fleet to switch on: the least power that carries a load.
+
+For a given fleet the steps of a day are independent and equal loads have equal answers, so each load is solved once,
+and one table over capacity answers all loads together (``cover``, ``spare_cover``, ``idle_cover``). Capacities without
+a common quantum, and spares together with idle power, go to HiGHS (``step_program``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from routecast.errors import ModelProblem, Problem
+from routecast.plan.cluster.cover import Floats, Ints, common_quantum, cover_costs, cover_counts
+from routecast.plan.cluster.fleet_power import group_arrays, power_w
+from routecast.plan.cluster.idle_cover import idle_cover_costs, idle_cover_counts
+from routecast.plan.cluster.infeasible import InfeasiblePlan, check
+from routecast.plan.cluster.model import ClusterProblem, Schedule
+from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_counts
+from routecast.plan.cluster.step_program import solve_step
+
+__all__ = ["Dispatcher", "cheapest", "cheapest_of_many", "schedule"]
+
+_TIE = 1e-9
+"""Power that one machine more costs in a choice, relative to the least power of a group: of equal answers the one of
+fewest machines wins, then the cheapest. Answers may be this much from the least power."""
+_PRICE_TIE = 1e-2
+_ROUND = 1e-9
+
+
+class Dispatcher:
+    """Solves the distinct loads of a problem for one fleet after another.
+
+    Attributes
+    ----------
+    loads_bps : array of shape (loads,)
+        Distinct loads, rising.
+    repeats : array of shape (loads,)
+        Steps of each load.
+    of_step : array of shape (steps,)
+        Number of the load of each step.
+    most : array of shape (groups,)
+        Machines of each group beyond which more are of no use in any step, and no more than can be had.
+    """
+
+    def __init__(self, problem: ClusterProblem, loads_bps: Sequence[float] | None = None) -> None:
+        wanted = problem.traffic_bps if loads_bps is None else tuple(loads_bps)
+        self.problem = problem
+        self.arrays = group_arrays(problem)
+        self.loads_bps, self.of_step, self.repeats = np.unique(
+            np.asarray(wanted, dtype=np.float64), return_inverse=True, return_counts=True
+        )
+        peak_bps = float(self.loads_bps[-1])
+        capacity = self.arrays.capacity_bps
+        self.most: Ints = np.array(
+            [
+                _no_more_than(math.ceil(peak_bps / size * (1.0 - _ROUND)) + problem.spare, group.available)
+                for size, group in zip(capacity.tolist(), problem.groups, strict=True)
+            ],
+            dtype=np.int64,
+        )
+        self._linear = bool((self.arrays.slope_j > 0.0).any())
+        self._quantum_bps = (
+            None if self._linear and problem.spare else common_quantum(capacity.tolist(), peak_bps)
+        )
+        self._choice_w = self._with_ties()
+        if self._quantum_bps is not None:
+            self._weights: Ints = np.rint(capacity / self._quantum_bps).astype(np.int64)
+            self._needs: Ints = np.ceil(self.loads_bps / self._quantum_bps * (1.0 - 1e-12)).astype(np.int64)
+            self._slopes: Floats = self.arrays.slope_j * self._quantum_bps
+
+    @property
+    def tabulated(self) -> bool:
+        """Whether tables answer, not integer programs."""
+        return self._quantum_bps is not None
+
+    @property
+    def linear(self) -> bool:
+        """Whether the power of any machine rises with its load."""
+        return self._linear
+
+    def _with_ties(self) -> Floats:
+        powers = self.arrays.power_w[self.arrays.power_w > 0.0]
+        tie = _TIE * float(powers.min()) if powers.size else _TIE
+        prices = self.arrays.price / max(float(self.arrays.price.max()), 1e-300)
+        return np.asarray(tie * (1.0 + _PRICE_TIE * prices), dtype=np.float64)
+
+    def limits(self, fleet: Sequence[int] | None) -> Ints:
+        """Return how many machines of each group a step may use; all that can be of use without a fleet."""
+        if fleet is None:
+            return self.most
+        return np.minimum(np.asarray(fleet, dtype=np.int64), self.most)
+
+    def power_w(self, fleet: Sequence[int] | None = None) -> Floats:
+        """Return the least power of every distinct load; inf where the fleet does not carry it."""
+        limits = self.limits(fleet)
+        if self._quantum_bps is None:
+            counts = [self._program(limits, load_bps) for load_bps in self.loads_bps.tolist()]
+            known = np.array([row is not None for row in counts])
+            rows = np.array([row or (0,) * limits.size for row in counts], dtype=np.int64)
+            return np.where(known, power_w(self.arrays, rows, self.loads_bps), np.inf)
+        if self._linear:
+            loads = self.loads_bps / self._quantum_bps
+            return idle_cover_costs(self._weights, self.arrays.idle_w, self._slopes, limits, loads)
+        cells = int(self._needs[-1])
+        if self.problem.spare:
+            table = spare_cover_costs(self._weights, self.arrays.power_w, limits, cells, self.problem.spare)
+        else:
+            table = cover_costs(self._weights, self.arrays.power_w, limits, cells)
+        return table[self._needs]
+
+    def energy_j(self, fleet: Sequence[int] | None = None) -> float:
+        """Return the least energy over the horizon; inf where the fleet does not carry every step."""
+        return float(self.power_w(fleet) @ self.repeats) * self.problem.step_s
+
+    def counts(self, fleet: Sequence[int] | None = None) -> Ints:
+        """Return the machines that are on for every distinct load, shape (loads, groups).
+
+        Raises
+        ------
+        InfeasiblePlan
+            The fleet does not carry a load.
+        """
+        limits = self.limits(fleet)
+        carried_bps = self.carried_bps(limits)
+        peak_bps = float(self.loads_bps[-1])
+        if carried_bps < peak_bps * (1.0 - 1e-12):
+            raise InfeasiblePlan(
+                "available",
+                carried_bps,
+                peak_bps,
+                f"the fleet {tuple(limits.tolist())} carries {carried_bps:.6g} bit/s, the load is {peak_bps:.6g}"
+                " bit/s; add machines",
+            )
+        if self._quantum_bps is None:
+            rows = [self._program(limits, load_bps) for load_bps in self.loads_bps.tolist()]
+            return np.array(rows, dtype=np.int64)
+        if self._linear:
+            loads = self.loads_bps / self._quantum_bps
+            idle = self.arrays.idle_w + self._choice_w
+            return idle_cover_counts(self._weights, idle, self._slopes, limits, loads)
+        costs = self.arrays.power_w + self._choice_w
+        if self.problem.spare:
+            return spare_cover_counts(self._weights, costs, limits, self._needs, self.problem.spare)
+        return cover_counts(self._weights, costs, limits, self._needs)
+
+    def carried_bps(self, fleet: Sequence[int] | Ints) -> float:
+        """Return what a fleet routes without its ``spare`` largest machines."""
+        sizes = np.repeat(self.arrays.capacity_bps, np.asarray(fleet, dtype=np.int64))
+        return float(np.sort(sizes)[::-1][self.problem.spare :].sum())
+
+    def _program(self, limits: Ints, load_bps: float) -> tuple[int, ...] | None:
+        answer = solve_step(self.arrays, limits, load_bps, self.problem.spare, extra_w=self._choice_w)
+        return None if answer is None else answer.counts
+
+    def schedule(self, fleet: Sequence[int] | None = None) -> Schedule:
+        """Return the cheapest machines of every step with their energy; boots are not counted."""
+        counts = self.counts(fleet)
+        powers = power_w(self.arrays, counts, self.loads_bps)
+        rows = [tuple(row) for row in counts.tolist()]
+        return Schedule(
+            on=tuple(rows[number] for number in self.of_step.tolist()),
+            energy_j=float(powers @ self.repeats) * self.problem.step_s,
+        )
+
+
+def _no_more_than(useful: int, available: int | None) -> int:
+    return useful if available is None else min(useful, available)
+
+
+def _fleet_checked(problem: ClusterProblem, fleet: Sequence[int] | None) -> None:
+    if fleet is None:
+        return
+    if len(fleet) != len(problem.groups):
+        message = f"{len(fleet)} numbers for {len(problem.groups)} groups; give one for each"
+        raise ModelProblem("cluster", [Problem("fleet", message)])
+    wrong = [
+        Problem(f"fleet {group.name!r}", f"{count} machines must be at least 0")
+        for group, count in zip(problem.groups, fleet, strict=True)
+        if count < 0
+    ]
+    if wrong:
+        raise ModelProblem("cluster", wrong)
+
+
+def cheapest(
+    problem: ClusterProblem, load_bps: float, *, at_most: tuple[int, ...] | None = None
+) -> tuple[int, ...]:
+    """Return the machines n_k that carry one load at least power (Li 2012, (8.2), (8.4)).
+
+    Exact, to 1e-9 of a machine's power. Of equal answers the one of fewest machines wins, then the cheapest.
+
+    Parameters
+    ----------
+    problem : ClusterProblem
+        Its traffic is not read.
+    load_bps : float
+        T, finite and at least 0.
+    at_most : tuple of int, optional
+        N_k; without it as many as a group's ``available``.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The machines do not carry the load.
+    ModelProblem
+        A field is out of range.
+    """
+    return cheapest_of_many(problem, [load_bps], at_most=at_most)[0]
+
+
+def cheapest_of_many(
+    problem: ClusterProblem, loads_bps: Sequence[float], *, at_most: tuple[int, ...] | None = None
+) -> list[tuple[int, ...]]:
+    """Return ``cheapest`` of every load, all from one table."""
+    asked = ClusterProblem(
+        groups=problem.groups, traffic_bps=tuple(loads_bps), step_s=problem.step_s, spare=problem.spare
+    )
+    return list(schedule(asked, at_most).on)
+
+
+def schedule(problem: ClusterProblem, fleet: Sequence[int] | None = None) -> Schedule:
+    """Return the cheapest machines of every step, steps taken for themselves.
+
+    Parameters
+    ----------
+    problem : ClusterProblem
+    fleet : sequence of int, optional
+        N_k; without it as many as a group's ``available``.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The fleet does not carry a step.
+    ModelProblem
+        A field is out of range.
+    """
+    check(problem)
+    _fleet_checked(problem, fleet)
+    return Dispatcher(problem).schedule(fleet)
