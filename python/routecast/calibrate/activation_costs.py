@@ -1,0 +1,250 @@
+"""Calibrate what it costs to activate a router: from the idle time of its core against the offered load.
+
+A core that interrupts activate (NAPI) sleeps until a frame comes, takes an interrupt, and then polls until its ring
+is empty. With Poisson arrivals at rate λ, ``c`` seconds of work for a frame, ``C`` for an interrupt with the poll that
+it starts, and a wake-up of mean ``W`` during which the core is still idle, this is an M/G/1 queue with set-up and
+exhaustive service (Takagi 1991, ch. 1). A cycle is an idle time of mean ``I = 1/λ + W``, after which ``λI`` frames
+wait, and the busy time that works them off with all that come meanwhile, ``(C + cλI)/(1 − λc)``. So, while ``λc < 1``::
+
+    idle share        = (1 − λc)·(1 + λW) / (1 + λ(W + C))
+    interrupts/packet = (1 − λc) / (1 + λ(W + C))
+
+and both are 0 beyond. Only means enter. This is the mechanism behind the form function of paper 003 (eq. 4): a frame
+costs the less the busier the core is, because frames share interrupts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from routecast.errors import FitProblem
+from routecast.router.model import RouterModel
+from routecast.router.random_time import RandomTime
+from routecast.router.softirq import softirq
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["ActivationCosts", "FittedActivation", "fit_activation_costs"]
+
+COSTS = 3
+"""Costs that are fitted: per packet, per interrupt, and the wake-up."""
+
+NEVER_LIMITS_BPS = 1e15
+"""Rate of the links of a router whose core alone is of interest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationCosts:
+    """What a frame, an interrupt and a wake-up cost one core.
+
+    Parameters
+    ----------
+    per_packet_s : float
+        ``c``, work for a frame, seconds.
+    per_interrupt_s : float
+        ``C``, work for an interrupt and the poll that it starts, seconds.
+    wakeup_s : float
+        ``W``, from a frame that finds the core idle until the core works, seconds: moderation of the card, exit from a
+        sleep state. The core is idle meanwhile.
+    """
+
+    per_packet_s: float
+    per_interrupt_s: float
+    wakeup_s: float
+
+    @property
+    def maximum_pps(self) -> float:
+        """Most frames per second that the core works off: 1/c, for interrupts vanish in overload."""
+        return 1.0 / self.per_packet_s
+
+    def idle_ratio(self, rate_pps: float) -> float:
+        """Return the share of time that the core is idle at an offered load, Poisson arrivals."""
+        return (1.0 + rate_pps * self.wakeup_s) * self.interrupts_per_packet(rate_pps)
+
+    def busy_ratio(self, rate_pps: float) -> float:
+        """Return the share of time that the core works: 1 less :meth:`idle_ratio`."""
+        return 1.0 - self.idle_ratio(rate_pps)
+
+    def interrupts_per_packet(self, rate_pps: float) -> float:
+        """Return how many interrupts a frame causes on average, 0..1; 1 at the limit of no load."""
+        free = max(1.0 - rate_pps * self.per_packet_s, 0.0)
+        return free / (1.0 + rate_pps * (self.wakeup_s + self.per_interrupt_s))
+
+    def router(self, *, name: str = "", ring_frames: int = 1024) -> RouterModel:
+        """Return one core with these costs as a model for the simulator; no link limits it."""
+        wakeup = RandomTime(mean_s=self.wakeup_s) if self.wakeup_s > 0.0 else None
+        return softirq(
+            name=name,
+            per_packet_s=self.per_packet_s,
+            interrupt_cost_s=self.per_interrupt_s,
+            wakeup=wakeup,
+            ring_frames=ring_frames,
+            link_bps=NEVER_LIMITS_BPS,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedActivation:
+    """Costs that explain an idle curve.
+
+    Parameters
+    ----------
+    costs : ActivationCosts
+    low, high : ActivationCosts
+        Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t); NaN where as many points as costs
+        leave nothing to tell the noise from.
+    rates_pps, idle_ratio : tuple of float
+        The points that were fitted.
+    """
+
+    costs: ActivationCosts
+    low: ActivationCosts
+    high: ActivationCosts
+    rates_pps: tuple[float, ...]
+    idle_ratio: tuple[float, ...]
+
+    @property
+    def residuals(self) -> tuple[float, ...]:
+        """Idle share of the closed form less the measured one, by point."""
+        pairs = zip(self.rates_pps, self.idle_ratio, strict=True)
+        return tuple(self.costs.idle_ratio(rate) - idle for rate, idle in pairs)
+
+    @property
+    def rmse_ratio(self) -> float:
+        """Root mean square of the residuals over the fitted points, as a share of time."""
+        return math.sqrt(math.fsum(error**2 for error in self.residuals) / len(self.residuals))
+
+
+def fit_activation_costs(
+    rates_pps: Sequence[float], idle_ratio: Sequence[float], *, series: str = ""
+) -> FittedActivation:
+    """Fit the costs per packet, per interrupt and of a wake-up to the idle time of one core.
+
+    Least squares of the idle share itself, every point with the same weight; none of the costs is negative. Points
+    without idle time bound the cost of a packet from below, and weigh no more once it is large enough.
+
+    Parameters
+    ----------
+    rates_pps : sequence of float
+        Offered loads in frames per second, rising, > 0; a first load of 0 is left out, for it says nothing.
+    idle_ratio : sequence of float
+        Share of time that the core was idle at each load, 0..1.
+    series : str
+        Name for messages.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        A share is outside 0..1, loads do not rise, there are fewer points with load and idle time than costs, or the
+        core is busier without load than with it.
+
+    Examples
+    --------
+    >>> truth = ActivationCosts(per_packet_s=40e-9, per_interrupt_s=0.3e-6, wakeup_s=0.5e-6)
+    >>> rates_pps = (0.5e6, 1e6, 5e6, 15e6, 20e6)
+    >>> found = fit_activation_costs(rates_pps, [truth.idle_ratio(rate) for rate in rates_pps])
+    >>> round(found.costs.maximum_pps / 1e6, 3)
+    25.0
+    """
+    import numpy as np
+    from scipy.optimize import least_squares
+    from scipy.stats import t
+
+    points = _checked(rates_pps, idle_ratio, series)
+    rates = np.array([rate for rate, _ in points])
+    idle = np.array([share for _, share in points])
+    scales = _guess(rates, idle)
+
+    def residuals(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        per_packet, per_interrupt, wakeup = theta * scales
+        free = np.maximum(1.0 - rates * per_packet, 0.0)
+        result: NDArray[np.float64] = (
+            free * (1.0 + rates * wakeup) / (1.0 + rates * (wakeup + per_interrupt)) - idle
+        )
+        return result
+
+    starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
+    bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
+    found = min(
+        (
+            least_squares(residuals, start, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
+            for start in starts
+        ),
+        key=lambda each: float(each.cost),
+    )
+    # A point without idle time beyond the capacity says nothing about the noise of the others.
+    told = int(np.count_nonzero((idle > 0.0) | (np.abs(found.fun) > 0.0)))
+    freedom = told - COSTS
+    values = found.x * scales
+    if freedom > 0:
+        jacobian = np.asarray(found.jac)
+        covariance = np.linalg.pinv(jacobian.T @ jacobian) * 2.0 * float(found.cost) / freedom
+        widths = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance)) * scales
+    else:
+        widths = np.full(COSTS, np.nan)
+    return FittedActivation(
+        costs=_costs(values),
+        low=_costs(np.maximum(values - widths, 0.0)),
+        high=_costs(values + widths),
+        rates_pps=tuple(float(rate) for rate in rates),
+        idle_ratio=tuple(float(share) for share in idle),
+    )
+
+
+def _costs(values: NDArray[np.float64]) -> ActivationCosts:
+    per_packet, per_interrupt, wakeup = (float(value) for value in values)
+    return ActivationCosts(per_packet_s=per_packet, per_interrupt_s=per_interrupt, wakeup_s=wakeup)
+
+
+def _guess(rates: NDArray[np.float64], idle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return costs of the right order: of a packet from the most work done, of an interrupt from the least load."""
+    import numpy as np
+
+    busy = 1.0 - idle
+    with_idle = np.flatnonzero(idle > 0.0)
+    last, first = int(with_idle[-1]), int(with_idle[0])
+    per_packet = 0.9 * float(busy[last] / rates[last])
+    per_interrupt = max(float(busy[first] / rates[first] / idle[first]), per_packet)
+    return np.array([per_packet, per_interrupt, per_interrupt])
+
+
+def _checked(
+    rates_pps: Sequence[float], idle_ratio: Sequence[float], series: str
+) -> list[tuple[float, float]]:
+    """Return the points with load, or say all that is wrong with them."""
+    if len(rates_pps) != len(idle_ratio):
+        message = f"{len(rates_pps)} loads and {len(idle_ratio)} idle shares: give one share for each load"
+        raise FitProblem(series, message)
+    for number, (rate, share) in enumerate(zip(rates_pps, idle_ratio, strict=True), start=1):
+        if not (math.isfinite(rate) and rate >= 0.0):
+            raise FitProblem(series, f"point {number}: a load of {rate} frames/s; allowed is a number >= 0")
+        if not 0.0 <= share <= 1.0:
+            what = "is a percentage" if 1.0 < share <= 100.0 else "is no share"
+            message = (
+                f"point {number}: an idle share of {share:g} {what}; allowed is 0..1 of the time of one core"
+            )
+            raise FitProblem(series, message)
+    for number, (before, after) in enumerate(pairwise(rates_pps), start=2):
+        if after <= before:
+            message = f"point {number}: a load of {after:g} frames/s comes after {before:g}: sort the points by load"
+            raise FitProblem(series, message)
+    points = [
+        (float(rate), float(share)) for rate, share in zip(rates_pps, idle_ratio, strict=True) if rate > 0.0
+    ]
+    idling = [share for _, share in points if share > 0.0]
+    ends = len(idling) < len(points)
+    if len(idling) + ends < COSTS or len(idling) < 2:
+        message = (
+            f"{len(idling)} points with load and idle time{' and one without idle time' if ends else ''} "
+            f"for {COSTS} costs: measure at more loads below the maximum rate"
+        )
+        raise FitProblem(series, message)
+    if min(idling) == 1.0:
+        raise FitProblem(series, "the core is always idle: this idle time is not that of the core that works")
+    return points
