@@ -1,0 +1,88 @@
+"""What the energy-saving algorithms obey, and what they achieve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from routecast.plan.cluster.model import ClusterProblem, Schedule
+
+__all__ = ["Knowledge", "Saving", "SavingRules", "always_on", "expected_bps"]
+
+Knowledge = Literal["present", "past", "day before"]
+DAY_S = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavingRules:
+    """How machines may be switched.
+
+    Parameters
+    ----------
+    rule : {"worth", "fewest"}
+        On-line only. ``"fewest"``: the differential algorithm (Li 2012, sec. 8.1), as few machines as will do are
+        switched, and only on or only off. ``"worth"``: machines are switched once that pays back, see ``payback_s``.
+    knows : {"present", "past", "day before"}
+        On-line only: which load a step is planned for, see :func:`expected_bps`. The thesis' algorithm knows the
+        present one.
+    headroom_ratio : float
+        On-line only: by how much more than the expected load the machines must route.
+    payback_s : float
+        What a switching must save to be worth it: as much as the machine draws at full load in this time. A figure
+        of the operator's, for wear and trouble; it is not counted as energy.
+    min_on_s : float
+        Least time from switching on to switching off.
+    """
+
+    rule: Literal["worth", "fewest"] = "worth"
+    knows: Knowledge = "present"
+    headroom_ratio: float = 0.0
+    payback_s: float = 60.0
+    min_on_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saving:
+    """What an algorithm makes of a fleet and a trace.
+
+    Parameters
+    ----------
+    name : str
+    schedule : Schedule
+    missed_steps : int
+        Steps in which some traffic found no machine.
+    missed_ratio : float
+        Share of all traffic that found none.
+    """
+
+    name: str
+    schedule: Schedule
+    missed_steps: int = 0
+    missed_ratio: float = 0.0
+
+
+def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules) -> tuple[float, ...]:
+    """Return the load to plan each step for, without what only later steps tell; infinite where nothing is known.
+
+    ``"present"``: T_t; ``"past"``: T_{t-1}; ``"day before"``: T_{t-1} T_{t-D} / T_{t-D-1}, the present scaled as a
+    day of D steps earlier, and T_{t-1} during the first day. Each times 1 + headroom.
+    """
+    day = round(DAY_S / step_s)
+    expected = [float("inf")]
+    for step in range(1, len(traffic_bps)):
+        load = traffic_bps[step - 1]
+        before = traffic_bps[step - day - 1] if step > day else 0.0
+        if rules.knows == "day before" and before > 0.0:
+            load *= traffic_bps[step - day] / before
+        expected.append(load)
+    known = traffic_bps if rules.knows == "present" else expected
+    return tuple(load * (1.0 + rules.headroom_ratio) for load in known)
+
+
+def always_on(problem: ClusterProblem, fleet: Sequence[int]) -> Saving:
+    """Return what the fleet needs when no machine is ever switched off."""
+    from routecast.plan.cluster.switching import metered
+
+    on = [tuple(fleet)] * len(problem.traffic_bps)
+    return Saving(name="always on", schedule=metered(problem, on, repeats=False))
