@@ -18,6 +18,7 @@ __all__ = [
     "CostPerByte",
     "Count",
     "Duration",
+    "Energy",
     "FileModel",
     "FrameCount",
     "FrameRate",
@@ -82,6 +83,7 @@ FrameRate = Annotated[float, parsed_by(quantity.parse_rate_pps), text_schema("fr
 Frequency = Annotated[float, parsed_by(quantity.parse_frequency_hz), text_schema("Hz", "3.3 GHz")]
 Duration = Annotated[float, parsed_by(quantity.parse_duration_s), text_schema("s, > 0", "1 ms")]
 Span = Annotated[float, parsed_by(_span), text_schema("s, >= 0", "2 us")]
+Energy = Annotated[float, parsed_by(quantity.parse_energy_j), text_schema("J", "900 J")]
 Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
 Size = Annotated[float, parsed_by(quantity.parse_size_bytes), text_schema("B, > 0", "32 KiB")]
 TransferRate = Annotated[

@@ -29,6 +29,7 @@ __all__ = [
     "parse_cost_per_byte",
     "parse_cycles",
     "parse_duration_s",
+    "parse_energy_j",
     "parse_frame_bytes",
     "parse_frames",
     "parse_frequency_hz",
@@ -109,6 +110,7 @@ _FRAMES = _Kind(called="a number of frames", base="frame", examples='"512 frames
 _TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s"')
 _FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
 _POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
+_ENERGY = _Kind(called="an energy", base="joule", examples='"900 J", "12.5 mJ"')
 _CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
 _TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
 _CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
@@ -226,6 +228,17 @@ def parse_frequency_hz(text: str) -> float:
 def parse_power_w(text: str) -> float:
     """Read a power in watts, >= 0."""
     return _parse(text, _POWER, zero_allowed=True)
+
+
+def parse_energy_j(text: str) -> float:
+    """Read an energy in joules, >= 0.
+
+    Examples
+    --------
+    >>> parse_energy_j("1.5 kJ")
+    1500.0
+    """
+    return _parse(text, _ENERGY, zero_allowed=True)
 
 
 def parse_cycles(text: str) -> float:
