@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
-from statistics import median
+from statistics import median, median_low
 
 from routecast.errors import Problem
 from routecast.load.series_table import shortened
@@ -65,10 +65,14 @@ def sorted_samples(
 
 
 def step_between(times: Sequence[datetime]) -> float:
-    """Return the commonest distance of neighbouring times in seconds; the smallest of equally common ones."""
-    distances = Counter((two - one).total_seconds() for one, two in pairwise(times))
-    most = max(distances.values())
-    return min(distance for distance, count in distances.items() if count == most)
+    """Return the commonest distance of neighbouring times in seconds; of equally common ones that near the median."""
+    distances_s = [(two - one).total_seconds() for one, two in pairwise(times)]
+    counts = Counter(distances_s)
+    most, middle_s = max(counts.values()), median_low(distances_s)
+    return min(
+        (distance_s for distance_s, count in counts.items() if count == most),
+        key=lambda distance_s: (abs(distance_s - middle_s), distance_s),
+    )
 
 
 def put_on_grid(
@@ -83,18 +87,20 @@ def put_on_grid(
     if steps > _MOST_STEPS:
         return None, [Problem("", f"spans {steps:,} steps of {step_s:g} s: at most {_MOST_STEPS:,} are read")]
     values = [math.nan] * steps
+    taken = [False] * steps
     uneven: list[Problem] = []
     late = 0
     for time, value in samples:
         exact = (time - start).total_seconds() / step_s
         index = round(exact)
-        if abs(exact - index) > _JITTER_RATIO:
+        if abs(exact - index) > _JITTER_RATIO or taken[index]:
             uneven.append(
                 Problem(str(time), f"is {abs(exact - index) * step_s:.4g} s off the steps of {step_s:g} s")
             )
             continue
         late += exact != index
         values[index] = value
+        taken[index] = True
     if uneven:
         return None, [
             *shortened(uneven),

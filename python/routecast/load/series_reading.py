@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
@@ -144,18 +143,17 @@ def _samples(
         if not grid.values:
             raise FileProblem(table.path, [Problem("", "covers no whole step: give a shorter step")])
         return grid, [*notes, *told]
-    gridded, uneven = put_on_grid(samples, None if meaning.per == "second" and gaps != "refuse" else step_s)
-    if gridded is not None and step_s is not None and abs(gridded.step_s - step_s) > 1e-9 * step_s:
-        gridded, uneven = put_on_grid(samples, step_s)
-    if gridded is None:
-        if meaning.per != "second" or step_s is None or gaps != "hold" or len(samples) < 2:
-            raise FileProblem(table.path, uneven)
-        held = spread(
-            held_pieces([(time, value * meaning.bits) for time, value in samples]), step_s, whole=True
-        )
-        return held, [*notes, f"uneven samples, each held until the next and averaged over {step_s:g} s"]
-    factor = meaning.bits / (gridded.step_s if meaning.per == "step" else 1.0)
-    return replace(gridded, values=tuple(value * factor for value in gridded.values)), notes
+    factor = meaning.bits
+    if meaning.per == "step":  # the file's step, whatever step is wanted
+        factor /= step_between([time for time, _ in samples]) if len(samples) > 1 else step_s or math.nan
+    samples = [(time, value * factor) for time, value in samples]
+    grid_or_none, uneven = put_on_grid(samples, step_s)
+    if grid_or_none is not None:
+        return grid_or_none, notes
+    if step_s is None or gaps != "hold" or len(samples) < 2:
+        raise FileProblem(table.path, uneven)
+    held = spread(held_pieces(samples), step_s, whole=True)
+    return held, [*notes, f"uneven samples, each held until the next and averaged over {step_s:g} s"]
 
 
 def _parsed(
@@ -267,8 +265,6 @@ def _flows(table: SeriesTable, columns: tuple[int, int, int], step_s: float) -> 
     problems: list[Problem] = []
     for row, place in zip(table.rows, table.places, strict=True):
         begin_text, end_text, bytes_text = (row[at] for at in columns)
-        if begin_text.lower() == "summary":  # nfdump writes its totals below the records
-            break
         try:
             begin, end = local_times([parse_time(begin_text), parse_time(end_text)])
             amount = _number(bytes_text)

@@ -60,6 +60,9 @@ def read_series_table(path: Path) -> SeriesTable:
     except (OSError, UnicodeDecodeError) as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
+    # nfdump writes totals below its records.
+    summary = next((at for at, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
+    numbered = numbered[:summary]
     if not numbered:
         raise FileProblem(str(path), [Problem("", "is empty: a series has a header and one sample per line")])
     # The second line says what separates fields: a title may hold any sign.
