@@ -8,6 +8,7 @@ __all__ = [
     "format_bps",
     "format_bytes",
     "format_duration",
+    "format_energy",
     "format_frequency",
     "format_power",
     "format_pps",
@@ -61,6 +62,17 @@ def format_frequency(frequency_hz: float) -> str:
 def format_power(power_w: float) -> str:
     """Write a power for a screen."""
     return _format(power_w, "W")
+
+
+def format_energy(energy_j: float) -> str:
+    """Write an energy for a screen: in kWh from a tenth of one, else in joules.
+
+    Examples
+    --------
+    >>> format_energy(13.5 * 3.6e6), format_energy(1.2e-7)
+    ('13.5 kWh', '120 nJ')
+    """
+    return f"{energy_j / 3.6e6:.4g} kWh" if abs(energy_j) >= 3.6e5 else _format(energy_j, "J")
 
 
 def format_ratio(ratio: float) -> str:

@@ -1,0 +1,249 @@
+"""Energy metrics: each with its formula, what it covers and where it comes from.
+
+The scope of a metric is that of the watts it is computed from (package, server, wall): two figures of different scopes
+are never compared. Bit rates are of layer 2, FCS counted and preamble not (semantics S2), unless said otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from routecast.errors import ModelProblem, Problem
+
+__all__ = [
+    "ACCESS_LOADS",
+    "CORE_LOADS",
+    "EER_WEIGHTS",
+    "METRICS",
+    "LoadPoint",
+    "MetricDefinition",
+    "bit_energy_j",
+    "energy_consumption_rate_w_per_bps",
+    "energy_efficiency_ratio_bit_per_j",
+    "packet_energy_j",
+    "proportionality_ratio",
+]
+
+CORE_LOADS: Final = (1.0, 0.3, 0.0)
+"""Loads of the EER of core routers and data-centre switches, over the zero-loss rate (powerbench-02 sec. 4)."""
+
+ACCESS_LOADS: Final = (1.0, 0.1, 0.0)
+"""Loads of the EER of access routers."""
+
+EER_WEIGHTS: Final = (0.1, 0.8, 0.1)
+"""Typical weights of the three loads."""
+
+_POWERBENCH = "ETSI ES 203 136, as restated by draft-ietf-bmwg-powerbench-02 sec. 4"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricDefinition:
+    """What a report prints beside a metric: its name, unit, formula, what it covers, and its source."""
+
+    name: str
+    unit: str
+    formula: str
+    scope: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """Throughput and power at one load.
+
+    Parameters
+    ----------
+    weight_ratio : float
+        B_i: the part of its life that the device spends at this load.
+    l2_bps : float
+        T_i: what it forwards.
+    power_w : float
+        P_i.
+    """
+
+    weight_ratio: float
+    l2_bps: float
+    power_w: float
+
+
+METRICS: Final = MappingProxyType(
+    {
+        "power": MetricDefinition(
+            name="power",
+            unit="W",
+            formula="P, the mean over the measurement interval",
+            scope="as the watts are labelled: package, server, wall, …",
+            source="draft-ietf-bmwg-powerbench-02; RFC 7460",
+        ),
+        "packet_energy": MetricDefinition(
+            name="energy per packet",
+            unit="J",
+            formula="P / forwarded frames per second; all of P, idle power included",
+            scope="forwarded frames of all ports; the watts' scope",
+            source="ratio of two measured quantities; its load must be stated, for it diverges towards no load",
+        ),
+        "bit_energy": MetricDefinition(
+            name="energy per bit",
+            unit="J",
+            formula="P / forwarded bit/s; 1 nJ/bit is 1 W per Gbit/s",
+            scope="layer 2, FCS counted, preamble and gap not; the watts' scope",
+            source="ratio of two measured quantities; its load must be stated",
+        ),
+        "eer": MetricDefinition(
+            name="energy efficiency ratio (EER)",
+            unit="Gbit/s per W",
+            formula="sum B_i T_i / sum B_i P_i, sum B_i = 1, at 100/30/0 % (core) or 100/10/0 % (access) of the "
+            "zero-loss rate, B typically 0.1/0.8/0.1",
+            scope="the whole device by its standard; here the watts' scope",
+            source=_POWERBENCH,
+        ),
+        "eer_unweighted": MetricDefinition(
+            name="EER over the unweighted total capacity",
+            unit="Gbit/s per W",
+            formula="T(100 %) / sum B_i P_i: an option of the draft, not comparable with the weighted figure",
+            scope="the whole device by its standard; here the watts' scope",
+            source=_POWERBENCH,
+        ),
+        "ecr": MetricDefinition(
+            name="energy consumption rate (ECR) at full load",
+            unit="W per Gbit/s",
+            formula="E_f / T_f = P / T at the zero-loss rate; the inverse of an EER at that load alone",
+            scope="full load alone; the watts' scope",
+            source="ECR Initiative, Network and Telecom Equipment: Energy and Performance Assessment, 3.0.1",
+        ),
+        "epi": MetricDefinition(
+            name="energy proportionality index (EPI)",
+            unit="%",
+            formula="100 (P_max - P_idle) / P_max: 100 draws nothing when idle, 0 draws always the same",
+            scope="the watts' scope",
+            source="Mahadevan, Sharma, Banerjee, Ranganathan: A Power Benchmarking Framework for Network Devices, "
+            "Networking 2009; not the NEPI of the old BMWG proposal, whose sign contradicts its text",
+        ),
+    }
+)
+"""Every metric by key; reports print formula, scope and source from here."""
+
+
+def packet_energy_j(power_w: float, forwarded_pps: float) -> float:
+    """Return joules per forwarded frame, ``P / forwarded_pps``; NaN where nothing is forwarded.
+
+    All of the power is counted, that of idling too, so the figure says little without its load.
+
+    Raises
+    ------
+    ModelProblem
+        The power is not > 0, or the rate is negative.
+    """
+    return _per_rate(power_w, forwarded_pps, "forwarded_pps")
+
+
+def bit_energy_j(power_w: float, l2_bps: float) -> float:
+    """Return joules per forwarded bit, ``P / l2_bps``; NaN where nothing is forwarded. 1 nJ/bit is 1 W per Gbit/s.
+
+    Raises
+    ------
+    ModelProblem
+        The power is not > 0, or the rate is negative.
+
+    Examples
+    --------
+    >>> round(1e9 * bit_energy_j(150.0, 10e9), 6)
+    15.0
+    """
+    return _per_rate(power_w, l2_bps, "l2_bps")
+
+
+def energy_consumption_rate_w_per_bps(power_w: float, l2_bps: float) -> float:
+    """Return the ECR of full load, ``E_f / T_f``, in W per bit/s: the inverse of the EER at that load alone.
+
+    Raises
+    ------
+    ModelProblem
+        Power or rate is not > 0.
+    """
+    _refuse([*_power_faults("power_w", power_w), *_positive("l2_bps", l2_bps)])
+    return power_w / l2_bps
+
+
+def energy_efficiency_ratio_bit_per_j(
+    points: Sequence[LoadPoint], *, total_capacity_bps: float | None = None
+) -> float:
+    """Return the EER in bit/s per W: ``sum B_i T_i / sum B_i P_i`` (ETSI ES 203 136; powerbench-02 sec. 4).
+
+    Parameters
+    ----------
+    points : sequence of LoadPoint
+        Throughput and power at each load, with weights that sum up to 1.
+    total_capacity_bps : float or None
+        Given, it stands in the numerator in place of the weighted throughput: an option of the draft that must be
+        labelled, for the two are not comparable.
+
+    Raises
+    ------
+    ModelProblem
+        Weights do not sum up to 1 or are negative, a power is not > 0, or no load forwards anything.
+    """
+    total = math.fsum(point.weight_ratio for point in points)
+    faults = (
+        []
+        if abs(total - 1.0) <= 1e-9
+        else [Problem("weights", f"sum up to {total:g}: they must sum up to 1")]
+    )
+    for number, point in enumerate(points):
+        if not (math.isfinite(point.weight_ratio) and point.weight_ratio >= 0.0):
+            faults.append(Problem(f"weights[{number}]", f"is {point.weight_ratio:g}: a weight is at least 0"))
+        if not (math.isfinite(point.l2_bps) and point.l2_bps >= 0.0):
+            faults.append(Problem(f"l2_bps[{number}]", f"is {point.l2_bps:g}: a throughput is at least 0"))
+        faults += _power_faults(f"power_w[{number}]", point.power_w)
+    if total_capacity_bps is not None:
+        faults += _positive("total_capacity_bps", total_capacity_bps)
+    _refuse(faults)
+    throughput_bps = math.fsum(point.weight_ratio * point.l2_bps for point in points)
+    if total_capacity_bps is None and throughput_bps == 0.0:
+        _refuse([Problem("l2_bps", "nothing is forwarded at any weighted load: there is no efficiency")])
+    power_w = math.fsum(point.weight_ratio * point.power_w for point in points)
+    return (throughput_bps if total_capacity_bps is None else total_capacity_bps) / power_w
+
+
+def proportionality_ratio(idle_w: float, max_w: float) -> float:
+    """Return ``(P_max - P_idle) / P_max``, the EPI over 100: 1 draws nothing when idle, 0 draws always the same.
+
+    Raises
+    ------
+    ModelProblem
+        A power is not > 0 (idle power may be 0), or idling draws more than the most.
+    """
+    faults = _power_faults("max_w", max_w)
+    if not (math.isfinite(idle_w) and idle_w >= 0.0):
+        faults.append(Problem("idle_w", f"is {idle_w:g} W: idle power is at least 0"))
+    elif idle_w > max_w:
+        faults.append(Problem("idle_w", f"is {idle_w:g} W, more than the {max_w:g} W of the highest power"))
+    _refuse(faults)
+    return (max_w - idle_w) / max_w
+
+
+def _per_rate(power_w: float, rate: float, name: str) -> float:
+    faults = _power_faults("power_w", power_w)
+    if not (math.isfinite(rate) and rate >= 0.0):
+        faults.append(Problem(name, f"is {rate:g}: a rate is at least 0"))
+    _refuse(faults)
+    return power_w / rate if rate > 0.0 else math.nan
+
+
+def _power_faults(name: str, power_w: float) -> list[Problem]:
+    if math.isfinite(power_w) and power_w > 0.0:
+        return []
+    return [Problem(name, f"is {power_w:g} W: what runs draws more than 0")]
+
+
+def _positive(name: str, value: float) -> list[Problem]:
+    return [] if math.isfinite(value) and value > 0.0 else [Problem(name, f"is {value:g}: it is more than 0")]
+
+
+def _refuse(faults: Sequence[Problem]) -> None:
+    if faults:
+        raise ModelProblem("energy metric", faults)
