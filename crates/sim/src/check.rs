@@ -31,6 +31,17 @@ impl Scenario {
             if let Some(quantum) = pool.policy.quantum_ps() {
                 positive(format!("pools[{i}].policy quantum"), quantum)?;
             }
+            for (n, state) in pool.sleep.iter().enumerate() {
+                not_negative(format!("pools[{i}].sleep[{n}].after_ps"), state.after_ps)?;
+                not_negative(format!("pools[{i}].sleep[{n}].exit_ps"), state.exit_ps)?;
+                if n > 0 && state.after_ps <= pool.sleep[n - 1].after_ps {
+                    return Err(SimError::Number {
+                        place: format!("pools[{i}].sleep[{n}].after_ps"),
+                        got: state.after_ps,
+                        allowed: "sleep states in rising order of after_ps",
+                    });
+                }
+            }
             if let Some(interruptions) = &pool.interruptions {
                 positive(format!("pools[{i}].interruptions.rate_hz"), interruptions.rate_hz)?;
                 random_time(&format!("pools[{i}].interruptions.duration"), &interruptions.duration)?;
@@ -100,10 +111,11 @@ impl Scenario {
                 allowed: "one weight per target",
             });
         }
-        if let Activation::Interrupt { budget, cost_ps, moderation_ps, wakeup, .. } = &task.activation {
+        if let Activation::Interrupt { budget, cost_ps, moderation_ps, wakeup, linger_ps, .. } = &task.activation {
             count(place("activation.budget"), *budget)?;
             not_negative(place("activation.cost_ps"), *cost_ps)?;
             not_negative(place("activation.moderation_ps"), *moderation_ps)?;
+            not_negative(place("activation.linger_ps"), *linger_ps)?;
             if let Some(wakeup) = wakeup {
                 random_time(&place("activation.wakeup"), wakeup)?;
             }

@@ -4,6 +4,7 @@
 //! owns one more. At one instant, ends of service come first (further down the graph first), then arrivals in order of
 //! their frame number, so a frame that leaves makes room for one that comes.
 
+mod activation;
 mod lanes;
 
 use std::collections::VecDeque;
@@ -49,6 +50,8 @@ pub struct Engine {
     now: u64,
     calendar: Calendar,
     lanes: Vec<Lane>,
+    /// Lanes that hold their units and poll until their time is up.
+    lingering: Vec<u32>,
     units: Vec<Option<Unit>>,
     claims: Vec<Claim>,
     task_of: Vec<u32>,
@@ -142,6 +145,7 @@ impl Engine {
             now: 0,
             calendar,
             lanes,
+            lingering: Vec::new(),
             units,
             claims,
             task_of,
@@ -231,11 +235,19 @@ impl Engine {
                 ledger.wait(node, frame.at, end);
             }
         }
-        for lane in &self.lanes {
-            if lane.state == State::Working && lane.work_from < end {
-                ledger.work(lane.task as usize, lane.work_from, lane.work_end.min(end));
+        for lane in 0..self.lanes.len() as u32 {
+            let (state, from, until) = {
+                let lane = &self.lanes[lane as usize];
+                (lane.state, lane.work_from, lane.work_end.min(end))
+            };
+            match state {
+                State::Working if from < end => ledger.work(self.task_of[lane as usize] as usize, from, until),
+                State::Waking => self.book_waking(lane, until, ledger),
+                State::Holding | State::Lingering => self.book_spinning(lane, end, ledger),
+                State::Working | State::Idle | State::Requesting => {}
             }
         }
+        self.managers.close(end, ledger);
     }
 
     fn unit(&mut self, task: u32) -> &mut Unit {
@@ -325,6 +337,10 @@ impl Engine {
             return None;
         }
         let lane = &self.lanes[slot as usize];
+        if matches!(lane.state, State::Waking | State::Lingering) {
+            self.rest_is_over(slot, ledger);
+            return None;
+        }
         if lane.work_end > self.now {
             self.expire(slot, ledger);
             return None;

@@ -57,6 +57,31 @@ pub struct Account {
     pub waited_ps: Row,
     /// Frames dropped for want of room.
     pub dropped: Row,
+    /// Picoseconds of holding units without work (a poll that finds nothing), all lanes together; events only.
+    pub spinning_ps: Row,
+    /// Interrupts taken.
+    pub interrupts: Row,
+    /// Polls and grants that found frames; events only.
+    pub polls: Row,
+}
+
+/// What the units of one pool did while they did not work; empty where they do not sleep.
+#[derive(Debug, Clone, Default)]
+pub struct Rest {
+    /// Picoseconds asleep by state, all units together.
+    pub asleep_ps: Vec<Row>,
+    /// How often a unit woke from each state.
+    pub wakes: Vec<Row>,
+    /// Picoseconds of waking up, all units together.
+    pub waking_ps: Row,
+}
+
+impl Rest {
+    /// Of units with so many sleep states.
+    #[must_use]
+    pub fn new(states: usize) -> Self {
+        Self { asleep_ps: vec![[0; SEGMENTS]; states], wakes: vec![[0; SEGMENTS]; states], waking_ps: [0; SEGMENTS] }
+    }
 }
 
 /// Everything counted during one run.
@@ -85,6 +110,8 @@ pub struct Ledger {
     pub offered: Vec<Offered>,
     /// One account per node.
     pub accounts: Vec<Account>,
+    /// One for each pool.
+    pub rests: Vec<Rest>,
     /// Frames that had not left when the trial ended, as far as the exits know.
     pub late: u64,
     /// When the first and the last of the dropped frames came in, picoseconds.
@@ -115,6 +142,7 @@ impl Ledger {
             waitings: Vec::with_capacity(SEGMENTS),
             offered: vec![Offered::default(); sources],
             accounts: vec![Account::default(); nodes],
+            rests: Vec::new(),
             late: 0,
             lost: None,
             fates: keep_fates.then(Vec::new),
@@ -228,6 +256,46 @@ impl Ledger {
         } else {
             self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].waited_ps[segment] += ps);
         }
+    }
+
+    /// A node's lane spins, holding its units without work, from one instant to another.
+    #[inline]
+    pub fn spin(&mut self, node: usize, from_ps: u64, to_ps: u64) {
+        if from_ps >= self.segment_begin && to_ps <= self.segment_end {
+            self.accounts[node].spinning_ps[self.segment] += to_ps - from_ps;
+        } else {
+            self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].spinning_ps[segment] += ps);
+        }
+    }
+
+    /// A node takes an interrupt, now.
+    #[inline]
+    pub fn interrupt(&mut self, node: usize) {
+        self.accounts[node].interrupts[self.segment] += 1;
+    }
+
+    /// A poll or grant of a node found frames, now.
+    #[inline]
+    pub fn poll(&mut self, node: usize) {
+        self.accounts[node].polls[self.segment] += 1;
+    }
+
+    /// A unit of a pool sleeps in a state from one instant to another.
+    pub fn sleep(&mut self, pool: usize, state: usize, from_ps: u64, to_ps: u64) {
+        let spans = self.spread(from_ps, to_ps);
+        spans.for_each(|(segment, ps)| self.rests[pool].asleep_ps[state][segment] += ps);
+    }
+
+    /// Units of a pool wake up from one instant to another.
+    pub fn waking(&mut self, pool: usize, units: u64, from_ps: u64, to_ps: u64) {
+        let spans = self.spread(from_ps, to_ps);
+        spans.for_each(|(segment, ps)| self.rests[pool].waking_ps[segment] += units * ps);
+    }
+
+    /// A unit of a pool begins to wake from a state.
+    pub fn wake(&mut self, pool: usize, state: usize, at_ps: u64) {
+        let segment = self.segment_of(at_ps);
+        self.rests[pool].wakes[state][segment] += 1;
     }
 
     /// The parts of a span by segment, as far as it lies within the trial.

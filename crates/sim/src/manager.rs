@@ -5,8 +5,10 @@
 //! there is no deadlock. A request that cannot be granted yet does not block younger ones that can (the managers are
 //! work-conserving); whenever a unit comes free the oldest that fits goes first.
 
+use crate::ledger::Ledger;
 use crate::planes::allowed_units;
 use crate::scenario::{Model, Need, Policy};
+use crate::sleep::Sleepers;
 use crate::time::Span;
 
 /// A thread of a task unit: the holder of grants.
@@ -63,6 +65,7 @@ struct Pool {
     switch: u64,
     migration: u64,
     contention: Vec<f64>,
+    sleepers: Sleepers,
     /// Units at work (granted and not merely held), for contention.
     working: usize,
     /// Lanes that wait for units of this pool, in order of request.
@@ -78,6 +81,13 @@ pub struct Terms {
     pub overhead_ps: u64,
     /// Picoseconds that a picosecond of work takes, contention apart.
     pub slowness: f64,
+    /// Picoseconds until the last of the units is awake.
+    pub waking_ps: u64,
+}
+
+impl Terms {
+    /// A processor of its own, always awake.
+    pub const OWN: Self = Self { overhead_ps: 0, slowness: 1.0, waking_ps: 0 };
 }
 
 /// A message between a task unit and its manager.
@@ -138,6 +148,7 @@ impl Managers {
                 switch: Span::from_ps(pool.switch_ps).0,
                 migration: Span::from_ps(pool.migration_ps).0,
                 contention: pool.contention.clone(),
+                sleepers: Sleepers::new(&pool.sleep, pool.speed.len()),
                 working: 0,
                 waiting: Vec::new(),
                 virtual_time: 0.0,
@@ -171,16 +182,17 @@ impl Managers {
 
     /// REP: grants the claim to the lane if every pool has units for it now.
     #[inline]
-    pub fn try_grant(&mut self, lane: LaneId, claim: &Claim, now: u64) -> Option<Terms> {
+    pub fn try_grant(&mut self, lane: LaneId, claim: &Claim, now: u64, ledger: &mut Ledger) -> Option<Terms> {
         if !self.fits(claim) {
             return None;
         }
-        let mut terms = Terms { overhead_ps: 0, slowness: 1.0 };
+        let mut terms = Terms::OWN;
         for (i, need) in claim.needs.iter().enumerate() {
             for _ in 0..need.units {
                 let unit = self.choose(need.pool, claim, i);
                 let pool = &mut self.pools[need.pool];
                 pool.free &= !(1 << unit);
+                terms.waking_ps = terms.waking_ps.max(pool.sleepers.rouse(need.pool, unit, now, ledger));
                 if pool.last_task[unit] != claim.task {
                     if pool.last_task[unit] != NOBODY {
                         terms.overhead_ps += pool.switch;
@@ -242,6 +254,15 @@ impl Managers {
         claim.needs.iter().any(|need| !self.pools[need.pool].waiting.is_empty())
     }
 
+    /// Whether a lane holds a unit that the claim could use.
+    #[must_use]
+    pub fn holds_what_would_do(&self, lane: LaneId, claim: &Claim) -> bool {
+        let held = &self.held[lane as usize];
+        let mut wanted = claim.needs.iter().zip(&claim.allowed);
+        wanted
+            .any(|(need, allowed)| held.iter().any(|&(p, unit)| p as usize == need.pool && allowed & (1 << unit) != 0))
+    }
+
     /// REL or REV: takes a lane's units back.
     #[inline]
     pub fn take_back(&mut self, lane: LaneId, claim: &Claim, now: u64, kind: Kind) {
@@ -250,6 +271,7 @@ impl Managers {
         for i in 0..self.held[lane as usize].len() {
             let (pool, unit) = self.held[lane as usize][i];
             self.pools[pool as usize].free |= 1 << unit;
+            self.pools[pool as usize].sleepers.release(unit as usize, now);
             if self.message_limit > 0 {
                 self.note(now, kind, claim.task, pool, Some(unit));
             }
@@ -365,6 +387,15 @@ impl Managers {
     pub fn end_work(&mut self, claim: &Claim) {
         for need in &claim.needs {
             self.pools[need.pool].working -= need.units;
+        }
+    }
+
+    /// Books the sleep of the units that are idle when the trial ends.
+    pub fn close(&self, end: u64, ledger: &mut Ledger) {
+        for (number, pool) in self.pools.iter().enumerate() {
+            for unit in (0..pool.speed.len()).filter(|&unit| pool.free & (1 << unit) != 0) {
+                pool.sleepers.close(number, unit, end, ledger);
+            }
         }
     }
 

@@ -35,8 +35,25 @@ pub struct NodeOutcome {
     pub waiting_frames: f64,
     /// Frames dropped per second.
     pub dropped_pps: f64,
+    /// Units held without work (a poll that finds nothing), on average; known only of what events ran.
+    pub spinning_units: f64,
+    /// Interrupts taken per second.
+    pub interrupts_per_s: f64,
+    /// Polls and grants that found frames, per second; known only of what events ran.
+    pub polls_per_s: f64,
     /// Whether events ran it, or recursion.
     pub by_events: bool,
+}
+
+/// What the units of one pool did while they did not work, after the transient.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct PoolOutcome {
+    /// Units asleep by state, on average.
+    pub asleep_units: Vec<f64>,
+    /// Units waking up, on average.
+    pub waking_units: f64,
+    /// Wake-ups per second from each state.
+    pub wakes_per_s: Vec<f64>,
 }
 
 /// What one source offered, after the transient.
@@ -117,6 +134,8 @@ pub struct Outcome {
     pub waiting_half_width_s: f64,
     /// By node: task units, then ports.
     pub nodes: Vec<NodeOutcome>,
+    /// By pool.
+    pub pools: Vec<PoolOutcome>,
     /// Kept messages of the first replication.
     pub messages: Vec<MessageRow>,
     /// Kept fates of the first replication, by frame number.
@@ -337,6 +356,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         waiting: summarise(parts(&records, window, |record| &record.ledger.waitings), waited_s),
         waiting_half_width_s: half_width(&samples.waited_s),
         nodes: nodes(&records, window, seconds),
+        pools: pools(&records, window, seconds),
         messages: Vec::new(),
         fates: Vec::new(),
     };
@@ -376,9 +396,31 @@ fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
                 outcome.working_units += after(&account.busy_ps, window.first) / PS_PER_S / seconds;
                 outcome.waiting_frames += after(&account.waited_ps, window.first) / PS_PER_S / seconds;
                 outcome.dropped_pps += after(&account.dropped, window.first) / seconds;
+                outcome.spinning_units += after(&account.spinning_ps, window.first) / PS_PER_S / seconds;
+                outcome.interrupts_per_s += after(&account.interrupts, window.first) / seconds;
+                outcome.polls_per_s += after(&account.polls, window.first) / seconds;
                 outcome.by_events = record.planes[node] == crate::planes::Plane::Events;
             }
             outcome
+        })
+        .collect()
+}
+
+fn pools(records: &[Record], window: Window, seconds: f64) -> Vec<PoolOutcome> {
+    let sum = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| after(row, window.first)).sum::<f64>() / seconds;
+    let rests = records.first().map_or(&[][..], |record| &record.ledger.rests);
+    let of = |pool: usize| records.iter().map(move |record| &record.ledger.rests[pool]);
+    (0..rests.len())
+        .map(|pool| {
+            let states = 0..rests[pool].asleep_ps.len();
+            PoolOutcome {
+                asleep_units: states
+                    .clone()
+                    .map(|state| sum(&mut of(pool).map(|rest| &rest.asleep_ps[state])) / PS_PER_S)
+                    .collect(),
+                waking_units: sum(&mut of(pool).map(|rest| &rest.waking_ps)) / PS_PER_S,
+                wakes_per_s: states.map(|state| sum(&mut of(pool).map(|rest| &rest.wakes[state]))).collect(),
+            }
         })
         .collect()
 }

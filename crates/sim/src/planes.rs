@@ -123,7 +123,7 @@ fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -
                 return Err(SimError::Number {
                     place: format!("pools[{}] (number of units)", need.pool),
                     got: units as f64,
-                    allowed: "at most 128 units in a pool whose units are shared, batched or slow each other down",
+                    allowed: "at most 128 units in a pool whose units are shared, batched, fall asleep or slow each other down",
                 });
             }
         }
@@ -157,6 +157,9 @@ fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
     }
     let pool = &scenario.model.pools[need.pool];
     let allowed = allowed_units(this, pool.speed.len());
+    if !pool.sleep.is_empty() {
+        return Some("the units of its pool fall asleep");
+    }
     if !pool.contention.iter().all(|&factor| factor == 1.0) {
         return Some("the units of its pool slow each other down");
     }
@@ -208,6 +211,7 @@ fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>
         };
         let like = pool.switch_ps == 0.0
             && pool.migration_ps == 0.0
+            && pool.sleep.is_empty()
             && pool.speed.iter().all(|&speed| speed == pool.speed[0])
             && pool.contention.iter().all(|&factor| factor == 1.0);
         if users.len() > 1 && pool.policy == Policy::Fifo && like && users.iter().all(frame_by_frame) {

@@ -12,8 +12,8 @@ use crate::engine::{Delivery, Engine};
 use crate::error::SimError;
 use crate::frame::Frame;
 use crate::graph::{EXIT, Graph, Next};
-use crate::ledger::Ledger;
-use crate::manager::Message;
+use crate::ledger::{Ledger, Rest};
+use crate::manager::{Managers, Message};
 use crate::planes::Plane;
 use crate::scenario::Scenario;
 use crate::source::{Arrival, Source};
@@ -100,6 +100,7 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
     let nodes = graph.planes.len();
     let mut ledger =
         Ledger::new(scenario.run.duration_ps, scenario.load.sources.len(), nodes, scenario.run.record_frames);
+    ledger.rests = scenario.model.pools.iter().map(|pool| Rest::new(pool.sleep.len())).collect();
     let engine = Engine::new(scenario, &graph, &mut ledger);
     let stations = (0..nodes)
         .map(|node| {
@@ -140,6 +141,10 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
         if blocks.is_multiple_of(BLOCKS_PER_REPORT) && report(bound as f64 / duration).is_break() {
             return Err(SimError::Interrupted);
         }
+    }
+    if pipeline.engine.is_none() {
+        // Pools that nobody needs sleep through the trial.
+        Managers::new(&scenario.model.pools, 0, 0, 0).close(scenario.run.duration_ps, &mut pipeline.ledger);
     }
     Ok(pipeline.finish(scenario.run.duration_ps))
 }

@@ -57,6 +57,19 @@ pub struct Pool {
     /// What takes its units away while they work.
     #[serde(default)]
     pub interruptions: Option<Interruptions>,
+    /// States that its idle units fall asleep in, in rising `after_ps`.
+    #[serde(default)]
+    pub sleep: Vec<Sleep>,
+}
+
+/// A sleep state of an idle unit (S11).
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sleep {
+    /// Idle picoseconds after which a unit enters it.
+    pub after_ps: f64,
+    /// Picoseconds from a grant until the unit works.
+    pub exit_ps: f64,
 }
 
 /// Interruptions of a working unit at Poisson instants; its work resumes afterwards (S5).
@@ -215,6 +228,9 @@ pub enum Activation {
         /// Whether a poll takes also what comes while it is under way, frame by frame, or only what it found.
         #[serde(default)]
         exhaustive: bool,
+        /// Picoseconds that it goes on polling after a poll that came back short, before interrupts are enabled.
+        #[serde(default)]
+        linger_ps: f64,
     },
 }
 

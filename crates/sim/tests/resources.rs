@@ -158,6 +158,7 @@ fn napi(rate_pps: f64, process: Process, moderation_us: f64) -> Outcome {
         moderation_ps: moderation_us * US,
         wakeup: None,
         exhaustive: false,
+        linger_ps: 0.0,
     };
     let unit = on(Task { activation, ..fixed(1.0, 512) }, 0);
     let mut load = poisson(rate_pps);

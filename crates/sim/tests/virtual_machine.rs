@@ -23,8 +23,14 @@ fn mean(us: f64, variation: Variation) -> RandomTime {
 
 /// A task unit that a frame's arrival wakes, 1 us a frame.
 fn sleeper(queue: usize, wakeup: RandomTime) -> Task {
-    let activation =
-        Activation::Interrupt { budget: 64, cost_ps: 0.0, moderation_ps: 0.0, wakeup: Some(wakeup), exhaustive: true };
+    let activation = Activation::Interrupt {
+        budget: 64,
+        cost_ps: 0.0,
+        moderation_ps: 0.0,
+        wakeup: Some(wakeup),
+        exhaustive: true,
+        linger_ps: 0.0,
+    };
     on(Task { activation, ..task(US, Variation::Deterministic, queue, exit()) }, 0)
 }
 

@@ -14,20 +14,23 @@ use super::{Delivery, Engine};
 use crate::frame::Frame;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
-use crate::manager::{Kind, LaneId};
+use crate::manager::{Kind, LaneId, Terms};
 use crate::random::stream;
 use crate::random_time::Times;
 use crate::scenario::{Activation, Port, Route, RouteKind, Scenario, Task, Variation};
 use crate::service::Service;
-use crate::time::Span;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Idle,
     Requesting,
     Working,
+    /// Has its units, which are still waking up.
+    Waking,
     /// Has its units, but nothing to do (polling).
     Holding,
+    /// As `Holding`, until its time is up (interrupts that linger).
+    Lingering,
 }
 
 #[derive(Debug)]
@@ -49,6 +52,8 @@ pub(super) struct Lane {
     pub(super) start: u64,
     /// Work at speed 1 that is left after a revoke, picoseconds.
     pub(super) left: Option<f64>,
+    /// Switching and migration that come after waking up.
+    pub(super) overhead_ps: u64,
     pub(super) interrupt_due: bool,
 }
 
@@ -82,70 +87,51 @@ impl Engine {
         self.wake(node, true, ledger);
     }
 
-    /// Sees to it that the frames of a queue will be served; `asleep` unless its task unit worked up to now.
-    #[inline]
-    pub(super) fn wake(&mut self, node: u32, asleep: bool, ledger: &mut Ledger) {
-        let now = self.now;
-        let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
-        match &unit.activation {
-            Activation::Dedicated => {
-                if unit.requesting < unit.queue.len()
-                    && let Some(lane) = unit.idle.pop()
-                {
-                    self.request(lane, ledger);
-                }
-            }
-            Activation::Polling => {
-                let lanes = unit.lanes.clone();
-                if let Some(lane) = lanes.into_iter().find(|&lane| self.lanes[lane as usize].state == State::Holding) {
-                    self.poll(lane, 0.0, ledger);
-                }
-            }
-            Activation::Interrupt { moderation_ps, .. } => {
-                if unit.interrupts_on {
-                    unit.interrupts_on = false;
-                    let raised =
-                        unit.last_interrupt.map_or(now, |last| (last + Span::from_ps(*moderation_ps).0).max(now));
-                    unit.last_interrupt = Some(raised);
-                    let due = match &mut unit.wakeup {
-                        Some(wakeup) if asleep || raised > now => raised + Span::from_ps(wakeup.draw_ps()).0,
-                        _ => raised,
-                    };
-                    let (timer, priority) = (unit.timer.expect("interrupt units have a timer"), unit.priority);
-                    self.calendar.schedule(timer, due, priority);
-                }
-            }
-        }
-    }
-
-    pub(super) fn interrupt(&mut self, slot: u32, ledger: &mut Ledger) {
-        self.calendar.cancel(slot);
-        let task = self.timer_task[slot as usize - self.lanes.len()];
-        let unit = self.unit(task);
-        let lane = unit.idle.pop().expect("an interrupt finds its lane idle");
-        self.lanes[lane as usize].interrupt_due = true;
-        self.request(lane, ledger);
-    }
-
     /// REQ, and REP at once where units are free or can be revoked.
     #[inline]
     pub(super) fn request(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
         if self.claims[task as usize].needs.is_empty() {
-            self.granted(lane, 0, 1.0, ledger);
+            self.granted(lane, Terms::OWN, ledger);
             return;
         }
         self.managers.request(&self.claims[task as usize], self.now);
-        if let Some(terms) = self.managers.try_grant(lane, &self.claims[task as usize], self.now) {
-            self.granted(lane, terms.overhead_ps, terms.slowness, ledger);
+        if let Some(terms) = self.managers.try_grant(lane, &self.claims[task as usize], self.now, ledger) {
+            self.granted(lane, terms, ledger);
             return;
         }
+        if !self.lingering.is_empty() {
+            let relieved = self.relieve(task, ledger);
+            if !relieved.is_empty() {
+                self.request_again(lane, &relieved, ledger);
+                return;
+            }
+        }
+        self.request_from_others(lane, ledger);
+    }
+
+    /// Lanes that lingered have given up their units: the lane gets them, and others what is left.
+    #[cold]
+    fn request_again(&mut self, lane: LaneId, relieved: &[u32], ledger: &mut Ledger) {
+        let task = self.lanes[lane as usize].task;
+        match self.managers.try_grant(lane, &self.claims[task as usize], self.now, ledger) {
+            Some(terms) => self.granted(lane, terms, ledger),
+            None => self.request_from_others(lane, ledger),
+        }
+        for &other in relieved {
+            self.dispatch(other, ledger);
+        }
+    }
+
+    /// No unit is free: some are revoked where that is allowed, else the lane waits.
+    fn request_from_others(&mut self, lane: LaneId, ledger: &mut Ledger) {
+        let task = self.lanes[lane as usize].task;
         if let Some(victims) = self.managers.victims(&self.claims[task as usize], &self.claims, &self.task_of) {
             for victim in victims {
                 self.revoke(victim, ledger);
             }
-            if let Some(terms) = self.managers.try_grant(lane, &self.claims[task as usize], self.now) {
-                self.granted(lane, terms.overhead_ps, terms.slowness, ledger);
+            if let Some(terms) = self.managers.try_grant(lane, &self.claims[task as usize], self.now, ledger) {
+                self.granted(lane, terms, ledger);
                 return;
             }
         }
@@ -160,11 +146,22 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn granted(&mut self, lane: LaneId, overhead_ps: u64, slowness: f64, ledger: &mut Ledger) {
+    pub(super) fn granted(&mut self, lane: LaneId, terms: Terms, ledger: &mut Ledger) {
+        let holder = &mut self.lanes[lane as usize];
+        holder.slowness = terms.slowness;
+        if terms.waking_ps > 0 {
+            self.rouse(lane, terms);
+        } else {
+            self.begin(lane, terms.overhead_ps, ledger);
+        }
+    }
+
+    /// The units of a grant are awake: takes up what was revoked, or polls.
+    #[inline]
+    pub(super) fn begin(&mut self, lane: LaneId, overhead_ps: u64, ledger: &mut Ledger) {
         let now = self.now;
         let holder = &mut self.lanes[lane as usize];
-        holder.slowness = slowness;
-        let mut work = overhead_ps as f64 / slowness;
+        let mut work = overhead_ps as f64 / holder.slowness;
         let unit = self.units[holder.task as usize].as_ref().expect("event nodes have a unit");
         holder.quantum_end = unit.quantum.map_or(u64::MAX, |quantum| now.saturating_add(quantum));
         if let Some(left) = holder.left.take() {
@@ -195,6 +192,7 @@ impl Engine {
         holder.batch.extend(unit.queue.drain(..more));
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();
+        ledger.poll(holder.task as usize);
         self.serve(lane, frame, extra, ledger);
     }
 
@@ -289,52 +287,6 @@ impl Engine {
         Some(frame)
     }
 
-    /// The batch is done: go on, give the units back, or hold them.
-    #[inline]
-    pub(super) fn end_of_poll(&mut self, lane: LaneId, ledger: &mut Ledger) {
-        let (task, polled, quantum_end) = {
-            let holder = &self.lanes[lane as usize];
-            (holder.task, holder.polled, holder.quantum_end)
-        };
-        let claim = &self.claims[task as usize];
-        let contested = self.managers.is_contested(claim);
-        let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
-        let more = unit.queue.len() > unit.requesting;
-        match unit.activation {
-            Activation::Polling => {
-                if contested && self.now >= quantum_end {
-                    self.give_back(lane, Kind::Revoke, true, ledger);
-                } else if more {
-                    self.poll(lane, 0.0, ledger);
-                } else {
-                    self.lanes[lane as usize].state = State::Holding;
-                    self.calendar.cancel(lane);
-                    if self.lanes[lane as usize].quantum_end < u64::MAX {
-                        // Spinning uses up the quantum like work does.
-                        let at = quantum_end.max(self.now + 1);
-                        let priority = self.unit(task).priority;
-                        self.lanes[lane as usize].work_end = u64::MAX;
-                        self.calendar.schedule(lane, at, priority);
-                    }
-                }
-            }
-            Activation::Dedicated => {
-                self.give_back(lane, Kind::Release, more, ledger);
-            }
-            Activation::Interrupt { budget, .. } => {
-                if polled >= budget {
-                    self.give_back(lane, Kind::Release, true, ledger);
-                } else {
-                    unit.interrupts_on = true;
-                    self.give_back(lane, Kind::Release, false, ledger);
-                    if !self.unit(task).queue.is_empty() {
-                        self.wake(task, false, ledger);
-                    }
-                }
-            }
-        }
-    }
-
     /// REL or REV, then the managers serve whoever waits; `again` asks for the units anew, behind the others.
     #[inline]
     pub(super) fn give_back(&mut self, lane: LaneId, kind: Kind, again: bool, ledger: &mut Ledger) {
@@ -352,9 +304,9 @@ impl Engine {
         if again {
             self.managers.request(claim, self.now);
             if !self.managers.is_contested(claim)
-                && let Some(terms) = self.managers.try_grant(lane, claim, self.now)
+                && let Some(terms) = self.managers.try_grant(lane, claim, self.now, ledger)
             {
-                self.granted(lane, terms.overhead_ps, terms.slowness, ledger);
+                self.granted(lane, terms, ledger);
                 return;
             }
             self.line_up(lane);
@@ -382,19 +334,24 @@ impl Engine {
                 self.unit(owner).requesting -= 1;
                 let terms = self
                     .managers
-                    .try_grant(lane, &self.claims[owner as usize], self.now)
+                    .try_grant(lane, &self.claims[owner as usize], self.now, ledger)
                     .expect("a lane that fits can be granted");
-                self.granted(lane, terms.overhead_ps, terms.slowness, ledger);
+                self.granted(lane, terms, ledger);
             }
         }
     }
 
     /// REV: the lane keeps what is left of its work and lines up again.
     pub(super) fn revoke(&mut self, lane: LaneId, ledger: &mut Ledger) {
-        if self.lanes[lane as usize].state == State::Working {
-            self.stop_work(lane, ledger);
-            let holder = &mut self.lanes[lane as usize];
-            holder.left = Some((holder.work_end - self.now) as f64 / (holder.slowness * holder.factor));
+        match self.lanes[lane as usize].state {
+            State::Working => {
+                self.stop_work(lane, ledger);
+                let holder = &mut self.lanes[lane as usize];
+                holder.left = Some((holder.work_end - self.now) as f64 / (holder.slowness * holder.factor));
+            }
+            State::Waking => self.stop_waking(lane, ledger),
+            State::Holding | State::Lingering => self.book_spinning(lane, self.now, ledger),
+            State::Idle | State::Requesting => {}
         }
         self.calendar.cancel(lane);
         let task = self.lanes[lane as usize].task;
@@ -434,6 +391,7 @@ impl Lane {
             factor: 1.0,
             start: 0,
             left: None,
+            overhead_ps: 0,
             interrupt_due: false,
         }
     }

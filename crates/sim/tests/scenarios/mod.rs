@@ -42,7 +42,15 @@ pub fn task(per_frame_ps: f64, variation: Variation, queue: usize, route: Route)
 }
 
 pub fn pool(units: usize, policy: Policy) -> Pool {
-    Pool { speed: vec![1.0; units], policy, switch_ps: 0.0, migration_ps: 0.0, contention: vec![], interruptions: None }
+    Pool {
+        speed: vec![1.0; units],
+        policy,
+        switch_ps: 0.0,
+        migration_ps: 0.0,
+        contention: vec![],
+        interruptions: None,
+        sleep: vec![],
+    }
 }
 
 pub fn on(mut task: Task, pool: usize) -> Task {
