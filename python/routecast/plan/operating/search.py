@@ -1,0 +1,228 @@
+"""The search: best bound first, until nothing that is left can need fewer watts than the best found.
+
+The order and the stopping rule decide the answer, not the threads: trials are looked at in the order of the bounds, and
+those that were run ahead of their turn in vain are not looked at. So one seed gives one answer on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad
+from routecast.plan.operating.bound import Outlook
+from routecast.plan.operating.candidates import Candidate
+from routecast.plan.operating.evaluation import Check, Checked, Evaluate
+from routecast.plan.operating.judged import Judged, front_of, judge
+from routecast.plan.operating.targets import Target
+
+__all__ = ["Appraised", "Found", "Progress", "search"]
+
+Progress = Callable[[int, int, str], object]
+_NEAR = 0.05
+"""Candidates this close above a limit are checked too: noise may have pushed them over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appraised:
+    """A candidate with what is known of it before it is evaluated."""
+
+    candidate: Candidate
+    outlook: Outlook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search came to.
+
+    Parameters
+    ----------
+    targets : tuple of Target
+    best : Judged or None
+        The setting with the fewest watts that meets all targets; None if none does.
+    check : Checked or None
+        Its check; None without one.
+    judged : tuple of Judged
+        All that were evaluated, in the order of their bounds.
+    rejected : tuple of (Judged, Checked)
+        Settings with fewer watts in the search that their check turned down.
+    overloaded : tuple of Appraised
+        Settings that the closed form rules out.
+    enumerated, pruned : int
+        All settings, and those not evaluated because their bound is above the best.
+    is_whole : bool
+        Whether the search came to its end.
+    """
+
+    targets: tuple[Target, ...]
+    best: Judged | None
+    check: Checked | None
+    judged: tuple[Judged, ...]
+    rejected: tuple[tuple[Judged, Checked], ...]
+    overloaded: tuple[Appraised, ...]
+    enumerated: int
+    pruned: int
+    is_whole: bool = True
+
+    @property
+    def front(self) -> tuple[Judged, ...]:
+        """Pareto front of watts against latency among those that were evaluated."""
+        return front_of(self.judged, self.targets)
+
+    @property
+    def nearest(self) -> Judged | None:
+        """What comes nearest to the targets: the least excess, then the fewest watts."""
+        known = [one for one in self.judged if math.isfinite(one.excess)]
+        return min(known, key=lambda one: (one.excess, one.power_w), default=None)
+
+    def reachable(self, number: int) -> Judged | None:
+        """Return the evaluated setting with the least value of target ``number``."""
+        known = [one for one in self.judged if not math.isnan(one.values[number])]
+        return min(known, key=lambda one: (one.values[number], one.power_w), default=None)
+
+
+def search(
+    appraised: Sequence[Appraised],
+    load: OfferedLoad,
+    targets: Sequence[Target],
+    evaluate: Evaluate,
+    *,
+    check: Check | None = None,
+    workers: int = 1,
+    is_exhaustive: bool = False,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> Found:
+    """Return the candidate with the fewest watts that meets the targets.
+
+    Parameters
+    ----------
+    appraised : sequence of Appraised
+        All candidates.
+    load : OfferedLoad
+    targets : sequence of Target
+    evaluate : callable
+    check : Check or None
+        Simulations that a candidate must pass to win.
+    workers : int
+        Threads; evaluators let go of the interpreter's lock.
+    is_exhaustive : bool
+        Evaluate all that are not overloaded, for a whole Pareto front.
+    stop : threading.Event or None
+        Set on Ctrl-C, for simulations under way; what was found until then is returned.
+    on_progress : callable or None
+        Called with how many were evaluated, how many could be, and what is under way.
+    """
+    run = _Search(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
+    said = on_progress or (lambda _done, _total, _what: None)
+    with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
+        trials = _ahead(pool, run.queue, load, evaluate, workers)
+        try:
+            while True:
+                contender = run.contender()
+                if contender is not None and run.is_settled(contender):
+                    if check is None:
+                        return run.found(contender)
+                    said(len(run.judged), len(run.queue), f"check {contender.setting}")
+                    runs = [pool.submit(one, contender.candidate, load) for one in check.runs()]
+                    verdict = check.verdict([one.result() for one in runs], run.targets)
+                    if verdict.is_met:
+                        return run.found(contender, verdict)
+                    run.rejected.append((contender, verdict))
+                elif len(run.judged) < len(run.queue):
+                    one = run.queue[len(run.judged)]
+                    said(len(run.judged), len(run.queue), str(one.candidate.setting))
+                    trial = next(trials)
+                    run.judged.append(judge(one.candidate, trial, run.targets, least_w=one.outlook.least_w))
+                else:
+                    return run.found(None)
+        except KeyboardInterrupt:
+            if stop is not None:
+                stop.set()
+            return run.found(min(run.met(), key=_watts, default=None), is_whole=False)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _watts(one: Judged) -> float:
+    return one.power_w
+
+
+class _Search:
+    """The state of a search."""
+
+    def __init__(
+        self,
+        appraised: Sequence[Appraised],
+        load: OfferedLoad,
+        targets: tuple[Target, ...],
+        check: Check | None,
+        *,
+        is_exhaustive: bool,
+    ) -> None:
+        allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
+        self.load, self.targets, self.check, self.is_exhaustive = load, targets, check, is_exhaustive
+        self.overloaded = tuple(one for one in appraised if one.outlook.fluid_loss_ratio > allowed)
+        ruled_out = {id(one) for one in self.overloaded}
+        kept = [one for one in appraised if id(one) not in ruled_out]
+        self.queue = sorted(kept, key=lambda one: one.outlook.least_w)  # stable: ties stay in order
+        self.count = len(appraised)
+        self.judged: list[Judged] = []
+        self.rejected: list[tuple[Judged, Checked]] = []
+
+    def met(self) -> list[Judged]:
+        turned_down = {id(one) for one, _ in self.rejected}
+        return [one for one in self.judged if one.is_met and id(one) not in turned_down]
+
+    def contender(self) -> Judged | None:
+        """Return the one with the fewest watts that meets the targets, or nearly, and was not turned down."""
+        turned_down = {id(one) for one, _ in self.rejected}
+        most = _NEAR if self.check is not None else 0.0
+        open_ones = [
+            one
+            for one in self.judged
+            if one.excess <= most and math.isfinite(one.power_w) and id(one) not in turned_down
+        ]
+        return min(open_ones, key=_watts, default=None)
+
+    def is_settled(self, contender: Judged) -> bool:
+        """Whether no candidate that is left can need fewer watts than the contender."""
+        if len(self.judged) == len(self.queue):
+            return True
+        return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].outlook.least_w
+
+    def found(self, best: Judged | None, check: Checked | None = None, *, is_whole: bool = True) -> Found:
+        return Found(
+            targets=self.targets,
+            best=best,
+            check=check,
+            judged=tuple(self.judged),
+            rejected=tuple(self.rejected),
+            overloaded=self.overloaded,
+            enumerated=self.count,
+            pruned=len(self.queue) - len(self.judged) if is_whole else 0,
+            is_whole=is_whole,
+        )
+
+
+def _ahead(
+    pool: ThreadPoolExecutor,
+    queue: Sequence[Appraised],
+    load: OfferedLoad,
+    evaluate: Evaluate,
+    workers: int,
+) -> Iterator[Trial | None]:
+    """Yield the trials of a queue in its order, with as many under way as there are workers."""
+    under_way: deque[Future[Trial | None]] = deque()
+    rest = iter(queue)
+    while True:
+        while len(under_way) < max(workers, 1) and (one := next(rest, None)) is not None:
+            under_way.append(pool.submit(evaluate, one.candidate, load))
+        if not under_way:
+            return
+        yield under_way.popleft().result()

@@ -1,0 +1,147 @@
+"""What an operating point must keep: bounds on loss and on the latency's mean and percentiles."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from routecast.errors import QuantityProblem
+from routecast.evaluate.trial import Trial
+from routecast.quantity import format_duration, format_ratio, parse_duration_s
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["NO_LOSS", "QUANTITIES", "Target", "parse_targets"]
+
+QUANTITIES: Final = ("loss", "mean", "p50", "p90", "p99", "p999", "max")
+"""What targets bound: the loss ratio, and the mean and percentiles of the latency (S9)."""
+
+_TARGET = re.compile(r"\s*(?P<name>[A-Za-z][\w.]*)\s*(?P<sign><=|<|=|==|>=|>)\s*(?P<value>.*?)\s*")
+_RATIO = re.compile(r"(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)\s*(?P<percent>%?)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A bound on what a trial shows.
+
+    Parameters
+    ----------
+    quantity : str
+        One of :data:`QUANTITIES`.
+    limit : float
+        Seconds for latencies, a ratio 0..1 for loss.
+    or_equal : bool
+        Whether the limit itself is still good enough (``<=``, ``=``).
+
+    Examples
+    --------
+    >>> (target,) = parse_targets(["p99 < 100 us"])
+    >>> target.quantity, target.limit, str(target)
+    ('p99', 0.0001, 'p99 < 100 us')
+    """
+
+    quantity: str
+    limit: float
+    or_equal: bool = False
+
+    def value(self, trial: Trial) -> float:
+        """Return what a trial shows of the quantity; NaN where its evaluator does not know or nothing arrived."""
+        if self.quantity == "loss":
+            return trial.loss_ratio
+        if trial.latency is None:
+            return math.nan
+        seconds: float = getattr(trial.latency, f"{self.quantity}_s")
+        return seconds
+
+    def is_kept_by(self, value: float) -> bool:
+        """Whether a value keeps the target; NaN never does."""
+        return value <= self.limit if self.or_equal else value < self.limit
+
+    def met(self, trial: Trial) -> bool:
+        """Whether a trial keeps the target."""
+        return self.is_kept_by(self.value(trial))
+
+    def excess(self, value: float) -> float:
+        """Return how far a value is beyond the limit, as a share of it: 0 where it is kept, infinite where unknown.
+
+        Loss is taken relative to 1 where no loss is allowed.
+        """
+        if self.is_kept_by(value):
+            return 0.0
+        if math.isnan(value):
+            return math.inf
+        return (value - self.limit) / self.limit if self.limit > 0.0 else value
+
+    def shown(self, value: float) -> str:
+        """Write a value of the quantity for a screen."""
+        if math.isnan(value):
+            return "unknown"
+        return format_ratio(value) if self.quantity == "loss" else format_duration(value)
+
+    def __str__(self) -> str:
+        sign = "=" if self.or_equal and self.limit == 0.0 else "<=" if self.or_equal else "<"
+        return f"{self.quantity} {sign} {'0' if self.limit == 0.0 else self.shown(self.limit)}"
+
+
+NO_LOSS: Final = Target(quantity="loss", limit=0.0, or_equal=True)
+"""The target that holds where none on loss is given: a router that drops enough keeps any latency."""
+
+
+def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
+    """Read targets such as ``"p99 < 100 us"``, ``"mean < 20 us"``, ``"loss < 0.01 %"``, ``"loss = 0"``.
+
+    A text may hold several, separated by commas or ``and``.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        A text is no target, or one quantity is bounded twice.
+
+    Examples
+    --------
+    >>> [str(one) for one in parse_targets(["p99 < 0.1 ms and loss <= 0.01 %", "mean < 20 us"])]
+    ['p99 < 100 us', 'loss <= 0.01 %', 'mean < 20 us']
+    """
+    targets: list[Target] = []
+    for text in texts:
+        for part in re.split(r",|\band\b", text):
+            target = _target(part)
+            if any(one.quantity == target.quantity for one in targets):
+                raise QuantityProblem(
+                    text, f'"{text}": {target.quantity} has two targets: keep the tighter one'
+                )
+            targets.append(target)
+    return tuple(targets)
+
+
+def _target(text: str) -> Target:
+    found = _TARGET.fullmatch(text)
+    if not found:
+        raise QuantityProblem(
+            text, f'"{text.strip()}" is no target: write a quantity, < and a value, such as "p99 < 100 us"'
+        )
+    name, sign, value = found["name"].lower(), found["sign"], found["value"]
+    name = name.removeprefix("latency.").replace("p99.9", "p999")
+    if name not in QUANTITIES:
+        hint = did_you_mean(name, QUANTITIES)
+        raise QuantityProblem(text, f'"{text.strip()}": "{found["name"]}" is no quantity of a target; {hint}')
+    if sign in {">", ">="}:
+        raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <=')
+    limit = _ratio(text, value) if name == "loss" else parse_duration_s(value)
+    if sign in {"=", "=="} and limit != 0.0:
+        raise QuantityProblem(
+            text, f'"{text.strip()}": targets are upper bounds; write < or <= (= only for 0)'
+        )
+    if sign == "<" and limit == 0.0:
+        raise QuantityProblem(text, f'"{text.strip()}": nothing is below 0; write "{name} = 0"')
+    return Target(quantity=name, limit=limit, or_equal=sign != "<")
+
+
+def _ratio(text: str, value: str) -> float:
+    found = _RATIO.fullmatch(value)
+    ratio = float(found["number"]) / (100.0 if found["percent"] else 1.0) if found else math.nan
+    if not 0.0 <= ratio <= 1.0:
+        raise QuantityProblem(text, f'"{text.strip()}": a loss is a share such as "0.01 %", or 0')
+    return ratio
