@@ -1,0 +1,51 @@
+"""Power meters: RAPL, energy events, IPMI, Redfish, logs and web addresses behind one interface.
+
+::
+
+    find_meters() ─► what is here, and of the rest why not
+    meter_of("rapl") ─► PowerMeter ─► metering(meter): … ─► PowerReading ─► with_power(trial, reading)
+
+Every figure says what it covers, its scope: ``rapl:package`` sees the processor alone, ``bmc`` what the power supplies
+deliver or draw, ``pdu`` and ``wall`` everything.
+"""
+
+from routecast.testbed.power.attaching import MeteredTrial, with_power
+from routecast.testbed.power.csv_log import CsvMeter
+from routecast.testbed.power.finding import FoundMeter, choose_meter, find_meters, no_power
+from routecast.testbed.power.http_watts import HttpSource
+from routecast.testbed.power.ipmi import IpmiSource
+from routecast.testbed.power.meter import Metering, PowerMeter, metering
+from routecast.testbed.power.naming import AUTO, MeterSettings, meter_of
+from routecast.testbed.power.perf import PerfSource
+from routecast.testbed.power.rapl import RaplSource
+from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, ZonePower
+from routecast.testbed.power.redfish import RedfishSource
+from routecast.testbed.power.sampled import Sample, SampledMeter, Source
+
+__all__ = [
+    "AUTO",
+    "CsvMeter",
+    "FoundMeter",
+    "HttpSource",
+    "IpmiSource",
+    "MeterSettings",
+    "MeteredTrial",
+    "Metering",
+    "PerfSource",
+    "PowerMeter",
+    "PowerReading",
+    "PowerSpan",
+    "RaplSource",
+    "RedfishSource",
+    "Sample",
+    "SampledMeter",
+    "Source",
+    "Zone",
+    "ZonePower",
+    "choose_meter",
+    "find_meters",
+    "meter_of",
+    "metering",
+    "no_power",
+    "with_power",
+]
