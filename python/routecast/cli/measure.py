@@ -27,6 +27,7 @@ __all__ = [
     "DeviceOption",
     "DeviceOptions",
     "OwnNetworkOption",
+    "PowerOption",
     "TestbedOption",
     "measure",
 ]
@@ -69,6 +70,15 @@ OwnNetworkOption = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+PowerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--power",
+        metavar="METER",
+        help="Power meter to read meanwhile, as `power meters` lists them: auto, rapl, ipmi, redfish:URL, …; none.",
+        rich_help_panel=PANEL,
+    ),
+]
 
 
 def measure(
@@ -77,6 +87,7 @@ def measure(
     dut: DeviceOption = None,
     dut_option: DeviceOptions = None,
     own_network: OwnNetworkOption = False,
+    power: PowerOption = None,
     load: LoadOption = None,
     frame: FrameOption = None,
     flows: FlowsOption = None,
@@ -174,6 +185,7 @@ def measure(
             options=pairs(dut_option or []),
             own_network=own_network,
             said=remark,
+            power=power,
             seed=seed,
             version=version,
             networks=networks,

@@ -93,6 +93,7 @@ class Bed:
         self.device = device
         self.placement: Placement = place(file.cores.tester, file.cores.receiver, file.cores.dut)
         self.priority = file.priority
+        self.power = file.power
         self.ports: tuple[TesterPort, ...] = ()
         self.said = said
         self._state: state.BedState | None = None

@@ -13,10 +13,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 from pydantic_core import PydanticCustomError
 
-from routecast.quantity.fields import BitRate, FileModel
+from routecast.quantity.fields import BitRate, Duration, FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
 
-__all__ = ["Cores", "DeviceTable", "InterfacePort", "InterfacesFile", "NamespacesFile", "TestbedFile"]
+__all__ = [
+    "Cores",
+    "DeviceTable",
+    "InterfacePort",
+    "InterfacesFile",
+    "NamespacesFile",
+    "PowerTable",
+    "TestbedFile",
+]
 
 _MAC = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5}")
 
@@ -117,6 +125,26 @@ class Cores(_Table):
     dut: Core | None = Field(default=None, description="Core of the device under test.")
 
 
+class PowerTable(_Table):
+    """``[power]``: the meter that is read while frames are sent. Passwords never stand here."""
+
+    meter: str = Field(
+        min_length=1,
+        description="auto, rapl, rapl:psys, rapl:dram, perf, ipmi, redfish:URL, csv:FILE, http:URL.",
+        examples=["auto", "redfish:https://bmc.lab", "csv:pdu.csv"],
+    )
+    scope: str | None = Field(
+        default=None,
+        pattern=r"^[a-z][a-z0-9:+-]{0,31}$",
+        description="What the figures of a file or a web address cover: pdu (default), wall, …",
+    )
+    interval: Duration | None = Field(
+        default=None, description="Time between samples; 0.25 s for the processor's counters, else 1 s."
+    )
+    verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be good.")
+    timeout: Duration = Field(default=5.0, description="For each answer of a host.")
+
+
 class _Bed(_Table):
     """What every kind of test bed has."""
 
@@ -131,6 +159,7 @@ class _Bed(_Table):
         default="poll",
         description="What idle cores do meanwhile: poll, so that they work at once, or sleep as ever.",
     )
+    power: PowerTable | None = Field(default=None, description="The power meter; none if not given.")
 
 
 class NamespacesFile(_Bed):

@@ -22,6 +22,8 @@ from routecast.testbed.counted import Slice, counted
 from routecast.testbed.links import LinkReader
 from routecast.testbed.measured import trial_of
 from routecast.testbed.phases import Phases
+from routecast.testbed.power.attaching import MeteredTrial
+from routecast.testbed.power.meter import PowerMeter
 from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
 from routecast.testbed.tester import BACK_ENDS, Tester, open_tester, said
 from routecast.testbed.watch import Reading, Watch
@@ -62,6 +64,10 @@ class Measure:
         How frames are sent: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
     on_progress : callable, optional
         Told the finished share of a trial, 0..1.
+    meter : PowerMeter, optional
+        Read while frames are sent: trials carry watts.
+    no_power : str
+        Why there is no meter although one was asked for; a note of each trial.
     tester : callable
         Opens the tester for a configuration.
     """
@@ -79,6 +85,8 @@ class Measure:
         slice_s: float | None = None,
         back_end: str = "auto",
         on_progress: Callable[[float], object] | None = None,
+        meter: PowerMeter | None = None,
+        no_power: str = "",
         tester: Callable[[Mapping[str, Any]], Tester] = open_tester,
     ) -> None:
         if back_end not in BACK_ENDS:
@@ -93,6 +101,8 @@ class Measure:
         self.retries = retries
         self.slice_s = slice_s
         self.on_progress = on_progress
+        self.meter = meter
+        self.no_power = no_power
         self._addressing = Addressing(layer=bed.layer, version=version, networks=networks, seed=seed)
         self._back_end = back_end
         self._open = tester
@@ -235,6 +245,7 @@ class Measure:
             "device": dict(self.bed.device.facts()),
             "bed": dict(self.bed.facts()),
             "tester": tester,
+            "power": None if self.meter is None else {"meter": self.meter.name, "scope": self.meter.scope},
             "trial": {
                 "learning_frames": self.phases.learning_frames,
                 "wait_before_s": self.phases.wait_before_s,
@@ -273,6 +284,8 @@ class Measure:
             slice_s=self.slice_s,
             back_end=self._back_end,
             on_progress=self.on_progress,
+            meter=self.meter,
+            no_power=self.no_power,
             tester=self._open,
         )
         view._addressing = addressing
@@ -311,10 +324,11 @@ class Measure:
                 duration_s / self.slice_s
             )
         slices: list[Slice] = []
-        for number, piece_s in enumerate(pieces):
-            from_s = math.fsum(pieces[:number])
-            outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
-            slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=piece_s))
+        with MeteredTrial(self.meter, self.no_power) as metered:
+            for number, piece_s in enumerate(pieces):
+                from_s = math.fsum(pieces[:number])
+                outcome = self._send(streams, piece_s, from_s=from_s, of_s=duration_s, beside=beside)
+                slices.append(Slice(outcome=outcome, from_s=from_s, duration_s=piece_s))
         seen = Seen(
             slices=slices,
             counted=counted(slices),
@@ -331,7 +345,7 @@ class Measure:
         notes = list(self.bed.notes_for({stream["port"] for stream in streams.streams}))
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
-        trial = trial_of(load, duration_s, streams, seen, notes=notes)
+        trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), _windows(slices))
         time.sleep(self.phases.restabilise_s)
         return trial
 
@@ -410,6 +424,12 @@ class Measure:
     def _read(self) -> Reading:
         assert self._watch is not None
         return self._watch.read(self.bed.device_threads(), dict(self.bed.device.counters()))
+
+
+def _windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
+    """Return when the counted frames of each slice were sent, on the monotonic clock."""
+    begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
+    return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
 
 
 def _rates(load: OfferedLoad, measure: Measure) -> Sequence[float]:

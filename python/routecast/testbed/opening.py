@@ -13,6 +13,7 @@ from routecast.testbed.document import NamespacesFile
 from routecast.testbed.interfaces import Interfaces
 from routecast.testbed.measure import Measure
 from routecast.testbed.namespaces import Namespaces
+from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import measure_of
 
@@ -61,19 +62,20 @@ def open_testbed(
     options: Mapping[str, object] | None = None,
     own_network: bool = False,
     said: Callable[[str], None] = lambda _: None,
+    power: str | None = None,
     **measure: Any,
 ) -> Iterator[Measure]:
     """Make a test bed, start its device, and yield an evaluator; everything is undone at the end.
 
-    Parameters are those of :func:`make_bed` and of :class:`Measure`.
+    Parameters are those of :func:`make_bed` and of :class:`Measure`, and ``power``: the power meter, instead of the
+    file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
 
     Raises
     ------
     routecast.errors.RoutecastError
         The file is wrong, or the machine lacks something.
     """
-    with (
-        make_bed(testbed, device=device, options=options, own_network=own_network, said=said) as bed,
-        measure_of(bed)(bed, **measure) as evaluator,
-    ):
+    bed = make_bed(testbed, device=device, options=options, own_network=own_network, said=said)
+    meter, no_power = meter_for(bed.power, power)
+    with bed, measure_of(bed)(bed, meter=meter, no_power=no_power, **measure) as evaluator:
         yield evaluator

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routecast.errors import FileProblem, Problem
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.toml_file import parse_toml, place_of, read_text, shown, validated
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def parse_testbed(
         )
         raise FileProblem(subject, [Problem("kind", message)])
     bed = validated(models[kind], data, subject)
-    problems = _contradictions(bed) + _device_problems(bed)
+    problems = _contradictions(bed) + _device_problems(bed) + _power_problems(bed)
     if problems:
         raise FileProblem(subject, problems)
     return bed
@@ -140,4 +140,19 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
             Problem(place_of(["dut", places.get(one.place, one.place)]), one.message)
             for one in problem.problems
         ]
+    return []
+
+
+def _power_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
+    from routecast.testbed.power.naming import AUTO, meter_of
+    from routecast.testbed.power.of_file import settings_of
+
+    if bed.power is None or bed.power.meter == AUTO:
+        return []
+    try:
+        meter_of(bed.power.meter, settings_of(bed.power))
+    except FileProblem as problem:
+        return [Problem("power.meter", one.message) for one in problem.problems]
+    except EnvironmentProblem:
+        return []  # credentials are a matter of the run, not of the file
     return []

@@ -97,6 +97,7 @@ class TimedMeasure(Measure):
             in_flight_frames=0,
             notes=(
                 "the device makes its frames itself: no wire, no queues, no latency; loss is 1 − capacity/load",
+                *self._power_notes(),
             ),
         )
 
@@ -116,6 +117,13 @@ class TimedMeasure(Measure):
 
     def _view(self, addressing: Addressing) -> Measure:
         return self  # addresses, pauses and repetitions are of frames that are sent
+
+    def _power_notes(self) -> tuple[str, ...]:
+        if self.meter is not None:
+            return (
+                "power is not metered: the device works at its capacity while it is timed, whatever the load",
+            )
+        return (self.no_power,) if self.no_power else ()
 
     def _seconds_per_frame(self, load: OfferedLoad, duration_s: float) -> float:
         device = self.bed.device
