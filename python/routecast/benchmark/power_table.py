@@ -1,0 +1,374 @@
+"""The table of the power benchmark: base, idle, idle+, typical and loaded watts, and the efficiency over all of them.
+
+draft-ietf-bmwg-powerbench-02: first the throughput without loss (RFC 2544 sec. 26.1, here with a mix of sizes as in
+RFC 6985), then a trial for every line. It runs on whatever answers for a load and says its watts: formula, simulator,
+or a metered router.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from routecast.benchmark.profile import GoalProfile
+from routecast.benchmark.search import Bounds, binary_search
+from routecast.benchmark.stage import Counts, counts_of
+from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.plain import plain
+from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.trial import Trial, TrialPower
+from routecast.load.offered import OfferedLoad
+from routecast.power.metrics import (
+    CORE_LOADS,
+    EER_WEIGHTS,
+    METRICS,
+    LoadPoint,
+    energy_consumption_rate_w_per_bps,
+    energy_efficiency_ratio_bit_per_j,
+    proportionality_ratio,
+)
+
+__all__ = ["PowerTable", "PowerTableRow", "PowerTableSettings", "power_table"]
+
+_NO_POWER = (
+    "a trial carries no watts: give every pool of the router file its power states, "
+    'power = { active = "… W", idle = "… W", scope = "package" }, or measure with a power meter'
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTableSettings:
+    """How the table is measured; the draft demands that the intervals and the averaging are reported.
+
+    Parameters
+    ----------
+    load_ratios : tuple of float
+        Loads of the EER over the throughput without loss.
+    weights : tuple of float
+        Weight of each; they sum up to 1.
+    typical_ratio : float
+        Load of the line "typical".
+    stabilise_s : float
+        Length of a trial before each line's, whose result is thrown away; 0 for a model, which warms to nothing.
+    measure_s, search_s : float
+        Length of each line's trial, and of those that search for the throughput.
+    idle_pps : float
+        Offered in place of nothing: an offered load is more than 0.
+    width_ratio : float
+        Distance of the bounds of the throughput, relative to the upper one.
+    least_ratio : float
+        Least load of the search, over the greatest.
+    """
+
+    load_ratios: tuple[float, ...] = CORE_LOADS
+    weights: tuple[float, ...] = EER_WEIGHTS
+    typical_ratio: float = 0.3
+    stabilise_s: float = 0.0
+    measure_s: float = 1.0
+    search_s: float = 0.1
+    idle_pps: float = 1e-3
+    width_ratio: float = 0.005
+    least_ratio: float = 1e-3
+
+    def __post_init__(self) -> None:
+        problems = []
+        if len(self.load_ratios) != len(self.weights):
+            count = f"{len(self.weights)} weights for {len(self.load_ratios)} loads"
+            problems.append(Problem("weights", f"{count}: give one for each"))
+        if abs(math.fsum(self.weights) - 1.0) > 1e-9:
+            problems.append(
+                Problem("weights", f"sum up to {math.fsum(self.weights):g}: they must sum up to 1")
+            )
+        for number, weight in enumerate(self.weights):
+            if not weight >= 0.0:
+                problems.append(Problem(f"weights[{number}]", f"is {weight:g}: a weight is at least 0"))
+        for number, ratio in enumerate((*self.load_ratios, self.typical_ratio)):
+            if not 0.0 <= ratio <= 1.0:
+                place = f"load_ratios[{number}]" if number < len(self.load_ratios) else "typical_ratio"
+                problems.append(
+                    Problem(place, f"is {ratio:g}: loads are 0 to 1 of the throughput without loss")
+                )
+        for name in ("measure_s", "search_s", "idle_pps"):
+            if not getattr(self, name) > 0.0:
+                problems.append(Problem(name, f"is {getattr(self, name):g}: it is more than 0"))
+        if problems:
+            raise ModelProblem("power table", problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTableRow:
+    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured."""
+
+    name: str
+    state: str
+    load_ratio: float = math.nan
+    intended_pps: float = math.nan
+    forwarded_pps: float = math.nan
+    l2_bps: float = math.nan
+    loss_ratio: float = math.nan
+    power_w: float = math.nan
+    packet_j: float = math.nan
+    bit_j: float = math.nan
+    not_measured: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTable:
+    """The finished table.
+
+    Parameters
+    ----------
+    router, evaluator, scope, source : str
+        What was measured, who answered, what the watts cover and where they come from.
+    frames : str
+        The mix of frame sizes.
+    ports : int
+        All of them enabled and active.
+    throughput_pps, throughput_bps : float
+        The greatest rate that was seen to lose nothing, over all ports.
+    rows : tuple of PowerTableRow
+        Base, idle, idle+, typical, loaded, and further loads of the EER.
+    eer_bit_per_j : float
+        Bit/s per W over ``load_ratios`` with ``weights``.
+    eer_unweighted_bit_per_j : float
+        With the unweighted throughput as numerator, as the draft allows if it is labelled.
+    ecr_w_per_bps : float
+        At full load.
+    proportionality_ratio : float
+        EPI over 100.
+    averaging : str
+        How watts were averaged.
+    """
+
+    router: str
+    evaluator: str
+    scope: str
+    source: str
+    frames: str
+    ports: int
+    throughput_pps: float
+    throughput_bps: float
+    rows: tuple[PowerTableRow, ...]
+    load_ratios: tuple[float, ...]
+    weights: tuple[float, ...]
+    eer_bit_per_j: float
+    eer_unweighted_bit_per_j: float
+    ecr_w_per_bps: float
+    proportionality_ratio: float
+    stabilise_s: float
+    measure_s: float
+    averaging: str
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data, with the definition of every metric."""
+        result = plain(self)
+        assert isinstance(result, dict)
+        return {**result, "metrics": plain(dict(METRICS))}
+
+
+def power_table(
+    evaluator: Evaluator,
+    load: OfferedLoad,
+    *,
+    router: str,
+    ports: int,
+    most_pps: float,
+    settings: PowerTableSettings | None = None,
+    report: Callable[[str], None] | None = None,
+) -> PowerTable:
+    """Measure the table.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        Whatever answers for a load with watts.
+    load : OfferedLoad
+        Frames, flows and arrivals; its rate does not matter.
+    router : str
+        How the table calls what is measured.
+    ports : int
+        Active ports.
+    most_pps : float
+        Greatest rate of the search over all ports, such as that of the links.
+    settings : PowerTableSettings or None
+    report : callable or None
+        Told what each trial is for.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A trial carries no watts, or the router loses frames at every rate.
+    """
+    chosen = settings or PowerTableSettings()
+    lab = _Lab(evaluator=evaluator, load=load, router=router, settings=chosen, report=report)
+    idle = lab.measured("idle", chosen.idle_pps)  # first: it tells at once whether there are watts
+    bounds = lab.search(ports, most_pps)
+    if not bounds.lower_pps > 0.0:
+        reason = bounds.reason or "frames are lost at every rate that was tried"
+        raise ModelProblem(router, [Problem("throughput", f"no rate without loss was found: {reason}")])
+    full_pps = ports * bounds.lower_pps
+    plus = lab.measured("idle+", float(ports))
+    # Rising loads, full load last: the draft wants the device to return to it without loss.
+    ratios = sorted({chosen.typical_ratio, 1.0, *chosen.load_ratios} - {0.0})
+    trials = {
+        ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios
+    }
+    trials[0.0] = idle
+    notes = _notes(load, chosen, trials, bounds)
+    powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
+    points = [
+        LoadPoint(
+            weight_ratio=weight,
+            l2_bps=trials[ratio].l2_bps if ratio > 0.0 else 0.0,
+            power_w=powers[ratio].mean_w,
+        )
+        for ratio, weight in zip(chosen.load_ratios, chosen.weights, strict=True)
+    ]
+    further = [ratio for ratio in ratios if ratio not in (chosen.typical_ratio, 1.0)]
+    return PowerTable(
+        router=router,
+        evaluator=idle.evaluator,
+        scope=powers[0.0].scope,
+        source=powers[0.0].source,
+        frames=load.frames.name,
+        ports=ports,
+        throughput_pps=full_pps,
+        throughput_bps=trials[1.0].l2_bps,
+        rows=(
+            PowerTableRow(
+                name="base",
+                state="factory settings, no transceivers",
+                not_measured="the router was not seen without its transceivers and its configuration",
+            ),
+            _row("idle", "configured, all ports up, no traffic", idle, lab.power(idle), 0.0),
+            _row(
+                "idle+", "1 frame/s on every active port", plus, lab.power(plus), plus.intended_pps / full_pps
+            ),
+            _row(
+                "typical",
+                f"{100 * chosen.typical_ratio:g} % of the throughput",
+                trials[chosen.typical_ratio],
+                powers[chosen.typical_ratio],
+                chosen.typical_ratio,
+            ),
+            *(
+                _row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at)
+                for at in further
+            ),
+            _row("loaded", "the throughput without loss", trials[1.0], powers[1.0], 1.0),
+        ),
+        load_ratios=chosen.load_ratios,
+        weights=chosen.weights,
+        eer_bit_per_j=energy_efficiency_ratio_bit_per_j(points),
+        eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(
+            points, total_capacity_bps=trials[1.0].l2_bps
+        ),
+        ecr_w_per_bps=energy_consumption_rate_w_per_bps(powers[1.0].mean_w, trials[1.0].l2_bps),
+        proportionality_ratio=proportionality_ratio(
+            powers[0.0].mean_w, max(power.mean_w for power in powers.values())
+        ),
+        stabilise_s=chosen.stabilise_s,
+        measure_s=chosen.measure_s,
+        averaging="energy over the length of the trial, one trial for each line",
+        notes=notes,
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Lab:
+    """An evaluator with the load to offer at many rates."""
+
+    evaluator: Evaluator
+    load: OfferedLoad
+    router: str
+    settings: PowerTableSettings
+    report: Callable[[str], None] | None
+    _seen: dict[float, Trial] = field(default_factory=dict)
+
+    def measured(self, purpose: str, rate_pps: float) -> Trial:
+        if self.report:
+            self.report(purpose)
+        if rate_pps not in self._seen:
+            offered = self.load.at(rate_pps)
+            if self.settings.stabilise_s > 0.0:
+                self.evaluator.trial(offered, self.settings.stabilise_s)
+            self._seen[rate_pps] = self.evaluator.trial(offered, self.settings.measure_s)
+        trial = self._seen[rate_pps]
+        self.power(trial)
+        return trial
+
+    def power(self, trial: Trial) -> TrialPower:
+        if not trial.is_valid:
+            reasons = "; ".join(trial.invalid)
+            raise ModelProblem(
+                self.router, [Problem("trial", f"at {trial.intended_pps:g} frames/s: {reasons}")]
+            )
+        if trial.power is None:
+            raise ModelProblem(self.router, [Problem("power", _NO_POWER)])
+        return trial.power
+
+    def search(self, ports: int, most_pps: float) -> Bounds:
+        length = f"{self.settings.search_s!r} s"
+        goal = GoalProfile.model_validate(
+            {
+                "name": "no loss",
+                "width": self.settings.width_ratio,
+                "initial_trial": length,
+                "final_trial": length,
+                "duration_sum": length,
+            }
+        )
+
+        def probe(per_port_pps: float, duration_s: float, purpose: str) -> Counts:
+            if self.report:
+                self.report(f"throughput, {purpose}")
+            return counts_of(self.evaluator.trial(self.load.at(ports * per_port_pps), duration_s), duration_s)
+
+        return binary_search(
+            probe,
+            goal,
+            least_pps=self.settings.least_ratio * most_pps / ports,
+            most_pps=most_pps / ports,
+        )
+
+
+def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
+    # The one frame that stands for none would make a joule figure of its own.
+    idles = load_ratio == 0.0
+    return PowerTableRow(
+        name=name,
+        state=state,
+        load_ratio=load_ratio,
+        intended_pps=trial.intended_pps,
+        forwarded_pps=0.0 if idles else trial.forwarded_pps,
+        l2_bps=0.0 if idles else trial.l2_bps,
+        loss_ratio=math.nan if idles else trial.loss_ratio,
+        power_w=power.mean_w,
+        packet_j=math.nan if idles else power.packet_j,
+        bit_j=math.nan if idles else power.bit_j,
+    )
+
+
+def _notes(
+    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], bounds: Bounds
+) -> tuple[str, ...]:
+    notes = [
+        f"idle: an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic",
+        "a zero-loss throughput; no loss is tolerated",
+    ]
+    if bounds.outcome == "maximum":
+        notes.append("the links, not the router, limit the throughput")
+    full = trials[1.0]
+    if full.loss_ratio > 1e-9:
+        notes.append(
+            f"at full load {full.loss_ratio:.2g} of the frames were lost in {settings.measure_s:g} s: the throughput "
+            f"was searched with trials of {settings.search_s:g} s, so search with longer ones"
+        )
+    if load.frames.is_fixed:
+        notes.append(f"frames of {load.frames.name}: the draft asks for a mix (RFC 6985)")
+    return (
+        *notes,
+        *dict.fromkeys(note for ratio, trial in trials.items() if ratio > 0.0 for note in trial.notes),
+    )
