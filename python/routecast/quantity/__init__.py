@@ -31,6 +31,7 @@ from routecast.quantity.parse import (
     parse_rate_pps,
     parse_size_bytes,
     parse_transfer_rate_per_s,
+    parse_voltage_v,
 )
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "parse_rate_pps",
     "parse_size_bytes",
     "parse_transfer_rate_per_s",
+    "parse_voltage_v",
 ]

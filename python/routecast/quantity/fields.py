@@ -29,6 +29,7 @@ __all__ = [
     "Span",
     "TimePerByte",
     "TransferRate",
+    "Voltage",
     "parsed_by",
     "text_schema",
 ]
@@ -85,6 +86,7 @@ Duration = Annotated[float, parsed_by(quantity.parse_duration_s), text_schema("s
 Span = Annotated[float, parsed_by(_span), text_schema("s, >= 0", "2 us")]
 Energy = Annotated[float, parsed_by(quantity.parse_energy_j), text_schema("J", "900 J")]
 Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
+Voltage = Annotated[float, parsed_by(quantity.parse_voltage_v), text_schema("V", "0.9 V")]
 Size = Annotated[float, parsed_by(quantity.parse_size_bytes), text_schema("B, > 0", "32 KiB")]
 TransferRate = Annotated[
     float, parsed_by(quantity.parse_transfer_rate_per_s), text_schema("transfers/s", "1333 MT/s")

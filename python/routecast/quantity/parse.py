@@ -37,6 +37,7 @@ __all__ = [
     "parse_rate_pps",
     "parse_size_bytes",
     "parse_transfer_rate_per_s",
+    "parse_voltage_v",
 ]
 
 MIN_FRAME_BYTES: Final = 64
@@ -71,12 +72,13 @@ _UNITS = (
     "cycle = [cycle] = cycle = clock",
     "watt = [power] = W",
     "joule = watt * second = J",
+    "volt = [voltage] = V",
     "transfer = [transfer] = T",
 )
 _KNOWN_UNITS_TEXT = (
     "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps "
     "B kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s "
-    "cycles cycles/B ns/B ps/B W mW kW J MT/s GT/s"
+    "cycles cycles/B ns/B ps/B W mW kW J V mV MT/s GT/s"
 )
 _QUANTITY = re.compile(
     r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
@@ -111,6 +113,7 @@ _TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s
 _FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
 _POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
 _ENERGY = _Kind(called="an energy", base="joule", examples='"900 J", "12.5 mJ"')
+_VOLTAGE = _Kind(called="a voltage", base="volt", examples='"0.9 V", "850 mV"')
 _CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
 _TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
 _CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
@@ -239,6 +242,17 @@ def parse_energy_j(text: str) -> float:
     1500.0
     """
     return _parse(text, _ENERGY, zero_allowed=True)
+
+
+def parse_voltage_v(text: str) -> float:
+    """Read a voltage in volts, > 0.
+
+    Examples
+    --------
+    >>> parse_voltage_v("850 mV")
+    0.85
+    """
+    return _parse(text, _VOLTAGE)
 
 
 def parse_cycles(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import Final, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check_power import check_power
 from routecast.router.check_time import check_interruptions, check_time, check_variation
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
@@ -157,8 +158,7 @@ def _check_pool(place: str, pool: ResourcePool, add: Add) -> None:
     if pool.interruptions is not None:
         check_interruptions(f"{place}.interruptions", pool.interruptions, add)
     if pool.power is not None:
-        _not_negative(f"{place}.power.active_w", pool.power.active_w, add)
-        _not_negative(f"{place}.power.idle_w", pool.power.idle_w, add)
+        check_power(f"{place}.power", pool.power, pool.frequency_hz, add)
 
 
 def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> None:
@@ -217,6 +217,13 @@ def _check_activation(place: str, activation: Activation, add: Add) -> None:
     _whole(f"{place}.budget_frames", activation.budget_frames, MAX_FRAMES, "a poll budget", add)
     _not_negative(f"{place}.interrupt_cost_s", activation.interrupt_cost_s, add)
     _not_negative(f"{place}.moderation_s", activation.moderation_s, add)
+    _not_negative(f"{place}.linger_s", activation.linger_s, add)
+    if known and activation.linger_s and activation.kind != "interrupt":
+        add(
+            f"{place}.linger_s",
+            f"is given, but a task unit that is {activation.kind} enables no interrupts that it could put off: "
+            "leave it out",
+        )
     _known(f"{place}.discipline", activation.discipline, get_args(PollDiscipline), add)
     if activation.wakeup is None:
         return

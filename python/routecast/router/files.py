@@ -43,7 +43,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import multicore
-from routecast.router.power_draw import PowerDraw
+from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 
@@ -60,7 +60,7 @@ _BUILDERS: dict[str, type[MulticoreRouter] | type[SoftirqRouter]] = {
     "multicore": MulticoreRouter,
     "softirq": SoftirqRouter,
 }
-_UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|s)\b")
+_UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|j|v|s)\b")
 
 
 def read_router(path: str | Path) -> RouterModel:
@@ -313,7 +313,33 @@ def _contention(contention: ContentionTable) -> Contention:
 
 
 def _power(power: PowerTable | None) -> PowerDraw | None:
-    return None if power is None else PowerDraw(active_w=power.active, idle_w=power.idle, scope=power.scope)
+    if power is None:
+        return None
+    return PowerDraw(
+        active_w=power.active,
+        idle_w=power.idle,
+        base_w=power.base,
+        scope=power.scope,
+        sleep=tuple(
+            SleepState(
+                name=state.name,
+                power_w=state.power,
+                exit_s=state.exit,
+                after_s=state.after,
+                wake_energy_j=state.wake_energy or 0.0,
+            )
+            for state in power.sleep
+        ),
+        performance=tuple(
+            PerformanceState(
+                frequency_hz=state.frequency,
+                active_w=state.active,
+                idle_w=state.idle,
+                voltage_v=state.voltage,
+            )
+            for state in power.performance
+        ),
+    )
 
 
 def _activation(activation: ActivationTable) -> Activation:
@@ -322,6 +348,7 @@ def _activation(activation: ActivationTable) -> Activation:
         budget_frames=activation.budget,
         interrupt_cost_s=activation.interrupt_cost,
         moderation_s=activation.moderation,
+        linger_s=activation.linger,
         wakeup=_time(activation.wakeup),
         discipline=activation.discipline,
     )

@@ -1,4 +1,4 @@
-"""The compiled core's outcome as a trial: names for indices, the bottleneck, energy."""
+"""The compiled core's outcome as a trial: names for indices, the bottleneck."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 from typing import Any, Literal
 
+from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.simulate.scenario import ports_in
+from routecast.evaluate.simulate.states import activity_of, states_of, working_units
 from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
@@ -28,6 +30,8 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
     intended_pps = (
         load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
     )
+    l2_bps = 8.0 * forwarded_bytes_per_s
+    energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
     drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
     return Trial(
         evaluator="simulate",
@@ -38,7 +42,7 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         forwarded_pps=forwarded_pps,
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
-        l2_bps=8.0 * forwarded_bytes_per_s,
+        l2_bps=l2_bps,
         bottleneck=_bottleneck(resources, drops_pps, model, nodes),
         resources=resources,
         offered_frames=outcome["offered_frames"],
@@ -51,10 +55,12 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         latency=_delay(outcome["latency"]),
         delay_variation=_delay_variation(outcome["latency"]),
         waiting=_delay(outcome["waiting"]),
-        energy_j=_energy(model, nodes, duration_s),
+        energy_j=energy_j,
+        power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
+        activity=activity_of(model, nodes),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
         interval=_intervals(outcome),
-        notes=_notes(outcome, intended_pps),
+        notes=(*_notes(outcome, intended_pps), *power_notes(model)),
     )
 
 
@@ -123,7 +129,7 @@ def _resources(
 
     found = []
     for pool in model.pools:
-        used = sum(_working(model, nodes, pool.name).values()) / pool.units
+        used = sum(working_units(model, nodes, pool.name).values()) / pool.units
         _, fullest = _fullest(model, nodes, pool)
         found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
@@ -154,21 +160,11 @@ def _fullest(model: RouterModel, nodes: dict[str, Any], pool: ResourcePool) -> t
     for task in model.tasks:
         if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
             pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
-    mean = sum(_working(model, nodes, pool.name).values()) / pool.units
+    mean = sum(working_units(model, nodes, pool.name).values()) / pool.units
     unit = max(pinned, key=lambda one: pinned[one], default=None)
     if unit is None or pinned[unit] <= mean * (1.0 + _TIE):
         return None, mean
     return unit, pinned[unit]
-
-
-def _working(model: RouterModel, nodes: dict[str, Any], pool: str) -> dict[str, float]:
-    """Units of a pool at work, on average, by task unit."""
-    return {
-        task.name: nodes[task.name]["working_units"] * need.units
-        for task in model.tasks
-        for need in task.needs
-        if need.pool == pool
-    }
 
 
 def _bottleneck(
@@ -197,28 +193,6 @@ def _bottleneck(
     return Bottleneck(
         name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped"
     )
-
-
-def _energy(model: RouterModel, nodes: dict[str, Any], duration_s: float) -> dict[str, dict[str, float]]:
-    """Joules by pool and state (S11), the steady state extended over the whole trial; a unit that polls is active."""
-    energy = {}
-    for pool in model.pools:
-        if pool.power is None:
-            continue
-        working = _working(model, nodes, pool.name)
-        polling = {
-            task.name: float(task.parallel * need.units)
-            for task in model.tasks
-            if task.activation.kind == "polling"
-            for need in task.needs
-            if need.pool == pool.name
-        }
-        active = min(sum(max(units, polling.get(name, 0.0)) for name, units in working.items()), pool.units)
-        energy[pool.name] = {
-            "active": active * pool.power.active_w * duration_s,
-            "idle": (pool.units - active) * pool.power.idle_w * duration_s,
-        }
-    return energy
 
 
 def _notes(outcome: dict[str, Any], intended_pps: float) -> tuple[str, ...]:

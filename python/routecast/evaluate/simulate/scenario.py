@@ -66,6 +66,10 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
         "interruptions": None
         if interruptions is None
         else {"rate_hz": interruptions.rate_hz, "duration": _time(interruptions.duration)},
+        "sleep": [
+            {"after_ps": state.after_s * _PS, "exit_ps": state.exit_s * _PS}
+            for state in (pool.power.sleep if pool.power else ())
+        ],
     }
 
 
@@ -94,6 +98,7 @@ def _task(
         activation["budget"] = task.activation.budget_frames
         activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
         activation["moderation_ps"] = task.activation.moderation_s * _PS
+        activation["linger_ps"] = task.activation.linger_s * _PS
         activation["exhaustive"] = task.activation.discipline == "exhaustive"
         if task.activation.wakeup is not None:
             activation["wakeup"] = _time(task.activation.wakeup)
