@@ -1,0 +1,314 @@
+"""Power models over load from samples: linear, by form function, piecewise; with errors on points not fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from routecast.errors import FitProblem
+from routecast.power.form import PUBLISHED_FORM, FormFunction
+from routecast.power.form_fit import fit_monotone_form, fit_polynomial_form
+from routecast.power.linear import FormPower, LinearPower
+from routecast.power.load_samples import LoadSample
+from routecast.power.model import OperatingPoint, PowerModel
+from routecast.power.piecewise import Interpolation, PiecewisePower
+
+__all__ = [
+    "LOAD_MODELS",
+    "STANDARD_POINTS",
+    "LoadFit",
+    "LoadModel",
+    "Parameter",
+    "Prediction",
+    "fit_load",
+    "least_squares",
+    "operating_point",
+]
+
+LoadModel = Literal["form", "monotone", "polynomial", "linear", "piecewise"]
+LOAD_MODELS: tuple[LoadModel, ...] = ("form", "monotone", "polynomial", "linear", "piecewise")
+
+STANDARD_POINTS = (0.0, 0.1, 0.5, 1.0)
+"""Where a curve is calibrated unless said otherwise: of the loads 0, 10, 30, 50 and 100 % at which ECR weighs the
+power of network gear (ecrinitiative.org v3.0.1), the ends, the middle, and the one where a server's curve bends most.
+"""
+
+_SAME_LOAD = 5e-3
+_SAGGING = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A fitted value in base units, and its 95 % interval where one exists (NaN otherwise)."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A sample that was not fitted, and what the model says of it."""
+
+    sample: LoadSample
+    power_w: float
+
+    @property
+    def error_ratio(self) -> float:
+        """Absolute error over the measured power."""
+        return abs(self.power_w - self.sample.power_w) / max(self.sample.power_w, 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFit:
+    """A model, its parameters, and how it does on samples that it was not fitted to.
+
+    Parameters
+    ----------
+    model : PowerModel
+    parameters : mapping of str to Parameter
+    fitted : tuple of LoadSample
+        What the model rests on.
+    predictions : tuple of Prediction
+        Samples that were left out.
+    left_out : str
+        How they were chosen, in words.
+    notes : tuple of str
+        What was seen in the samples.
+    """
+
+    model: PowerModel
+    parameters: Mapping[str, Parameter]
+    fitted: tuple[LoadSample, ...]
+    predictions: tuple[Prediction, ...] = ()
+    left_out: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, Parameter]]]
+
+
+def fit_load(
+    device: str,
+    samples: Sequence[LoadSample],
+    model: LoadModel,
+    *,
+    points: Sequence[float] | None = None,
+    interpolation: Interpolation = "smooth",
+    order: int = 7,
+    scope: str = "server",
+) -> LoadFit:
+    """Fit a model of power over load to one device.
+
+    Parameters
+    ----------
+    device : str
+        For messages.
+    samples : sequence of LoadSample
+    model : {"form", "monotone", "polynomial", "linear", "piecewise"}
+        ``form`` fits idle and active power below the published form function; ``monotone`` and ``polynomial`` fit
+        the form function too.
+    points : sequence of float or None
+        Loads (0..1) to fit; the others are predicted. None: all are fitted, and each load between the first and the
+        last is left out in turn to be predicted.
+    interpolation : {"linear", "smooth"}
+        Of ``piecewise``.
+    order : int
+        Of ``polynomial``.
+    scope : str
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        There are too few samples, a load of ``points`` was not measured, or power does not rise with load.
+    """
+
+    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, Parameter]]:
+        if model == "piecewise":
+            return _piecewise(device, chosen, interpolation, scope)
+        if model in {"form", "linear"}:
+            return _scaled(device, chosen, PUBLISHED_FORM if model == "form" else None, scope)
+        return _own_form(device, chosen, model, order, scope)
+
+    return fit_and_predict(device, samples, fitter, points)
+
+
+def fit_and_predict(
+    device: str, samples: Sequence[LoadSample], fitter: Fitter, points: Sequence[float] | None
+) -> LoadFit:
+    """Fit the samples at ``points`` and predict the others; None: fit all, and leave each inner load out in turn."""
+    loads = sorted({sample.load_ratio for sample in samples})
+    notes = _sagging(samples)
+    if points is not None:
+        chosen = [_nearest(device, point, loads) for point in points]
+        inside = [sample for sample in samples if sample.load_ratio in chosen]
+        model, parameters = fitter(inside)
+        return LoadFit(
+            model=model,
+            parameters=parameters,
+            fitted=tuple(inside),
+            predictions=_predict(model, [one for one in samples if one.load_ratio not in chosen]),
+            left_out=f"fitted at {', '.join(f'{100 * load:g}' for load in chosen)} % of load, the others left out",
+            notes=notes,
+        )
+    model, parameters = fitter(samples)
+    predictions: list[Prediction] = []
+    for load in loads[1:-1]:
+        try:
+            without, _ = fitter([one for one in samples if one.load_ratio != load])
+        except FitProblem:
+            predictions = []
+            break
+        predictions += _predict(without, [one for one in samples if one.load_ratio == load])
+    return LoadFit(
+        model=model,
+        parameters=parameters,
+        fitted=tuple(samples),
+        predictions=tuple(predictions),
+        left_out="each load between the first and the last left out in turn"
+        if predictions
+        else "none left out",
+        notes=notes,
+    )
+
+
+def operating_point(sample: LoadSample) -> OperatingPoint:
+    """Return a sample's operating point."""
+    return OperatingPoint(
+        load_ratio=sample.load_ratio,
+        rate_pps=sample.rate_pps if sample.rate_pps == sample.rate_pps else 0.0,
+        frequency_hz=sample.frequency_hz,
+        cores=sample.cores,
+    )
+
+
+def least_squares(
+    device: str, columns: Mapping[str, Sequence[float]], power_w: Sequence[float]
+) -> dict[str, Parameter]:
+    """Return the least-squares parameters of a linear law with their 95 % intervals (Student's t).
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        There are fewer samples than parameters, or they do not tell the parameters apart.
+    """
+    design = np.column_stack([np.asarray(column, dtype=float) for column in columns.values()])
+    power = np.asarray(power_w, dtype=float)
+    free = power.size - design.shape[1]
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        wanted = f"{design.shape[1]} parameters ({', '.join(columns)})"
+        raise FitProblem(
+            device, f"{power.size} samples do not tell {wanted} apart: give samples at more loads"
+        )
+    found = np.linalg.lstsq(design, power, rcond=None)[0]
+    half = np.full(found.size, np.nan)
+    if free > 0:
+        spread = float(np.sum((power - design @ found) ** 2)) / free
+        half = student.ppf(0.975, free) * np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * spread)
+    return {
+        name: Parameter(value=float(value), low=float(value - h), high=float(value + h))
+        for name, value, h in zip(columns, found, half, strict=True)
+    }
+
+
+def _scaled(
+    device: str, samples: Sequence[LoadSample], form: FormFunction | None, scope: str
+) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    """Fit idle and full power: P = idle (1 - x) + full x."""
+    shares = [one.load_ratio if form is None else form.at(one.load_ratio) for one in samples]
+    full = "full_w" if form is None else "active_w"
+    found = least_squares(
+        device, {"idle_w": [1.0 - x for x in shares], full: shares}, [one.power_w for one in samples]
+    )
+    idle, most = found["idle_w"].value, found[full].value
+    if not 0.0 <= idle <= most:
+        raise FitProblem(
+            device,
+            f"the fit gives {idle:.4g} W without load and {most:.4g} W at full load: power must not fall with load "
+            "nor be negative; fit --model piecewise, or look at the samples",
+        )
+    if form is None:
+        return LinearPower(idle_w=idle, full_w=most, scope=scope), found
+    return FormPower(idle_w=idle, active_w=most, form=form, scope=scope), found
+
+
+def _own_form(
+    device: str, samples: Sequence[LoadSample], model: LoadModel, order: int, scope: str
+) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    """Shift and normalise as the paper does (sec. V-A), then fit the form function."""
+    means = _means(samples)
+    least, greatest = min(means), max(means)
+    if least > _SAME_LOAD:
+        raise FitProblem(device, f"the least load is {least:g}: a form function needs a sample without load")
+    idle, active = means[least], means[greatest]
+    if active <= idle:
+        raise FitProblem(
+            device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise"
+        )
+    places = [one.load_ratio for one in samples]
+    shares = [(one.power_w - idle) / (active - idle) for one in samples]
+    try:
+        form: FormFunction = (
+            fit_monotone_form(places, shares)
+            if model == "monotone"
+            else fit_polynomial_form(places, shares, order=order)
+        )
+    except FitProblem as problem:
+        raise FitProblem(device, problem.message) from problem
+    parameters = {"idle_w": Parameter(value=idle), "active_w": Parameter(value=active)}
+    return FormPower(idle_w=idle, active_w=active, form=form, scope=scope), parameters
+
+
+def _piecewise(
+    device: str, samples: Sequence[LoadSample], interpolation: Interpolation, scope: str
+) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    means = _means(samples)
+    if len(means) < 2:
+        raise FitProblem(
+            device, f"has samples at {len(means)} load: a piecewise model needs two loads or more"
+        )
+    loads = sorted(means)
+    model = PiecewisePower(
+        load_ratio=tuple(loads),
+        power_w_at=tuple(means[load] for load in loads),
+        interpolation=interpolation,
+        scope=scope,
+    )
+    return model, {f"w_{100 * load:g}": Parameter(value=means[load]) for load in loads}
+
+
+def _means(samples: Sequence[LoadSample]) -> dict[float, float]:
+    """Return the mean power at each load."""
+    powers: dict[float, list[float]] = {}
+    for sample in samples:
+        powers.setdefault(sample.load_ratio, []).append(sample.power_w)
+    return {load: sum(found) / len(found) for load, found in powers.items()}
+
+
+def _nearest(device: str, point: float, loads: Sequence[float]) -> float:
+    near = min(loads, key=lambda load: abs(load - point))
+    if abs(near - point) > _SAME_LOAD:
+        there = ", ".join(f"{100 * load:g}" for load in loads)
+        raise FitProblem(device, f"has no sample at {100 * point:g} % of load; there are {there}")
+    return near
+
+
+def _predict(model: PowerModel, samples: Sequence[LoadSample]) -> tuple[Prediction, ...]:
+    return tuple(Prediction(sample=one, power_w=model.power_w(operating_point(one))) for one in samples)
+
+
+def _sagging(samples: Sequence[LoadSample]) -> tuple[str, ...]:
+    """Say where the mean power falls with load by more than measurements scatter."""
+    if len({(one.frequency_hz, one.cores) for one in samples}) > 1:
+        return ()
+    means = _means(samples)
+    return tuple(
+        f"power falls from {means[a]:.4g} W at {100 * a:g} % of load to {means[b]:.4g} W at {100 * b:g} %"
+        for a, b in pairwise(sorted(means))
+        if means[b] < means[a] * (1.0 - _SAGGING)
+    )

@@ -1,0 +1,106 @@
+"""Power interpolated between measured loads, such as the 11 of a SPECpower_ssj2008 result."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.power.model import OperatingPoint
+
+__all__ = ["Interpolation", "PiecewisePower"]
+
+Interpolation = Literal["linear", "smooth"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PiecewisePower:
+    """Power between measured loads; beyond the first and the last, the value there.
+
+    ``linear`` joins the points by straight lines. ``smooth`` is the shape-preserving cubic of Fritsch and Carlson
+    (SIAM J. Numer. Anal. 17, 1980) with the slopes of Fritsch and Butland (1984), known as PCHIP: between two points
+    it stays between their powers, so it cannot overshoot, and where the points rise it rises.
+
+    Parameters
+    ----------
+    load_ratio : tuple of float
+        Strictly rising, within 0..1, two or more.
+    power_w_at : tuple of float
+        Power at each.
+    interpolation : {"linear", "smooth"}
+    scope : str
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The loads do not rise, or there is not one power for each.
+    """
+
+    load_ratio: tuple[float, ...]
+    power_w_at: tuple[float, ...]
+    interpolation: Interpolation = "smooth"
+    scope: str = "server"
+
+    def __post_init__(self) -> None:
+        problems = []
+        loads, powers = self.load_ratio, self.power_w_at
+        if len(loads) < 2 or len(loads) != len(powers):
+            got = f"got {len(loads)} loads and {len(powers)} powers"
+            problems.append(Problem("load_ratio", f"{got}: two loads or more, and a power for each"))
+        if any(not a < b for a, b in pairwise(loads)):
+            problems.append(Problem("load_ratio", f"got {list(loads)}: loads must rise"))
+        if any(not 0.0 <= load <= 1.0 for load in loads):
+            problems.append(Problem("load_ratio", f"got {list(loads)}: loads lie in 0..1"))
+        if any(not (math.isfinite(power) and power >= 0.0) for power in powers):
+            problems.append(Problem("power_w_at", f"got {list(powers)}: powers are watts, not negative"))
+        if problems:
+            raise ModelProblem("piecewise power model", problems)
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power at the point's load."""
+        loads, powers = self.load_ratio, self.power_w_at
+        load = min(max(point.load_ratio, loads[0]), loads[-1])
+        i = min(bisect_right(loads, load) - 1, len(loads) - 2)
+        width = loads[i + 1] - loads[i]
+        s = (load - loads[i]) / width
+        if self.interpolation == "linear":
+            return powers[i] + s * (powers[i + 1] - powers[i])
+        # Cubic Hermite basis: value and slope at both ends.
+        return (
+            (1 + 2 * s) * (1 - s) ** 2 * powers[i]
+            + s * (1 - s) ** 2 * width * self._slope(i)
+            + s**2 * (3 - 2 * s) * powers[i + 1]
+            + s**2 * (s - 1) * width * self._slope(i + 1)
+        )
+
+    def _slope(self, i: int) -> float:
+        """Return the slope at a point: 0 at a turn, else the weighted harmonic mean of the slopes beside it."""
+        x, y = self.load_ratio, self.power_w_at
+        last = len(x) - 1
+        if last == 1:
+            return (y[1] - y[0]) / (x[1] - x[0])
+        if i in (0, last):
+            near, far = ((0, 1), (1, 2)) if i == 0 else ((last - 1, last), (last - 2, last - 1))
+            return _end_slope(*_chord(x, y, *near), *_chord(x, y, *far))
+        h0, d0 = _chord(x, y, i - 1, i)
+        h1, d1 = _chord(x, y, i, i + 1)
+        if d0 * d1 <= 0.0:
+            return 0.0
+        w0, w1 = 2 * h1 + h0, h1 + 2 * h0
+        return (w0 + w1) / (w0 / d0 + w1 / d1)
+
+
+def _chord(x: tuple[float, ...], y: tuple[float, ...], i: int, j: int) -> tuple[float, float]:
+    """Return width and slope between two neighbours."""
+    return x[j] - x[i], (y[j] - y[i]) / (x[j] - x[i])
+
+
+def _end_slope(h0: float, d0: float, h1: float, d1: float) -> float:
+    """Return the three-point slope at an end, held where it would break the shape."""
+    slope = ((2 * h0 + h1) * d0 - h0 * d1) / (h0 + h1)
+    if slope * d0 <= 0.0:
+        return 0.0
+    return 3.0 * d0 if d0 * d1 < 0.0 and abs(slope) > abs(3.0 * d0) else slope

@@ -1,0 +1,148 @@
+"""The power model of network gear with ports: what is built in, what is plugged in, and what passes.
+
+``P = P_base + plugged·P_trx_in + enabled·P_port + up·P_trx_up + forwarding·P_offset + E_bit·bit/s + E_pkt·packet/s``
+
+The terms and their names are those of NetPowerBench (github.com/nsg-ethz/NetPowerBench, power_measure/README.md):
+a transceiver costs ``P_trx_in`` once it is plugged in and ``P_trx_up`` more once its link is up, ``P_port`` is the
+enabled port without its transceiver, ``P_offset`` what a port draws more as soon as any traffic passes. ``bit/s`` and
+``packet/s`` are summed over ports: a frame that is forwarded passes two, in and out, and each counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from routecast.errors import ModelProblem, Problem
+from routecast.power.model import OperatingPoint
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["PASSED_PORTS", "PortClass", "PortPower", "PortUse", "PortsInUse"]
+
+PASSED_PORTS = 2
+"""Ports that a forwarded frame passes: it comes in by one and leaves by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortClass:
+    """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing.
+
+    Parameters
+    ----------
+    base_w : float
+        P_base: the device as measured for this class, nothing plugged in and every port off.
+    port_w, trx_in_w, trx_up_w, offset_w : float or None
+        Per port, as the module says. A fit may find a small negative one.
+    bit_j, packet_j : float or None
+        E_bit and E_pkt: joules per bit and per packet that pass a port.
+    """
+
+    base_w: float
+    port_w: float | None = None
+    trx_in_w: float | None = None
+    trx_up_w: float | None = None
+    offset_w: float | None = None
+    bit_j: float | None = None
+    packet_j: float | None = None
+
+    @property
+    def trx_w(self) -> float | None:
+        """P_trx: a transceiver plugged in and up; None where one of the two was not measured."""
+        if self.trx_in_w is None or self.trx_up_w is None:
+            return None
+        return self.trx_in_w + self.trx_up_w
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortsInUse:
+    """How many ports of a class are in which state, and what passes them, summed over ports."""
+
+    plugged: int = 0
+    enabled: int = 0
+    up: int = 0
+    forwarding: int = 0
+    passed_bps: float = 0.0
+    passed_pps: float = 0.0
+
+
+PortUse = Mapping[str, PortsInUse]
+"""Ports in use, by the name of their class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortPower:
+    """Watts of a device with ports.
+
+    Parameters
+    ----------
+    device : str
+    classes : mapping of str to PortClass
+        By name, ``"QSFP/PCC/100G"``: kind of port, of transceiver, speed.
+    equipped : mapping of str to PortsInUse
+        The ports that are plugged in and up while :meth:`power_w` is asked; its traffic is ignored, the operating
+        point brings its own.
+    scope : str
+    source : str
+    """
+
+    device: str
+    classes: Mapping[str, PortClass]
+    equipped: PortUse = field(default_factory=dict)
+    scope: str = "wall"
+    source: str = ""
+
+    def of(self, name: str) -> PortClass:
+        """Return a class of ports.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The device has no such class.
+        """
+        if name not in self.classes:
+            raise ModelProblem(
+                self.device, [Problem("", f'has no ports "{name}": {did_you_mean(name, self.classes)}')]
+            )
+        return self.classes[name]
+
+    @property
+    def base_w(self) -> float:
+        """P_base of the device: of the only class, or the mean over those equipped (all, where none is)."""
+        names = list(self.equipped) or list(self.classes)
+        return sum(self.of(name).base_w for name in names) / len(names)
+
+    def use_power_w(self, use: PortUse) -> float:
+        """Return the power with ports in the given use."""
+        names = list(use) or list(self.classes)
+        total = sum(self.of(name).base_w for name in names) / len(names)
+        for name, ports in use.items():
+            of = self.of(name)
+            total += ports.plugged * (of.trx_in_w or 0.0) + ports.enabled * (of.port_w or 0.0)
+            total += ports.up * (of.trx_up_w or 0.0) + ports.forwarding * (of.offset_w or 0.0)
+            total += ports.passed_bps * (of.bit_j or 0.0) + ports.passed_pps * (of.packet_j or 0.0)
+        return total
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power of the equipped device while it forwards a point's frames.
+
+        Traffic spreads over the equipped ports by their number; each frame passes two of them.
+        """
+        ports = sum(one.up for one in self.equipped.values())
+        moves = point.rate_pps > 0.0 or point.l2_bps > 0.0
+        if moves and ports == 0:
+            raise ModelProblem(
+                self.device,
+                [Problem("equipped", "no port is up, and there is traffic: say which ports are equipped")],
+            )
+        use = {}
+        for name, one in self.equipped.items():
+            share = one.up / ports * PASSED_PORTS if moves else 0.0
+            use[name] = PortsInUse(
+                plugged=one.plugged,
+                enabled=one.enabled,
+                up=one.up,
+                forwarding=one.up if moves else 0,
+                passed_bps=share * point.l2_bps,
+                passed_pps=share * point.rate_pps,
+            )
+        return self.use_power_w(use)

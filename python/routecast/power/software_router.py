@@ -1,0 +1,167 @@
+"""The power model of a software router whose cores run at chosen frequencies (paper 003, eqs. 1-10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from routecast.errors import ModelProblem, Problem
+from routecast.power.form import PUBLISHED_FORM, FormFunction
+from routecast.power.model import OperatingPoint
+
+__all__ = ["CoreAt", "SoftwareRouterPower", "idle_probability", "mean_power_w"]
+
+
+def mean_power_w(idle_probability: float, idle_w: float, active_w: float) -> float:
+    """Return the mean power of a core that is idle for a share of its time (paper 003, eqs. 1 and 2).
+
+    Examples
+    --------
+    >>> mean_power_w(0.25, 10.0, 30.0)
+    25.0
+    """
+    return idle_probability * idle_w + (1.0 - idle_probability) * active_w
+
+
+def idle_probability(load: float, capacity: float) -> float:
+    """Return the share of time that a core is idle at a load, were every unit of load equal work (eq. 3).
+
+    ``load`` and ``capacity`` have the same unit. A router's packets are not equal work: eq. 8 replaces it.
+    """
+    return 1.0 - min(load / capacity, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreAt:
+    """One core at one frequency: what it draws and the most that it forwards alone.
+
+    Parameters
+    ----------
+    frequency_hz : float
+    idle_w, active_w : float
+        Phi_idle(f) and Phi_active(f): no task at all, and never idle.
+    max_pps : float
+        r_max(f): greatest throughput of one forwarding core.
+    """
+
+    frequency_hz: float
+    idle_w: float
+    active_w: float
+    max_pps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareRouterPower:
+    """Watts of a software router from throughput, frequency and forwarding cores (paper 003, sec. V).
+
+    Notes
+    -----
+    Equation 10 is damaged in our text: ``r = sum over c of min{l_c, (…) r_max(f_c)}`` with something before r_max.
+    The paper introduces |C|, the number of cores, and uses it nowhere else that is legible; it introduces gamma as
+    the gain that "must be measured for each platform", and gives gains as totals ("about 150 %" of one core for two
+    Opteron cores, "near to 200 %" for the Xeon). So we read ``gamma / |C| · r_max(f_c)``: |C| cores together reach
+    gamma times one core, each an equal share. A gain that was not measured is not extrapolated: the paper gives no
+    law for it. In eq. 9 the same share normalises the throughput of a core: x(r_c / (gamma / |C| · r_max(f_c))), so
+    a core that forwards all it can draws its active power.
+
+    Parameters
+    ----------
+    states : tuple of CoreAt
+        One for each frequency, rising.
+    cores : int
+        Cores of the machine, |C| at most; those that do not forward draw Phi_idle.
+    gains : tuple of float
+        Throughput of 1, 2, … forwarding cores over that of one, as measured; the first is 1.
+    form : FormFunction
+    scope : str
+    """
+
+    states: tuple[CoreAt, ...]
+    cores: int = 1
+    gains: tuple[float, ...] = (1.0,)
+    form: FormFunction = PUBLISHED_FORM
+    scope: str = "server"
+
+    def __post_init__(self) -> None:
+        problems = []
+        clocks = [state.frequency_hz for state in self.states]
+        if not clocks or any(not a < b for a, b in pairwise(clocks)):
+            problems.append(Problem("states", f"got {clocks}: one state or more, frequencies rising"))
+        for state in self.states:
+            if not state.max_pps > 0.0:
+                problems.append(Problem("states", f"at {state.frequency_hz:g} Hz max_pps must be above 0"))
+            if not 0.0 <= state.idle_w <= state.active_w:
+                problems.append(Problem("states", f"at {state.frequency_hz:g} Hz: 0 <= idle_w <= active_w"))
+        if not self.gains or self.gains[0] != 1.0 or min(self.gains) <= 0.0:
+            problems.append(Problem("gains", f"got {list(self.gains)}: the first is 1, all are above 0"))
+        if self.cores < len(self.gains):
+            problems.append(Problem("cores", f"got {self.cores}, and gains of {len(self.gains)} cores"))
+        if problems:
+            raise ModelProblem("software router's power model", problems)
+
+    def state(self, frequency_hz: float | None = None) -> CoreAt:
+        """Return the state at a frequency; None is the highest.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The model has no such frequency.
+        """
+        if frequency_hz is None:
+            return self.states[-1]
+        for state in self.states:
+            if abs(state.frequency_hz - frequency_hz) <= 1e-6 * state.frequency_hz:
+                return state
+        known = ", ".join(f"{state.frequency_hz / 1e9:g} GHz" for state in self.states)
+        raise ModelProblem(
+            "power", [Problem("frequency_hz", f"got {frequency_hz / 1e9:g} GHz: the model knows {known}")]
+        )
+
+    def share_pps(self, forwarding: int, frequency_hz: float | None = None) -> float:
+        """Return gamma / |C| · r_max(f): what each of ``forwarding`` cores forwards at most (eq. 10).
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The gain of so many cores was not measured.
+        """
+        if not 1 <= forwarding <= len(self.gains):
+            allowed = f"1 to {len(self.gains)} forwarding cores; the gain of each number must be measured"
+            raise ModelProblem("power", [Problem("cores", f"got {forwarding}: the model knows {allowed}")])
+        return self.gains[forwarding - 1] / forwarding * self.state(frequency_hz).max_pps
+
+    def throughput_pps(self, loads_pps: Sequence[float], frequency_hz: float | None = None) -> float:
+        """Return the throughput of cores that are offered ``loads_pps`` (eq. 10; eq. 6 for one core)."""
+        most = self.share_pps(len(loads_pps), frequency_hz)
+        return sum(min(load, most) for load in loads_pps)
+
+    def cores_power_w(self, rates_pps: Sequence[float], frequency_hz: float | None = None) -> float:
+        """Return the power with one throughput for each forwarding core (eq. 9; eq. 5 for one core)."""
+        state = self.state(frequency_hz)
+        most = self.share_pps(len(rates_pps), frequency_hz)
+        busy = sum(self.form.at(min(rate / most, 1.0)) for rate in rates_pps)
+        return self.cores * state.idle_w + (state.active_w - state.idle_w) * busy
+
+    def power_w(self, point: OperatingPoint) -> float:
+        """Return the power with the load spread equally over the forwarding cores (eqs. 9 and 10).
+
+        A point without a rate is read by its load: that share of what its cores forward at its frequency. More than
+        they forward is lost and draws nothing more (eq. 6).
+        """
+        forwarding = len(self.gains) if point.cores is None else point.cores
+        if forwarding == 0 and point.rate_pps == 0.0:
+            return self.cores * self.state(point.frequency_hz).idle_w
+        most = self.share_pps(forwarding, point.frequency_hz)
+        rate = point.rate_pps / forwarding if point.rate_pps > 0.0 else point.load_ratio * most
+        return self.cores_power_w([min(rate, most)] * forwarding, point.frequency_hz)
+
+    def series_power_w(self, points: Iterable[OperatingPoint]) -> float:
+        """Return the mean power of a series of equal steps (eq. 7)."""
+        powers = [self.power_w(point) for point in points]
+        return sum(powers) / len(powers)
+
+    def idle_probability(self, rates_pps: Sequence[float], frequency_hz: float | None = None) -> float:
+        """Return the share of time that one core is idle over a series of throughputs in equal steps (eq. 8)."""
+        most = self.share_pps(1, frequency_hz)
+        return 1.0 - sum(self.form.at(min(rate / most, 1.0)) for rate in rates_pps) / len(rates_pps)
