@@ -160,6 +160,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         rate, slower = float(rates[i].sum()) / tasks[i].parallel, float(factor[i])
         below = admitted[i] >= 1.0 and rate > 0.0 and cost.batch_s + cost.interrupt_s > 0.0
         service_s[i] = cost.used(rate, slower, even=even[i]) / rate if below else cost.busy_s * slower
+    busy = {**{pool.name: np.zeros(count) for pool in model.pools}, **busy}  # some pools stand idle
     return Fluid(
         model=model,
         load=load,
