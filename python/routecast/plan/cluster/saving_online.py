@@ -85,11 +85,17 @@ def online(
     on = [tuple(int(n) for n in states.on[row]) for row in rows]
     steps, ratio = traffic_missed(problem, on)
     return Saving(
-        name=f"on-line, {rules.rule}, knows the {rules.knows}",
+        name=f"on-line, {rules.rule}" + _known(rules),
         schedule=metered(problem, on, repeats=repeats, ahead=False),
         missed_steps=steps,
         missed_ratio=ratio,
     )
+
+
+def _known(rules: SavingRules) -> str:
+    """Return what to add to an algorithm's name if it does not know the present alone."""
+    headroom = f" + {100.0 * rules.headroom_ratio:g} %" if rules.headroom_ratio else ""
+    return f", {rules.knows}{headroom}" if headroom or rules.knows != "present" else ""
 
 
 def _worth(states: FleetStates, work: Floats, here: int, allowed: Bools, costs: SwitchingCosts) -> int:

@@ -19,6 +19,7 @@ __all__ = [
     "cheapest_way",
     "machines_switched",
     "metered",
+    "schedule_power_w",
     "steps_of",
     "switching_costs",
 ]
@@ -119,6 +120,12 @@ def machines_switched(on: On, *, repeats: bool) -> tuple[tuple[int, ...], int]:
     return tuple(int(number) for number in boots), int(np.abs(change).sum())
 
 
+def schedule_power_w(problem: ClusterProblem, on: On) -> npt.NDArray[np.float64]:
+    """Return what the machines that are on draw in each step; boots are not counted."""
+    table = np.asarray(on, dtype=np.int64)
+    return power_w(group_arrays(problem), table, np.asarray(problem.traffic_bps, dtype=np.float64))
+
+
 def metered(problem: ClusterProblem, on: On, *, repeats: bool, ahead: bool = True) -> Schedule:
     """Return a schedule with its energy, boots included.
 
@@ -133,7 +140,7 @@ def metered(problem: ClusterProblem, on: On, *, repeats: bool, ahead: bool = Tru
         Whether machines boot before the step that needs them (off-line) or within it (on-line).
     """
     table = np.asarray(on, dtype=np.int64)
-    power = power_w(group_arrays(problem), table, np.asarray(problem.traffic_bps, dtype=np.float64))
+    power = schedule_power_w(problem, on)
     boots, switchings = machines_switched(on, repeats=repeats)
     booted_j = sum(number * boot_energy_j(problem, k, ahead=ahead) for k, number in enumerate(boots))
     return Schedule(

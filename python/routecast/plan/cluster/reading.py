@@ -1,0 +1,316 @@
+"""From a cluster file to what is planned: the groups, the day, the trace behind it and the rules of saving."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.series import DAY_S, TrafficSeries
+from routecast.load.series_reading import read_series
+from routecast.load.series_shapes import mean_day, quantile_day, resampled, scaled_to_peak
+from routecast.plan.cluster.document import ClusterFile, GroupTable, TrafficTable
+from routecast.plan.cluster.model import ClusterProblem, MachineGroup
+from routecast.plan.cluster.saving import SavingRules
+from routecast.quantity.toml_file import parse_toml, read_text, validated
+
+__all__ = [
+    "ClusterCase",
+    "TrafficChange",
+    "cluster_case",
+    "cluster_schema",
+    "day_of",
+    "parse_cluster",
+    "read_cluster",
+    "whole_days",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficChange:
+    """What a command line puts in the place of ``[traffic]``; None leaves what the file says."""
+
+    series: str | None = None
+    column: str | None = None
+    unit: str | None = None
+    gaps: str | None = None
+    step_s: float | None = None
+    day: str | None = None
+    peak_bps: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCase:
+    """A cluster file, read.
+
+    Parameters
+    ----------
+    name : str
+    problem : ClusterProblem
+        With the day (or the whole series) that is planned for, headroom included.
+    day : TrafficSeries
+        That day, without headroom.
+    mean : TrafficSeries or None
+        The mean day at the same scale where a quantile is planned for.
+    trace : TrafficSeries or None
+        Whole days of the series in its own steps, its highest step scaled to ``peak``; None where the series has no
+        dates or less than a day.
+    rules : SavingRules
+    budgets : tuple of float
+        Further budgets to compare with.
+    currency : str
+    gap_ratio, seconds : float
+        Where to stop looking for the best fleet.
+    headroom_ratio : float
+        Of the plan.
+    sources : tuple of str
+        Of the groups and of the traffic.
+    """
+
+    name: str
+    problem: ClusterProblem
+    day: TrafficSeries
+    mean: TrafficSeries | None
+    trace: TrafficSeries | None
+    rules: SavingRules
+    budgets: tuple[float, ...] = ()
+    currency: str = "$"
+    gap_ratio: float = 0.001
+    seconds: float = 60.0
+    headroom_ratio: float = 0.0
+    sources: tuple[str, ...] = ()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the plan is of a typical day, whose first step follows its last."""
+        return self.day.start is None
+
+    @property
+    def days(self) -> float:
+        """Days of the plan's horizon, to make daily energies of its joules."""
+        return self.problem.duration_s / DAY_S
+
+
+def read_cluster(
+    path: str | Path, *, budget: float | None = None, change: TrafficChange | None = None
+) -> ClusterCase:
+    """Read a cluster file and its traffic.
+
+    Parameters
+    ----------
+    path : str or Path
+    budget : float, optional
+        In the place of the file's.
+    change : TrafficChange, optional
+        In the place of parts of ``[traffic]``. Another series also forgets the file's column, unit and gaps.
+
+    Raises
+    ------
+    FileProblem
+        The file or its series cannot be read, or says something wrong; all faults with their places.
+    """
+    path = Path(path)
+    return parse_cluster(
+        read_text(path, kind="cluster file"),
+        subject=str(path),
+        folder=path.parent,
+        budget=budget,
+        change=change,
+    )
+
+
+def parse_cluster(
+    text: str,
+    *,
+    subject: str = "cluster file",
+    folder: Path | None = None,
+    budget: float | None = None,
+    change: TrafficChange | None = None,
+) -> ClusterCase:
+    """Read a cluster from the text of its file; ``folder`` is where its series is looked for.
+
+    Raises
+    ------
+    FileProblem
+        As :func:`read_cluster`.
+    """
+    file = validated(ClusterFile, parse_toml(text, subject), subject)
+    return cluster_case(file, subject=subject, folder=folder, budget=budget, change=change)
+
+
+def cluster_case(
+    file: ClusterFile,
+    *,
+    subject: str = "cluster file",
+    folder: Path | None = None,
+    budget: float | None = None,
+    change: TrafficChange | None = None,
+) -> ClusterCase:
+    """Read the traffic of a checked cluster file and put both together.
+
+    Raises
+    ------
+    FileProblem
+        As :func:`read_cluster`.
+    """
+    problems = _contradictions(file)
+    if problems:
+        raise FileProblem(subject, problems)
+    traffic = _changed(file.traffic, change or TrafficChange())
+    series = read_series(
+        _found(traffic.series, folder, is_given=bool(change and change.series)),
+        column=traffic.column,
+        time_column=traffic.time_column,
+        unit=traffic.unit,
+        gaps=traffic.gaps,
+    )
+    try:
+        day, mean = day_of(series, traffic)
+        trace = whole_days(series, file.saving.days, traffic.peak) if series.start is not None else None
+    except ModelProblem as problem:
+        placed = [
+            Problem(".".join(filter(None, ("traffic", one.place))), one.message) for one in problem.problems
+        ]
+        raise FileProblem(subject, placed) from problem
+    missing = sum(math.isnan(rate) for rate in day.l2_bps)
+    if missing:
+        what = f'{missing} steps of the plan have no sample: set gaps to "hold" or "interpolate"'
+        raise FileProblem(subject, [Problem("traffic.gaps", what)])
+    if trace is not None and any(math.isnan(rate) for rate in trace.l2_bps):
+        trace = None  # left out of every mean, and nothing to switch by
+    scale = 1.0 + file.plan.headroom
+    return ClusterCase(
+        name=file.name or Path(subject).name.removesuffix(".cluster.toml"),
+        problem=ClusterProblem(
+            groups=tuple(_group(group) for group in file.group),
+            traffic_bps=tuple(scale * rate for rate in day.l2_bps),
+            step_s=day.step_s,
+            budget=file.plan.budget if budget is None else budget,
+            spare=file.plan.spare,
+        ),
+        day=day,
+        mean=mean,
+        trace=trace,
+        rules=SavingRules(
+            rule=file.saving.rule,
+            knows=file.saving.knows,
+            headroom_ratio=file.saving.headroom,
+            payback_s=file.saving.payback,
+            min_on_s=file.saving.min_on,
+        ),
+        budgets=file.plan.budgets,
+        currency=file.plan.currency,
+        gap_ratio=file.plan.gap,
+        seconds=file.plan.seconds,
+        headroom_ratio=file.plan.headroom,
+        sources=tuple(dict.fromkeys(filter(None, (file.source, *(one.source for one in file.group))))),
+    )
+
+
+def cluster_schema() -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of cluster files, with units and meanings as descriptions."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "routecast cluster file",
+        "description": "A cluster of routers to plan: traffic, groups of machines, budget, rules of saving.",
+        **ClusterFile.model_json_schema(),
+    }
+
+
+def day_of(series: TrafficSeries, traffic: TrafficTable) -> tuple[TrafficSeries, TrafficSeries | None]:
+    """Return the day to plan for, and the mean day at the same scale if that is another one.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The series does not fill the steps, or carries no traffic.
+    """
+    if traffic.day == "all":
+        whole = resampled(series, traffic.step)
+        return (whole if traffic.peak is None else scaled_to_peak(whole, traffic.peak)), None
+    mean = mean_day(series, traffic.step)
+    scaled = mean if traffic.peak is None else scaled_to_peak(mean, traffic.peak)
+    if traffic.day == "mean":
+        return scaled, None
+    factor = scaled.peak_bps / mean.peak_bps
+    day = quantile_day(series, traffic.step, float(traffic.day.split()[1]))
+    note = f"scaled by {factor:.6g} as the mean day" if traffic.peak is not None else ""
+    rates = tuple(rate * factor for rate in day.l2_bps)
+    return replace(day, l2_bps=rates, notes=(*day.notes, *filter(None, (note,)))), scaled
+
+
+def whole_days(series: TrafficSeries, days: int, peak_bps: float | None) -> TrafficSeries | None:
+    """Return up to ``days`` days from the first midnight, their highest step scaled to ``peak_bps``; None if none."""
+    if series.start is None:
+        return None
+    midnight = series.start.replace(hour=0, minute=0, second=0, microsecond=0)
+    first_s = (series.start - midnight) / timedelta(seconds=1)
+    skipped = math.ceil((DAY_S - first_s) % DAY_S / series.step_s - 1e-9)
+    of_day = round(DAY_S / series.step_s)
+    number = min((len(series.l2_bps) - skipped) // of_day, days)
+    if number < 1:
+        return None
+    rates = series.l2_bps[skipped : skipped + number * of_day]
+    cut = replace(
+        series,
+        l2_bps=rates,
+        start=series.start + timedelta(seconds=skipped * series.step_s),
+        notes=(*series.notes, f"{number} whole days"),
+    )
+    return cut if peak_bps is None else scaled_to_peak(cut, peak_bps)
+
+
+def _changed(traffic: TrafficTable, change: TrafficChange) -> TrafficTable:
+    data = traffic.model_dump()
+    if change.series is not None:
+        data |= {"column": None, "time_column": None, "unit": None, "gaps": "refuse"}
+    given = {
+        "series": change.series,
+        "column": change.column,
+        "unit": change.unit,
+        "gaps": change.gaps,
+        "day": change.day,
+    }
+    data |= {name: value for name, value in given.items() if value is not None}
+    seconds, bits = change.step_s or data.pop("step"), change.peak_bps or data.pop("peak")
+    for name in ("step", "peak"):
+        data.pop(name, None)
+    changed = validated(TrafficTable, data, "--options")
+    return changed.model_copy(update={"step": seconds, "peak": bits})
+
+
+def _found(series: str, folder: Path | None, *, is_given: bool) -> str:
+    """Return where a series lies: a file's beside the file, a command's where the user is."""
+    beside = (folder or Path()) / series
+    return str(beside) if not is_given and beside.is_file() else series
+
+
+def _group(group: GroupTable) -> MachineGroup:
+    return MachineGroup(
+        name=group.name,
+        capacity_bps=group.capacity,
+        power_w=group.power,
+        price=group.price,
+        idle_w=group.idle_power,
+        boot_s=group.boot_time,
+        boot_energy_j=group.boot_energy,
+        available=group.available,
+    )
+
+
+def _contradictions(file: ClusterFile) -> list[Problem]:
+    problems = []
+    names: set[str] = set()
+    for number, group in enumerate(file.group):
+        if group.name in names:
+            problems.append(Problem(f"group[{number}].name", f'"{group.name}" is taken by an earlier group'))
+        names.add(group.name)
+        if group.power <= 0.0:
+            problems.append(Problem(f"group[{number}].power", "must be above 0 W"))
+        if group.idle_power is not None and group.idle_power > group.power:
+            what = f"{group.idle_power:g} W is more than at full load, {group.power:g} W"
+            problems.append(Problem(f"group[{number}].idle_power", what))
+    return problems
