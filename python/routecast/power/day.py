@@ -1,0 +1,253 @@
+"""The energy of a day: a load profile through a power model or through trials of a router."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.plain import plain
+from routecast.evaluate.protocol import Evaluator
+from routecast.load.offered import OfferedLoad
+from routecast.load.series import DAY_S, TrafficSeries
+from routecast.power.model import OperatingPoint, PowerModel
+
+__all__ = ["KWH_J", "ModelWatts", "PowerCurve", "PowerDay", "TrialWatts", "Watts", "power_day"]
+
+KWH_J = 3.6e6
+_TERABYTE_BITS = 8e12
+
+Watts = Callable[[float], float]
+"""Mean watts while so many bits per second are forwarded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerDay:
+    """Power over a day, and what it comes to.
+
+    Parameters
+    ----------
+    step_s : float
+    l2_bps, power_w : tuple of float
+        Traffic and mean power of each step.
+    energy_j : float
+        Of a day: mean power times 24 h.
+    mean_w, peak_w, least_w : float
+    traffic_bits : float
+        Bits of a day.
+    energy_per_terabyte_j : float
+        ``energy_j`` over the traffic in TB (1e12 bytes).
+    proportional_j : float
+        What a day would take if power were proportional to traffic: the watts at the profile's peak times the mean
+        traffic over the peak traffic.
+    cost : float or None
+        In the currency of the price; None without a price.
+    carbon_g : float or None
+        None without a carbon intensity.
+    scope, source : str
+        What the watts cover and where they come from.
+    profile : str
+        Where the traffic comes from.
+    notes : tuple of str
+    """
+
+    step_s: float
+    l2_bps: tuple[float, ...]
+    power_w: tuple[float, ...]
+    energy_j: float
+    mean_w: float
+    peak_w: float
+    least_w: float
+    traffic_bits: float
+    energy_per_terabyte_j: float
+    proportional_j: float
+    cost: float | None
+    carbon_g: float | None
+    scope: str
+    source: str
+    profile: str
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data: NaN becomes null."""
+        result = plain(self)
+        assert isinstance(result, dict)
+        return {**result, "energy_kwh": self.energy_j / KWH_J}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerCurve:
+    """Watts at rising loads, and straight lines between them."""
+
+    l2_bps: tuple[float, ...]
+    power_w: tuple[float, ...]
+    is_interpolated: bool
+
+    @classmethod
+    def through(cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20) -> PowerCurve:
+        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends."""
+        distinct = sorted(set(loads_bps))
+        few = len(distinct) <= most
+        low_bps, high_bps = distinct[0], distinct[-1]
+        asked = (
+            distinct
+            if few
+            else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)]
+            + [high_bps]
+        )
+        return cls(l2_bps=tuple(asked), power_w=tuple(watts(load) for load in asked), is_interpolated=not few)
+
+    def at(self, l2_bps: float) -> float:
+        """Return the watts at a load between the ends of the curve."""
+        above = bisect.bisect_left(self.l2_bps, l2_bps)
+        if above < len(self.l2_bps) and self.l2_bps[above] == l2_bps:
+            return self.power_w[above]
+        if not 0 < above < len(self.l2_bps):
+            raise ValueError(f"{l2_bps} bit/s lies outside the curve")
+        low, high = self.l2_bps[above - 1 : above + 1]
+        share = (l2_bps - low) / (high - low)
+        return (1.0 - share) * self.power_w[above - 1] + share * self.power_w[above]
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelWatts:
+    """Watts of a power model at a load.
+
+    Parameters
+    ----------
+    model : PowerModel
+    frame_bytes : float
+        Mean frame size, for models that count packets.
+    capacity_bps : float
+        What the machine carries at most, for models that know only the load ratio.
+    """
+
+    model: PowerModel
+    frame_bytes: float
+    capacity_bps: float
+
+    def __call__(self, l2_bps: float) -> float:
+        """Return the model's watts.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The load is beyond the capacity.
+        """
+        if l2_bps > self.capacity_bps * (1.0 + 1e-9):
+            raise ModelProblem(
+                "power of a day",
+                [Problem("capacity", f"the load of {l2_bps:g} bit/s is beyond {self.capacity_bps:g} bit/s")],
+            )
+        return self.model.power_w(
+            OperatingPoint(
+                load_ratio=min(1.0, l2_bps / self.capacity_bps),
+                rate_pps=l2_bps / (8.0 * self.frame_bytes),
+                l2_bps=l2_bps,
+            )
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class TrialWatts:
+    """Watts of a router at a load: one trial for each load that is asked for.
+
+    ``lost`` remembers loads at which the router lost frames, with the ratio; ``scope`` and ``source`` are those of the
+    trials. The frames, flows and arrivals are those of ``load``.
+    """
+
+    evaluator: Evaluator
+    load: OfferedLoad
+    duration_s: float
+    idle_pps: float = 1e-3
+    scope: str = ""
+    source: str = ""
+    lost: list[tuple[float, float]] = field(default_factory=list)
+
+    def __call__(self, l2_bps: float) -> float:
+        """Return the mean watts of a trial.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            The trial carries no watts.
+        """
+        rate_pps = max(self.idle_pps, l2_bps / (8.0 * self.load.frames.mean_bytes))
+        trial = self.evaluator.trial(self.load.at(rate_pps), self.duration_s)
+        if trial.power is None:
+            message = (
+                "a trial carries no watts: give every pool of the router file its power states, "
+                'power = { active = "… W", idle = "… W", scope = "package" }'
+            )
+            raise ModelProblem("power of a day", [Problem("power", message)])
+        self.scope, self.source = trial.power.scope, trial.power.source
+        if trial.loss_ratio > 1e-6:
+            self.lost.append((l2_bps, trial.loss_ratio))
+        return trial.power.mean_w
+
+
+def power_day(
+    series: TrafficSeries,
+    watts: Watts,
+    *,
+    scope: str,
+    source: str,
+    price_per_kwh: float | None = None,
+    carbon_g_per_kwh: float | None = None,
+) -> PowerDay:
+    """Return what a profile takes: the mean over its steps, for 24 hours.
+
+    Parameters
+    ----------
+    series : TrafficSeries
+        A day, or whole days; no step missing.
+    watts : callable
+        Watts at a load: a :class:`PowerCurve`'s ``at``, a :class:`ModelWatts`, a :class:`TrialWatts`.
+    scope, source : str
+        Of the watts.
+    price_per_kwh, carbon_g_per_kwh : float or None
+        Given, they give cost and grams; nothing is assumed.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        Steps are missing, the profile carries no traffic, or price or carbon intensity is negative.
+    """
+    missing = sum(math.isnan(rate) for rate in series.l2_bps)
+    faults = []
+    if missing:
+        faults.append(Problem("", f"{missing} steps are missing: fill them, or take the mean day"))
+    elif not series.peak_bps > 0.0:
+        faults.append(Problem("", "carries no traffic"))
+    for name, value in (("price_per_kwh", price_per_kwh), ("carbon_g_per_kwh", carbon_g_per_kwh)):
+        if value is not None and not (math.isfinite(value) and value >= 0.0):
+            faults.append(Problem(name, f"is {value:g}: it is at least 0"))
+    if faults:
+        raise ModelProblem(series.source or "profile", faults)
+    power_w = tuple(watts(rate) for rate in series.l2_bps)
+    mean_w = math.fsum(power_w) / len(power_w)
+    mean_bps = math.fsum(series.l2_bps) / len(series.l2_bps)
+    energy_j = mean_w * DAY_S
+    traffic_bits = mean_bps * DAY_S
+    at_peak_w = power_w[series.l2_bps.index(series.peak_bps)]
+    kwh = energy_j / KWH_J
+    return PowerDay(
+        step_s=series.step_s,
+        l2_bps=series.l2_bps,
+        power_w=power_w,
+        energy_j=energy_j,
+        mean_w=mean_w,
+        peak_w=max(power_w),
+        least_w=min(power_w),
+        traffic_bits=traffic_bits,
+        energy_per_terabyte_j=energy_j * _TERABYTE_BITS / traffic_bits,
+        proportional_j=at_peak_w * mean_bps / series.peak_bps * DAY_S,
+        cost=None if price_per_kwh is None else kwh * price_per_kwh,
+        carbon_g=None if carbon_g_per_kwh is None else kwh * carbon_g_per_kwh,
+        scope=scope,
+        source=source,
+        profile=series.source,
+        notes=series.notes,
+    )

@@ -1,0 +1,190 @@
+"""The energy of a day against closed forms: affine power, proportional power, the thesis' machines."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routecast.errors import ModelProblem
+from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
+from routecast.load import FrameMix, OfferedLoad
+from routecast.load.series import DAY_S, TrafficSeries
+from routecast.load.series_shapes import synthetic_day
+from routecast.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
+from routecast.power.model import OperatingPoint
+
+RATES = st.lists(st.floats(0.0, 1e11), min_size=1, max_size=48).filter(lambda rates: max(rates) > 1e3)
+
+
+def profile(rates: list[float]) -> TrafficSeries:
+    return TrafficSeries(step_s=DAY_S / len(rates), l2_bps=tuple(rates), source="test")
+
+
+def affine(l2_bps: float) -> float:
+    return 100.0 + 5e-9 * l2_bps
+
+
+def day_of(rates: list[float], **options: float) -> PowerDay:
+    return power_day(profile(rates), affine, scope="wall", source="affine", **options)
+
+
+@given(RATES)
+def test_affine_power_takes_its_base_and_every_bit(rates: list[float]) -> None:
+    day = day_of(rates)
+    bits = sum(rates) / len(rates) * DAY_S
+    assert day.energy_j == pytest.approx(100.0 * DAY_S + 5e-9 * bits)
+    assert day.traffic_bits == pytest.approx(bits)
+    assert day.least_w <= day.mean_w * (1 + 1e-12)
+    assert day.mean_w <= day.peak_w * (1 + 1e-12)
+
+
+@given(RATES)
+def test_proportional_power_is_its_own_ideal(rates: list[float]) -> None:
+    day = power_day(profile(rates), lambda rate: 3e-9 * rate, scope="wall", source="ideal")
+    assert day.proportional_j == pytest.approx(day.energy_j)
+    assert day.energy_per_terabyte_j == pytest.approx(3e-9 * 8e12)
+
+
+@given(RATES)
+def test_power_with_a_base_takes_more_than_if_it_were_proportional(rates: list[float]) -> None:
+    day = day_of(rates)
+    assert day.proportional_j <= day.energy_j * (1 + 1e-12)
+
+
+def test_a_kilowatt_for_a_day_costs_24_kilowatt_hours() -> None:
+    day = power_day(
+        profile([1e9] * 24),
+        lambda _: 1000.0,
+        scope="wall",
+        source="constant",
+        price_per_kwh=0.25,
+        carbon_g_per_kwh=400.0,
+    )
+    assert day.energy_j == pytest.approx(24 * KWH_J)
+    assert day.cost == pytest.approx(6.0)
+    assert day.carbon_g == pytest.approx(9600.0)
+    assert day.to_json()["energy_kwh"] == pytest.approx(24.0)
+
+
+def test_without_price_and_carbon_nothing_is_assumed() -> None:
+    day = day_of([1e9] * 24)
+    assert day.cost is None
+    assert day.carbon_g is None
+
+
+@given(st.lists(st.floats(0.0, 1e11), min_size=2, max_size=200, unique=True))
+def test_a_curve_of_affine_power_is_exact_however_few_points_it_has(rates: list[float]) -> None:
+    curve = PowerCurve.through(affine, rates, most=5)
+    assert len(curve.l2_bps) <= 5
+    for rate in rates:
+        assert curve.at(rate) == pytest.approx(affine(rate))
+
+
+def test_few_loads_are_each_asked_for_once_and_never_interpolated() -> None:
+    asked: list[float] = []
+
+    def watts(rate: float) -> float:
+        asked.append(rate)
+        return math.ceil(rate / 6.5e9) * 75.0
+
+    rates = [1e9, 7e9, 14e9, 7e9, 1e9]
+    curve = PowerCurve.through(watts, rates)
+    assert asked == [1e9, 7e9, 14e9]
+    assert not curve.is_interpolated
+    assert [curve.at(rate) for rate in rates] == [75.0, 150.0, 225.0, 150.0, 75.0]
+
+
+def test_a_curve_says_nothing_beyond_its_ends() -> None:
+    curve = PowerCurve.through(affine, [1e9, 2e9])
+    with pytest.raises(ValueError, match="outside"):
+        curve.at(3e9)
+
+
+def test_a_curve_of_twenty_trials_is_near_the_whole_for_a_bent_model() -> None:
+    day = synthetic_day(mean_bps=5e9, peak_ratio=1.9, noise_ratio=0.05)
+
+    def bent(rate: float) -> float:
+        return 60.0 + 40.0 * math.sqrt(rate / 1.2e10)
+
+    exact = power_day(day, bent, scope="s", source="s").energy_j
+    curve = PowerCurve.through(bent, day.l2_bps)
+    assert curve.is_interpolated
+    # The chord of a function lies at most h²/8 max|f''| from it; the root bends most at the night's low load.
+    assert power_day(day, curve.at, scope="s", source="s").energy_j == pytest.approx(exact, rel=2e-3)
+
+
+class Ratio:
+    scope = "server"
+
+    def power_w(self, point: OperatingPoint) -> float:
+        return 50.0 + 50.0 * point.load_ratio + 1e-6 * point.rate_pps + 1e-9 * point.l2_bps
+
+
+def test_a_model_is_told_ratio_packets_and_bits_of_the_load() -> None:
+    watts = ModelWatts(model=Ratio(), frame_bytes=500.0, capacity_bps=10e9)
+    assert watts(4e9) == pytest.approx(50.0 + 20.0 + 1.0 + 4.0)
+    with pytest.raises(ModelProblem, match="beyond"):
+        watts(11e9)
+
+
+class Heater:
+    """Forwards at most 1 Mpps at 100 W and 50 uJ a frame."""
+
+    has_meter = True
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        forwarded = min(load.rate_pps, 1e6)
+        mean_w = 100.0 + 50e-6 * forwarded
+        power = TrialPower(
+            mean_w=mean_w, scope="wall", energy_j=mean_w, packet_j=0.0, bit_j=0.0, source="heater"
+        )
+        return Trial(
+            evaluator="fake",
+            duration_s=duration_s,
+            intended_pps=load.rate_pps,
+            offered_pps=load.rate_pps,
+            forwarded_pps=forwarded,
+            loss_ratio=1.0 - forwarded / load.rate_pps,
+            l1_bps=0.0,
+            l2_bps=0.0,
+            bottleneck=Bottleneck(name="fake", kind="pool", reason="it is one"),
+            power=power if self.has_meter else None,
+        )
+
+
+def test_a_router_is_asked_in_frames_of_its_load_and_its_losses_are_remembered() -> None:
+    load = OfferedLoad(rate_pps=1.0, frames=FrameMix.fixed(1000))
+    watts = TrialWatts(evaluator=Heater(), load=load, duration_s=1.0)
+    assert watts(4e9) == pytest.approx(100.0 + 50e-6 * 5e5)
+    assert watts.lost == []
+    assert watts(0.0) == pytest.approx(100.0, abs=1e-6)
+    assert watts(16e9) == pytest.approx(150.0)
+    ((at_bps, loss_ratio),) = watts.lost
+    assert (at_bps, loss_ratio) == pytest.approx((16e9, 0.5))
+    assert (watts.scope, watts.source) == ("wall", "heater")
+
+
+def test_a_router_without_power_states_is_told_what_to_add() -> None:
+    heater = Heater()
+    heater.has_meter = False
+    with pytest.raises(ModelProblem, match="power = "):
+        TrialWatts(evaluator=heater, load=OfferedLoad(rate_pps=1.0), duration_s=1.0)(1e9)
+
+
+@pytest.mark.parametrize(
+    ("rates", "options", "said"),
+    [
+        ([1e9, math.nan], {}, "1 steps are missing"),
+        ([0.0, 0.0], {}, "no traffic"),
+        ([1e9], {"price_per_kwh": -0.1}, "price"),
+        ([1e9], {"carbon_g_per_kwh": math.inf}, "carbon"),
+    ],
+)
+def test_profiles_and_prices_that_make_no_sense_are_refused(
+    rates: list[float], options: dict[str, float], said: str
+) -> None:
+    with pytest.raises(ModelProblem, match=said):
+        day_of(rates, **options)
