@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import typer
 
+from routecast.cli import power_fit, power_meters, power_show
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -19,3 +21,9 @@ app = typer.Typer(
 @app.callback()
 def power() -> None:
     """Watts: models, meters, metrics, and the operating point that needs the fewest."""
+
+
+app.command("meters")(power_meters.meters)
+app.command("read")(power_meters.read)
+app.command("fit")(power_fit.fit)
+app.command("show")(power_show.show)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from routecast.cli.tables import print_table
-from routecast.evaluate.trial import Delay, Trial
-from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
+from routecast.evaluate.trial import Delay, Trial, TrialPower
+from routecast.quantity import (
+    format_bps,
+    format_duration,
+    format_energy,
+    format_power,
+    format_pps,
+    format_ratio,
+)
 from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -42,6 +49,8 @@ def _rates(trial: Trial) -> Table:
         ("loss", f"{format_ratio(trial.loss_ratio)}{_drops(trial)}"),
     ]
     rows += _delay("latency", trial.latency) + _delay("waiting", trial.waiting)
+    if trial.power is not None:
+        rows.append(("power", _power(trial.power)))
     if trial.offered_frames is not None:
         counts = (
             f"{trial.offered_frames:,} offered = {trial.forwarded_frames or 0:,} forwarded + "
@@ -91,6 +100,15 @@ def _delay(name: str, delay: Delay | None) -> list[tuple[str, str]]:
     known = [f"{label} {format_duration(value)}" for label, value in points if math.isfinite(value)]
     method = f" ({delay.method})" if delay.method else ""
     return [(name, ", ".join(known) + method)] if known else []
+
+
+def _power(power: TrialPower) -> str:
+    per = [
+        f"{format_energy(energy_j)}/{of}"
+        for energy_j, of in ((power.packet_j, "packet"), (power.bit_j, "bit"))
+        if math.isfinite(energy_j)
+    ]
+    return f"{', '.join((format_power(power.mean_w), *per))} ({power.scope}; {power.source})"
 
 
 def _resources(trial: Trial) -> Table:

@@ -66,8 +66,8 @@ class HttpSource:
         timeout_s: float = 5.0,
         verify_tls: bool = True,
     ) -> None:
-        self._where = urllib.parse.unquote(urllib.parse.urlsplit(url).fragment)
-        self.name = f"http:{masked(url)}"
+        self._where = urllib.parse.unquote(url.partition("#")[2])
+        self.name = masked(url)
         self._web = Web(
             url, meter=self.name, credentials=credentials, timeout_s=timeout_s, verify_tls=verify_tls
         )

@@ -68,7 +68,7 @@ class Web:
         if not (math.isfinite(timeout_s) and timeout_s > 0.0):
             raise FileProblem(meter, [Problem("timeout", f"got {timeout_s} s: a time > 0 s")])
         self.meter = meter
-        self._parts = _split(url, meter)
+        self._parts = _split(url)
         self._timeout_s = timeout_s
         self._verify = verify_tls
         self._headers = {"Accept": "application/json, text/plain;q=0.9, */*;q=0.1", "OData-Version": "4.0"}
@@ -181,13 +181,16 @@ def masked(url: str) -> str:
     >>> masked("http://pdu:8080/watts?token=abc&outlet=3#/power")
     'http://pdu:8080/watts?token=***&outlet=***#/power'
     """
-    parts = urllib.parse.urlsplit(url)
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return "…"  # no address: nobody knows which part of it is secret
     host = parts.netloc.rpartition("@")[2]
     query = "&".join(f"{pair.partition('=')[0]}=***" for pair in parts.query.split("&") if pair)
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
 
 
-def _split(url: str, meter: str) -> urllib.parse.SplitResult:
+def _split(url: str) -> urllib.parse.SplitResult:
     try:
         parts = urllib.parse.urlsplit(url)
         is_address = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -195,16 +198,14 @@ def _split(url: str, meter: str) -> urllib.parse.SplitResult:
     except ValueError:
         is_address = False
     if not is_address:
-        what = f"got {masked(url) if '//' in url else url!r}: write http://HOST/… or https://HOST/…"
+        what = f"got {masked(url)!r}: write http://HOST/… or https://HOST/…"
         raise FileProblem("power meter", [Problem("", what)])
     if parts.username or parts.password:
         what = (
             f"{masked(url)} came with a user or password, which everybody may read on a command line: set "
             "ROUTECAST_POWER_USER and ROUTECAST_POWER_PASSWORD, or write them into ~/.netrc"
         )
-        raise FileProblem(
-            f"power meter {masked(meter)}" if "//" in meter else "power meter", [Problem("", what)]
-        )
+        raise FileProblem("power meter", [Problem("", what)])
     return parts
 
 

@@ -1,0 +1,204 @@
+"""``routecast power meters`` and ``power read``: which power meters are here, and what they say."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json
+
+if TYPE_CHECKING:
+    from routecast.testbed.power import PowerMeter, PowerReading
+
+__all__ = ["meters", "read"]
+
+_LOOK_S = 0.25
+
+
+def meters(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
+    from routecast.cli.tables import print_table
+    from routecast.evaluate.plain import plain
+    from routecast.report.tables import Column, Table
+    from routecast.testbed.power import find_meters, no_power
+
+    found = find_meters()
+    is_any = any(one.is_readable for one in found)
+    if as_json:
+        print_json({"meters": plain(found), "no_power": None if is_any else no_power(found)})
+        return
+    table = Table(
+        name="meters",
+        title="Power meters",
+        caption="",
+        columns=(
+            Column(title="Meter", align="left"),
+            Column(title="Scope", align="left"),
+            Column(title="Readable", align="left"),
+            Column(title="Why not, and what to do", align="left"),
+        ),
+        rows=tuple(
+            (
+                one.name,
+                one.scope,
+                "yes" if one.is_readable else "if told where" if one.needs_address else "no",
+                one.why_not,
+            )
+            for one in found
+        ),
+    )
+    print_table(data(), table)
+    if not is_any:
+        data().print(
+            "No power can be read from inside this machine; trials go on without. A meter outside is named with "
+            "--power or in the test bed's file.",
+            markup=False,
+        )
+
+
+def read(
+    *,
+    meter: Annotated[
+        str,
+        typer.Option(
+            "--meter",
+            metavar="METER",
+            help="auto, rapl, rapl:psys, rapl:dram, perf, ipmi, redfish:URL, csv:FILE, http:URL.",
+        ),
+    ] = "auto",
+    duration: Annotated[
+        str, typer.Option("--duration", metavar="TIME", help="For how long; Ctrl-C ends it earlier.")
+    ] = "10 s",
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="TIME",
+            help="Time between samples; 0.25 s for the processor's counters, else 1 s.",
+            show_default=False,
+        ),
+    ] = None,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            "--scope", metavar="LABEL", help="What a file or a web address covers: pdu (default), wall."
+        ),
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option("--timeout", metavar="TIME", help="For each answer of a host.")
+    ] = "5 s",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Take any certificate of a host, a forged one too.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the reading as one JSON document.")] = False,
+) -> None:
+    """Read a power meter for a while: mean, least and most power, energy, and each zone.
+
+    User and password of a host come from ROUTECAST_POWER_USER and ROUTECAST_POWER_PASSWORD, a token from
+    ROUTECAST_POWER_TOKEN, or both from ~/.netrc.
+    """
+    from routecast.errors import EnvironmentProblem
+    from routecast.quantity import parse_duration_s
+    from routecast.testbed.power import MeterSettings, choose_meter
+
+    settings = MeterSettings(
+        interval_s=parse_duration_s(interval) if interval else None,
+        scope=scope,
+        verify_tls=not insecure,
+        timeout_s=parse_duration_s(timeout),
+    )
+    chosen, no_power = choose_meter(meter, settings)
+    if chosen is None:
+        raise EnvironmentProblem(no_power)
+    reading = _metered(chosen, parse_duration_s(duration))
+    if not math.isfinite(reading.mean_w):
+        why = "; ".join(reading.notes) or "the interval is shorter than its steps: give a longer --duration"
+        raise EnvironmentProblem(f"power meter {reading.meter} told nothing: {why}")
+    if as_json:
+        print_json(reading.to_json())
+    else:
+        _print(reading)
+
+
+def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
+    """Read for a while, with the newest power on stderr if that is a terminal."""
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    from routecast.quantity import format_power
+
+    console = Console(stderr=True)
+    meter.start()
+    began_s = time.monotonic()
+    try:
+        with Live(console=console, auto_refresh=False, transient=True) as line:
+            while (left_s := duration_s - (time.monotonic() - began_s)) > 0.0:
+                latest_w = meter.latest_w()
+                if console.is_terminal and math.isfinite(latest_w):
+                    text = f"{meter.name} ({meter.scope}): {format_power(latest_w)}, {left_s:.0f} s left"
+                    line.update(Text(text), refresh=True)
+                time.sleep(min(_LOOK_S, left_s))
+    except KeyboardInterrupt:
+        pass  # what was read until now is printed
+    except BaseException:
+        meter.stop()
+        raise
+    return meter.stop()
+
+
+def _print(reading: PowerReading) -> None:
+    from routecast.cli.tables import print_table
+    from routecast.quantity import format_duration, format_power
+    from routecast.report.tables import Column, Table
+
+    rows = [
+        ("mean power", format_power(reading.mean_w)),
+        ("least, most", f"{format_power(reading.min_w)}, {format_power(reading.max_w)}"),
+        ("energy", f"{reading.energy_j:.4g} J in {format_duration(reading.metered_s)}"),
+        ("samples", f"{reading.samples}"),
+    ]
+    if math.isfinite(reading.quantum_w):
+        rows.append(("least step", format_power(reading.quantum_w)))
+    console = data()
+    print_table(
+        console,
+        Table(
+            name="reading",
+            title=f"{reading.meter}, scope {reading.scope}",
+            caption="",
+            columns=(Column(title="", align="left"), Column(title="", align="left")),
+            rows=tuple(rows),
+        ),
+    )
+    if len(reading.zones) > 1:
+        print_table(
+            console,
+            Table(
+                name="zones",
+                title="Zones",
+                caption="Zones that are not in the sum lie within others, or beside what it covers.",
+                columns=(
+                    Column(title="Zone", align="left"),
+                    Column(title="Scope", align="left"),
+                    Column(title="In the sum", align="left"),
+                    Column(title="Mean", form=format_power),
+                    Column(title="Energy", unit="J"),
+                ),
+                rows=tuple(
+                    (zone.name, zone.scope, "yes" if zone.is_counted else "no", zone.mean_w, zone.energy_j)
+                    for zone in reading.zones
+                ),
+            ),
+        )
+    if reading.is_partial:
+        text = f"Note: {format_duration(reading.metered_s)} of {format_duration(reading.interval_s)} were metered"
+        console.print(text, markup=False, style="dim")
+    for note in reading.notes:
+        console.print(f"Note: {note}", markup=False, style="dim")
