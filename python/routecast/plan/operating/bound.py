@@ -8,73 +8,109 @@ deepest allowed state. Contention, interrupts, polls and wake-ups only add to th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from routecast.evaluate.solve import lossless_pps
 from routecast.evaluate.solve.flow import flow_graph
 from routecast.evaluate.solve.fluid import solve_fluid
 from routecast.load.offered import OfferedLoad
+from routecast.plan.operating.candidates import Candidate
+from routecast.plan.operating.setting import Setting
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["CAPACITY_MARGIN", "Outlook", "offered_visits", "outlook"]
+__all__ = ["CAPACITY_MARGIN", "Outlook", "Outlooks"]
 
 CAPACITY_MARGIN = 0.05
 """How far the closed form may err about a capacity: a load is ruled out only where less of it would overload too."""
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What is known of a router at a load before it is simulated.
+    """What is known of a router at a load before it is evaluated.
 
     Parameters
     ----------
     least_w : float
         It draws no less, whatever its queues do.
-    fluid_loss_ratio : float
-        Loss of a load that is lower by the margin of the closed form: more than 0 means overload for certain.
+    lossless_pps : float
+        Rate of this load that it carries without overload, by closed form.
+    is_overloaded : bool
+        Whether it loses more than is allowed for certain: a load lower by the margin would be too much already.
     """
 
     least_w: float
-    fluid_loss_ratio: float
+    lossless_pps: float
+    is_overloaded: bool
 
 
-def offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
+class Outlooks:
+    """Outlooks of many candidates at many rates of one load; what depends on neither is found once.
+
+    Parameters
+    ----------
+    load : OfferedLoad
+        Frames, flows and arrivals; rates are given one by one.
+    loss_ratio : float
+        The loss that is allowed: frames dropped need no work.
+    noise_ratio : callable
+        How much less work than on average a trial at a load may bring.
+    """
+
+    def __init__(
+        self,
+        load: OfferedLoad,
+        *,
+        loss_ratio: float,
+        noise_ratio: Callable[[OfferedLoad], float] = lambda _load: 0.0,
+    ) -> None:
+        self._load, self._loss_ratio, self._noise_ratio = load, loss_ratio, noise_ratio
+        self._lossless_pps: dict[Setting, float] = {}
+        self._visits: dict[tuple[int, float], dict[str, float]] = {}
+
+    def of(self, candidate: Candidate, rate_pps: float) -> Outlook:
+        """Return what is known of a candidate at a rate."""
+        load = self._load.at(rate_pps)
+        setting = candidate.setting
+        awake = replace(setting, sleep="")  # sleep takes no capacity
+        if awake not in self._lossless_pps:
+            self._lossless_pps[awake] = lossless_pps(candidate.model, load)
+        if (setting.cores, rate_pps) not in self._visits:
+            self._visits[setting.cores, rate_pps] = _offered_visits(candidate.model, load)
+        visits = self._visits[setting.cores, rate_pps]
+        return Outlook(
+            least_w=_least_w(
+                candidate.model,
+                load,
+                visits,
+                loss_ratio=self._loss_ratio,
+                noise_ratio=self._noise_ratio(load),
+            ),
+            lossless_pps=self._lossless_pps[awake],
+            is_overloaded=self._is_overloaded(candidate.model, load, self._lossless_pps[awake]),
+        )
+
+    def _is_overloaded(self, model: RouterModel, load: OfferedLoad, capacity_pps: float) -> bool:
+        surely_pps = load.rate_pps * (1.0 - CAPACITY_MARGIN)
+        if surely_pps <= capacity_pps:
+            return False
+        if self._loss_ratio == 0.0:
+            return True
+        fluid = solve_fluid(model, load.at(surely_pps))
+        return math.fsum(fluid.drops_pps().values()) > self._loss_ratio * float(fluid.offered.sum())
+
+
+def _offered_visits(model: RouterModel, load: OfferedLoad) -> dict[str, float]:
     """Return frames per second that come to each task unit if none is dropped, and under ``""`` those offered."""
     graph = flow_graph(model, load)
     offered = graph.offered(load.rate_pps)
     rates = graph.arriving(offered, np.ones(graph.exit + 1)).sum(axis=1)
     visits = {task.name: float(rates[index]) for index, task in enumerate(graph.tasks)}
     return {"": float(offered.sum()), **visits}
-
-
-def outlook(
-    model: RouterModel,
-    load: OfferedLoad,
-    *,
-    loss_ratio: float,
-    visits: Mapping[str, float] | None = None,
-    noise_ratio: float = 0.0,
-) -> Outlook:
-    """Return what is known of a router at a load.
-
-    Parameters
-    ----------
-    model : RouterModel
-    load : OfferedLoad
-    loss_ratio : float
-        The loss that is allowed: frames dropped need no work.
-    visits : mapping or None
-        :func:`offered_visits`, where known from a router with the same routes.
-    noise_ratio : float
-        How much less work than on average a finite trial may bring.
-    """
-    known = offered_visits(model, load) if visits is None else visits
-    return Outlook(
-        least_w=_least_w(model, load, known, loss_ratio=loss_ratio, noise_ratio=noise_ratio),
-        fluid_loss_ratio=_fluid_loss_ratio(model, load),
-    )
 
 
 def _least_w(
@@ -104,7 +140,7 @@ def _least_w(
         resting_w = min([power.idle_w, *(state.power_w for state in power.sleep)])
         total_w += power.base_w + pool.units * min(resting_w, power.active_w)
         total_w += active * max(power.active_w - resting_w, 0.0)
-    return total_w
+    return total_w * (1.0 - _ROUNDING)
 
 
 def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> float:
@@ -121,11 +157,3 @@ def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> f
     if factors:  # the last step of a table is continued
         least = min(least, first.contention.factor(first.units))
     return seconds * max(least, 0.0) / fastest
-
-
-def _fluid_loss_ratio(model: RouterModel, load: OfferedLoad) -> float:
-    """Loss without fluctuation of a load that is lower by the margin."""
-    fluid = solve_fluid(model, load.at(load.rate_pps * (1.0 - CAPACITY_MARGIN)))
-    offered_pps = float(fluid.offered.sum())
-    lost_pps = math.fsum(fluid.drops_pps().values())
-    return max(lost_pps / offered_pps, 0.0) if lost_pps > 1e-6 * offered_pps else 0.0

@@ -165,11 +165,9 @@ class _Search:
         *,
         is_exhaustive: bool,
     ) -> None:
-        allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
         self.load, self.targets, self.check, self.is_exhaustive = load, targets, check, is_exhaustive
-        self.overloaded = tuple(one for one in appraised if one.outlook.fluid_loss_ratio > allowed)
-        ruled_out = {id(one) for one in self.overloaded}
-        kept = [one for one in appraised if id(one) not in ruled_out]
+        self.overloaded = tuple(one for one in appraised if one.outlook.is_overloaded)
+        kept = [one for one in appraised if not one.outlook.is_overloaded]
         self.queue = sorted(kept, key=lambda one: one.outlook.least_w)  # stable: ties stay in order
         self.count = len(appraised)
         self.judged: list[Judged] = []

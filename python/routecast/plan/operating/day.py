@@ -1,0 +1,289 @@
+"""A day: which setting in which step, with the watts of each, and what switching costs and saves."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from routecast.errors import CriterionFailed
+from routecast.load.offered import OfferedLoad
+from routecast.plan.operating.bound import Outlooks
+from routecast.plan.operating.candidates import Candidate
+from routecast.plan.operating.evaluation import Check, Checked, Evaluate
+from routecast.plan.operating.judged import Judged, judge
+from routecast.plan.operating.search import Progress
+from routecast.plan.operating.setting import Setting
+from routecast.plan.operating.switching import Costs, lazy_cheapest_path, switchings
+from routecast.plan.operating.targets import Target
+from routecast.quantity import format_pps
+
+__all__ = ["Course", "DayPlan", "Switching", "plan_day"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switching:
+    """What changing the setting costs: its energy, and the least time for which a new setting stays."""
+
+    energy_j: float = 0.0
+    dwell_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A setting for each step of a day.
+
+    Parameters
+    ----------
+    name : str
+    settings : tuple of Setting
+    power_w : tuple of float
+        Mean power in each step.
+    energy_j : float
+        Of all steps, without switchings.
+    switchings : int
+    switching_j : float
+        Energy of the switchings.
+    missed : tuple of int
+        Steps in which a target is not met.
+    """
+
+    name: str
+    settings: tuple[Setting, ...]
+    power_w: tuple[float, ...]
+    energy_j: float
+    switchings: int
+    switching_j: float
+    missed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayPlan:
+    """A plan over a day, and what it is measured against.
+
+    Parameters
+    ----------
+    step_s : float
+    rates_pps : tuple of float
+        Intended load of each step.
+    targets : tuple of Target
+    plan : Course
+        The least energy with the price of switchings and the dwell.
+    per_step : Course
+        The fewest watts in each step, as if switching were free.
+    always : Course
+        All cores at the highest clock without sleep, polling where that is a choice.
+    values : tuple of tuple of float
+        What the plan's trial of each step shows of each target.
+    checks : tuple of Checked
+        Of the plan's steps; empty without a check.
+    evaluated, places : int
+        Pairs of step and setting that were evaluated, and all that there are.
+    """
+
+    step_s: float
+    rates_pps: tuple[float, ...]
+    targets: tuple[Target, ...]
+    plan: Course
+    per_step: Course
+    always: Course
+    values: tuple[tuple[float, ...], ...]
+    checks: tuple[Checked, ...]
+    evaluated: int
+    places: int
+
+
+def plan_day(
+    candidates: Sequence[Candidate],
+    load: OfferedLoad,
+    rates_pps: Sequence[float],
+    targets: Sequence[Target],
+    outlooks: Outlooks,
+    evaluate: Callable[[float], Evaluate],
+    *,
+    step_s: float,
+    switching: Switching,
+    check: Callable[[float], Check] | None = None,
+    workers: int = 1,
+    stop: threading.Event | None = None,
+    on_progress: Progress | None = None,
+) -> DayPlan:
+    """Return the settings over a day that meet the targets in every step with the least energy.
+
+    The plan is exact for the powers that the evaluator gives: bounds decide only which of them need not be known
+    (:func:`~routecast.plan.operating.switching.lazy_cheapest_path`).
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    load : OfferedLoad
+        Frames, flows and arrivals.
+    rates_pps : sequence of float
+        Intended load of each step, > 0.
+    targets : sequence of Target
+    outlooks : Outlooks
+    evaluate : callable
+        Evaluator for a rate.
+    step_s : float
+        Length of a step.
+    switching : Switching
+    check : callable or None
+        Simulations, for a rate, that a setting must pass to stand in the plan.
+    workers, stop, on_progress
+        As of :func:`routecast.plan.operating.search.search`.
+
+    Raises
+    ------
+    routecast.errors.CriterionFailed
+        There is a step in which no setting meets the targets; the message says what comes nearest.
+    """
+    with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
+        table = _Table(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
+        table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
+        try:
+            dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
+            cheapest = table.path(0.0, 1)
+            planned = table.path(switching.energy_j, dwell_steps)
+            most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
+            table.costs_of([(step, most) for step in range(len(rates_pps))])
+            return DayPlan(
+                step_s=step_s,
+                rates_pps=tuple(rates_pps),
+                targets=tuple(targets),
+                plan=table.course("plan", planned, switching.energy_j),
+                per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
+                always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
+                values=tuple(table.judged(step, one).values for step, one in enumerate(planned)),
+                checks=tuple(table.checked[place] for place in table.keys(planned)) if check else (),
+                evaluated=len(table.known),
+                places=len(set(rates_pps)) * len(candidates),
+            )
+        except KeyboardInterrupt:
+            if stop is not None:
+                stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
+    """Order settings by what they can do, whatever it costs."""
+    return (setting.cores, setting.frequency_hz or 0.0, setting.activation == "polling", not setting.sleep)
+
+
+class _Table:
+    """Steps by settings: bounds, what was evaluated and what was checked. Equal rates are evaluated once."""
+
+    pool: ThreadPoolExecutor
+    check: Callable[[float], Check] | None
+    said: Progress
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        load: OfferedLoad,
+        rates_pps: Sequence[float],
+        targets: Sequence[Target],
+        outlooks: Outlooks,
+        evaluate: Callable[[float], Evaluate],
+        *,
+        step_s: float,
+    ) -> None:
+        self.candidates, self.load, self.rates_pps = candidates, load, rates_pps
+        self.targets, self.evaluate, self.step_s = targets, evaluate, step_s
+        self.known: dict[tuple[float, int], Judged] = {}
+        self.checked: dict[tuple[float, int], Checked] = {}
+        rows = {
+            rate: [self._bound_j(outlooks, one, rate) for one in candidates]
+            for rate in dict.fromkeys(rates_pps)
+        }
+        self.bounds: Costs = np.array([rows[rate] for rate in rates_pps])
+
+    def _bound_j(self, outlooks: Outlooks, candidate: Candidate, rate_pps: float) -> float:
+        outlook = outlooks.of(candidate, rate_pps)
+        return math.inf if outlook.is_overloaded else outlook.least_w * self.step_s
+
+    def keys(self, path: Sequence[int]) -> list[tuple[float, int]]:
+        return [(self.rates_pps[step], number) for step, number in enumerate(path)]
+
+    def judged(self, step: int, number: int) -> Judged:
+        return self.known[self.rates_pps[step], number]
+
+    def costs_of(self, places: Sequence[tuple[int, int]]) -> list[float]:
+        """Evaluate places and return their energy, infinite where a target is not met or the check failed."""
+        wanted = [(self.rates_pps[step], number) for step, number in places]
+        missing = [key for key in dict.fromkeys(wanted) if key not in self.known]
+        whole = len(set(self.rates_pps)) * len(self.candidates)
+        for (rate, number), one in zip(missing, self.pool.map(self._judge, missing), strict=True):
+            self.known[rate, number] = one
+            self.said(len(self.known), whole, f"{format_pps(rate)}: {one.setting}")
+        return [self._cost_j(key) for key in wanted]
+
+    def _judge(self, key: tuple[float, int]) -> Judged:
+        rate, number = key
+        candidate = self.candidates[number]
+        return judge(candidate, self.evaluate(rate)(candidate, self.load.at(rate)), self.targets)
+
+    def _cost_j(self, key: tuple[float, int]) -> float:
+        one = self.known[key]
+        failed = key in self.checked and not self.checked[key].is_met
+        is_usable = one.is_met and math.isfinite(one.power_w) and not failed
+        return one.power_w * self.step_s if is_usable else math.inf
+
+    def path(self, switch_cost: float, dwell_steps: int) -> tuple[int, ...]:
+        """Return the cheapest path whose steps all pass their checks."""
+        while True:
+            path, costs = lazy_cheapest_path(
+                self.bounds, self.costs_of, switch_cost=switch_cost, dwell_steps=dwell_steps
+            )
+            if not path:
+                raise CriterionFailed(self._why_none(costs, dwell_steps))
+            if self.check is None:
+                return path
+            for key in dict.fromkeys(self.keys(path)):
+                if key not in self.checked:
+                    self._check(key, self.check(key[0]))
+            if all(self.checked[key].is_met for key in self.keys(path)):
+                return path
+
+    def _check(self, key: tuple[float, int], check: Check) -> None:
+        rate, number = key
+        candidate, load = self.candidates[number], self.load.at(rate)
+        self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")
+        runs = [self.pool.submit(one, candidate, load) for one in check.runs()]
+        self.checked[key] = check.verdict([one.result() for one in runs], self.targets)
+
+    def course(self, name: str, path: Sequence[int], switch_j: float) -> Course:
+        judged = [self.judged(step, number) for step, number in enumerate(path)]
+        changes = switchings(path)
+        return Course(
+            name=name,
+            settings=tuple(one.setting for one in judged),
+            power_w=tuple(one.power_w for one in judged),
+            energy_j=math.fsum(one.power_w for one in judged) * self.step_s,
+            switchings=changes,
+            switching_j=changes * switch_j,
+            missed=tuple(step for step, one in enumerate(judged) if not one.is_met),
+        )
+
+    def _why_none(self, costs: Costs, dwell_steps: int) -> str:
+        barren = [step for step in range(len(costs)) if not np.isfinite(costs[step]).any()]
+        if not barren:
+            return f"no plan keeps each setting for {dwell_steps} steps: shorten the dwell"
+        lines = []
+        for step in barren:
+            rate = self.rates_pps[step]
+            tried = [one for (at, _), one in self.known.items() if at == rate and math.isfinite(one.excess)]
+            nearest = min(tried, key=lambda one: (one.excess, one.power_w), default=None)
+            said = "every setting is overloaded"
+            if nearest is not None:
+                shows = ", ".join(
+                    f"{target.quantity} {target.shown(value)} ({target})"
+                    for target, value in zip(self.targets, nearest.values, strict=True)
+                )
+                said = f"nearest is {nearest.setting} with {shows}"
+            lines.append(f"step {step} ({format_pps(rate)}): {said}")
+        return "no setting meets the targets in " + "; in ".join(lines)

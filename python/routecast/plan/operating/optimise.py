@@ -1,0 +1,244 @@
+"""From a router file, a load and targets to the setting with the fewest watts, for one load or over a day."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.load.offered import OfferedLoad
+from routecast.plan.operating.bound import Outlooks
+from routecast.plan.operating.candidates import Candidate, candidates
+from routecast.plan.operating.choices import Choices, choices_of
+from routecast.plan.operating.day import DayPlan, Switching, plan_day
+from routecast.plan.operating.evaluation import Check, Evaluate, Simulating, solving
+from routecast.plan.operating.search import Appraised, Found, Progress, search
+from routecast.plan.operating.targets import NO_LOSS, Target
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
+
+__all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day", "with_no_loss"]
+
+_CHECK_TIMES = 4.0
+_LONGEST = 100.0
+_LEAST_RATE = 1e-4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A router with what may be chosen of it, and everything that the choices make of it."""
+
+    model: RouterModel
+    load: OfferedLoad | None
+    choices: Choices
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How thoroughly is evaluated.
+
+    Parameters
+    ----------
+    evaluator : {"simulate", "solve"}
+        Who answers during the search; what it finds is checked by simulation either way.
+    duration_s : float
+        Simulated time of a trial; replications of the check are four times as long.
+    seed : int
+        Of the search; the check takes those that follow.
+    replications : int
+        Of the check, at least 2; 0 leaves it out.
+    is_exhaustive : bool
+        Evaluate everything that is not overloaded, for a whole Pareto front.
+    workers : int
+        Threads; 0 for one per core of this machine.
+    """
+
+    evaluator: Literal["simulate", "solve"] = "simulate"
+    duration_s: float = 0.1
+    seed: int = 1
+    replications: int = 5
+    is_exhaustive: bool = False
+    workers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.replications == 1 or self.replications < 0:
+            message = f"got {self.replications}: an interval needs at least 2; 0 leaves the check out"
+            raise ModelProblem("operating point", [Problem("replications", message)])
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return self.workers or os.cpu_count() or 1
+
+    def evaluate(self, stop: threading.Event, *, times: float = 1.0) -> Evaluate:
+        """Return the evaluator, for trials that are so many times as long."""
+        if self.evaluator == "solve":
+            return solving
+        return Simulating(self.duration_s * times, self.seed, stop)
+
+    def check(self, stop: threading.Event, *, times: float = 1.0) -> Check | None:
+        """Return the check, for replications that are so many times as long."""
+        if self.replications == 0:
+            return None
+        seeds = tuple(range(self.seed + 1, self.seed + 1 + self.replications))
+        return Check(_CHECK_TIMES * self.duration_s * times, seeds, stop)
+
+    def outlooks(self, load: OfferedLoad, targets: Sequence[Target], *, peak_pps: float) -> Outlooks:
+        """Return the outlooks of candidates for this evaluator."""
+        allowed = next((target.limit for target in targets if target.quantity == "loss"), 1.0)
+
+        def noise_ratio(at: OfferedLoad) -> float:
+            if self.evaluator == "solve":
+                return 0.0
+            return Simulating(self.duration_s * _stretch(at.rate_pps, peak_pps)).noise_ratio(at)
+
+        return Outlooks(load, loss_ratio=allowed, noise_ratio=noise_ratio)
+
+
+def machine_of(
+    document: Mapping[str, Any],
+    *,
+    subject: str = "router file",
+    folder: Path | None = None,
+    pool: str = "",
+    lingers_s: Sequence[float] = (),
+) -> Machine:
+    """Return what may be chosen of the router that a document describes.
+
+    Parameters
+    ----------
+    document : mapping
+        What the router file says.
+    subject, folder
+        As of :func:`routecast.router.files.parse_router`.
+    pool, lingers_s
+        As of :func:`routecast.plan.operating.choices.choices_of`.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The document is no router.
+    routecast.errors.ModelProblem
+        It has no power states, or offers too many settings.
+    """
+    model, load = build_router(document, subject=subject, folder=folder)
+    choices = choices_of(model, is_built="builder" in document, pool=pool, lingers_s=lingers_s)
+    found = candidates(document, model, choices, subject=subject, folder=folder)
+    return Machine(model=model, load=load, choices=choices, candidates=found)
+
+
+def with_no_loss(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """Return the targets, with that of no loss where none on loss is given."""
+    return (*targets, *(() if any(one.quantity == "loss" for one in targets) else (NO_LOSS,)))
+
+
+def operating_point(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: Sequence[Target],
+    effort: Effort | None = None,
+    *,
+    on_progress: Progress | None = None,
+) -> Found:
+    """Return the setting that meets the targets at a load with the fewest watts, checked by simulation.
+
+    Parameters
+    ----------
+    machine : Machine
+    load : OfferedLoad
+    targets : sequence of Target
+        Without one on loss, none may be lost.
+    effort : Effort or None
+    on_progress : callable or None
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The load does not fit the router.
+    """
+    effort = effort or Effort()
+    wanted = with_no_loss(targets)
+    outlooks = effort.outlooks(load, wanted, peak_pps=load.rate_pps)
+    stop = threading.Event()
+    return search(
+        [Appraised(candidate=one, outlook=outlooks.of(one, load.rate_pps)) for one in machine.candidates],
+        load,
+        wanted,
+        effort.evaluate(stop),
+        check=effort.check(stop),
+        workers=effort.threads,
+        is_exhaustive=effort.is_exhaustive,
+        stop=stop,
+        on_progress=on_progress,
+    )
+
+
+def optimise_day(
+    machine: Machine,
+    load: OfferedLoad,
+    rates_pps: Sequence[float],
+    targets: Sequence[Target],
+    effort: Effort | None = None,
+    *,
+    step_s: float,
+    switching: Switching | None = None,
+    on_progress: Progress | None = None,
+) -> DayPlan:
+    """Return the plan over a day with the least energy, switchings included, checked by simulation.
+
+    Trials of lower rates are longer, up to a hundred times, so that each sees as many frames as at the peak. Steps without
+    traffic are taken at a ten-thousandth of the peak.
+
+    Parameters
+    ----------
+    machine : Machine
+    load : OfferedLoad
+        Frames, flows and arrivals.
+    rates_pps : sequence of float
+        Intended load of each step.
+    targets, effort, on_progress
+        As of :func:`operating_point`.
+    step_s : float
+        Length of a step.
+    switching : Switching or None
+        None: switching is free and may be done at every step.
+
+    Raises
+    ------
+    routecast.errors.CriterionFailed
+        There is a step in which no setting meets the targets.
+    """
+    effort = effort or Effort()
+    wanted = with_no_loss(targets)
+    peak_pps = max(rates_pps)
+    stop = threading.Event()
+
+    def check(rate_pps: float) -> Check:
+        found = effort.check(stop, times=_stretch(rate_pps, peak_pps))
+        assert found is not None
+        return found
+
+    return plan_day(
+        machine.candidates,
+        load,
+        [max(rate, _LEAST_RATE * peak_pps) for rate in rates_pps],
+        wanted,
+        effort.outlooks(load, wanted, peak_pps=peak_pps),
+        lambda rate_pps: effort.evaluate(stop, times=_stretch(rate_pps, peak_pps)),
+        step_s=step_s,
+        switching=switching or Switching(),
+        check=check if effort.replications else None,
+        workers=effort.threads,
+        stop=stop,
+        on_progress=on_progress,
+    )
+
+
+def _stretch(rate_pps: float, peak_pps: float) -> float:
+    """Return how many times longer a trial at a lower rate is."""
+    return min(max(peak_pps / rate_pps, 1.0), _LONGEST)
