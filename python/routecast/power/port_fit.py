@@ -44,7 +44,8 @@ class FittedPorts:
     error_ratio : tuple of float
         Absolute error over the measured power, of each sample that was fitted.
     held_out_error_ratio : tuple of float
-        The same where the sample was left out of the fit, each fifth of them in turn; empty with too few samples.
+        The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty with
+        too few samples.
     """
 
     model: PortClass
@@ -63,7 +64,7 @@ class PortFit:
     classes: Mapping[str, FittedPorts]
 
 
-def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5) -> PortFit:
+def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, scope: str = "wall") -> PortFit:
     """Fit the port model of one device.
 
     Each class of ports is fitted by itself, with the samples of the bare device: labs measure classes in sessions of
@@ -76,6 +77,7 @@ def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5) -> 
     samples : sequence of PortSample
     folds : int
         Parts that are left out in turn to state errors on samples that were not fitted.
+    scope : str
 
     Raises
     ------
@@ -94,6 +96,7 @@ def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5) -> 
     model = PortPower(
         device=device,
         classes={name: one.model for name, one in fitted.items()},
+        scope=scope,
         source=f"fitted to {len(samples)} samples",
     )
     return PortFit(model=model, classes=fitted)
@@ -119,7 +122,7 @@ def _fit_class(name: str, samples: Sequence[PortSample], folds: int) -> FittedPo
         interval={TERMS[i]: (float(v - h), float(v + h)) for i, v, h in zip(kept, value, half, strict=True)},
         not_told_apart=tuple(term for i, term in enumerate(TERMS) if i not in kept),
         samples=power.size,
-        error_ratio=tuple(map(float, np.abs(residual) / power)),
+        error_ratio=tuple(map(float, np.abs(residual) / np.maximum(power, 1e-9))),
         held_out_error_ratio=_held_out(design[:, kept], power, count, folds),
     )
 
@@ -165,15 +168,20 @@ def _robust(design: Array, power: Array, count: Array) -> tuple[Array, Array]:
 
 
 def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[float, ...]:
-    """Return the errors of samples left out; a part without which a term is lost is not predicted."""
+    """Return the errors of samples left out; a part without which a term is lost is not predicted.
+
+    Samples of the bare device always stay: they are few, and what no port draws is not for ports to predict.
+    """
     errors: list[float] = []
+    ports = design[:, 1:].any(axis=1)
+    place = np.cumsum(ports) - 1
     for part in range(folds):
-        out = np.arange(power.size) % folds == part
+        out = ports & (place % folds == part)
         inside = design[~out]
         if not out.any() or inside.shape[0] <= design.shape[1]:
             continue
         if len(_told_apart(inside)) < design.shape[1]:
             continue
         value, _ = _robust(inside, power[~out], count[~out])
-        errors += list(map(float, np.abs(design[out] @ value - power[out]) / power[out]))
+        errors += list(map(float, np.abs(design[out] @ value - power[out]) / np.maximum(power[out], 1e-9)))
     return tuple(errors)

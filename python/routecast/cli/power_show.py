@@ -1,0 +1,191 @@
+"""``routecast power show``: what a power model says, as watts over load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json
+from routecast.cli.power_fit import percents
+
+if TYPE_CHECKING:
+    from routecast.power.model import PowerModel
+    from routecast.power.port import PortPower
+    from routecast.power.software_router import SoftwareRouterPower
+    from routecast.report.tables import Table
+
+__all__ = ["show"]
+
+_LOADS = "0,10,20,30,40,50,60,70,80,90,100"
+
+
+def show(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|form",
+            help="A power model (.toml, .json, .yaml), or form for the published function.",
+        ),
+    ] = "form",
+    *,
+    loads: Annotated[str, typer.Option("--loads", metavar="0,10,…", help="Loads in percent.")] = _LOADS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show a power model as watts over load; the form function beside the monotone one that lies nearest to it."""
+    at = percents(loads)
+    if model == "form":
+        _show_form(at, as_json=as_json)
+        return
+    from routecast.power.files import read_power_model
+    from routecast.power.port import PortPower
+    from routecast.power.software_router import SoftwareRouterPower
+
+    found = read_power_model(model)
+    if isinstance(found, PortPower):
+        _show_ports(found, as_json=as_json)
+    elif isinstance(found, SoftwareRouterPower):
+        _show_router(found, at, as_json=as_json)
+    else:
+        _show_load(found, model, at, as_json=as_json)
+
+
+def _show_form(loads: list[float], *, as_json: bool) -> None:
+    from routecast.power.form import PUBLISHED_FORM, greatest_deviation
+    from routecast.power.form_fit import monotone_of
+
+    monotone = monotone_of()
+    gap, place = greatest_deviation(PUBLISHED_FORM, monotone)
+    if as_json:
+        print_json(
+            {
+                "source": PUBLISHED_FORM.source,
+                "coefficients": list(PUBLISHED_FORM.coefficients),
+                "load_ratio": loads,
+                "published": [PUBLISHED_FORM.at(t) for t in loads],
+                "monotone": [monotone.at(t) for t in loads],
+                "monotone_knots": list(monotone.knots),
+                "monotone_coefficients": list(monotone.coefficients),
+                "greatest_deviation": gap,
+                "greatest_deviation_at": place,
+            }
+        )
+        return
+    from routecast.report.tables import Column, Table
+
+    table = Table(
+        name="form",
+        title="Form function x(t) over normalised throughput t = r / r_max",
+        caption=f"Published: {PUBLISHED_FORM.source}. Monotone: the cubic spline nearest to it that never falls and "
+        f"stays within 0 and 1; it deviates by at most {gap:.4f}, at t = {place:.3f}.",
+        columns=(
+            Column(title="t", form=".3g"),
+            Column(title="Published", form=".6f"),
+            Column(title="Monotone", form=".6f"),
+            Column(title="Difference", form="+.6f"),
+        ),
+        rows=tuple(
+            (t, PUBLISHED_FORM.at(t), monotone.at(t), monotone.at(t) - PUBLISHED_FORM.at(t)) for t in loads
+        ),
+    )
+    _print(table)
+
+
+def _show_load(model: PowerModel, name: str, loads: list[float], *, as_json: bool) -> None:
+    from routecast.power.model import OperatingPoint
+
+    watts = [model.power_w(OperatingPoint(load_ratio=load)) for load in loads]
+    if as_json:
+        print_json({"scope": model.scope, "load_ratio": loads, "power_w": watts})
+        return
+    from routecast.report.tables import Column, Table
+
+    rows = tuple((100 * load, power) for load, power in zip(loads, watts, strict=True))
+    _print(
+        Table(
+            name="power",
+            title=name,
+            caption=f"{type(model).__name__}, scope {model.scope}.",
+            columns=(Column(title="Load", unit="%", form=".3g"), Column(title="Power", unit="W", form=".5g")),
+            rows=rows,
+        )
+    )
+
+
+def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: bool) -> None:
+    from routecast.power.model import OperatingPoint
+
+    shown = []
+    for state in model.states:
+        for cores in range(1, len(model.gains) + 1):
+            most = cores * model.share_pps(cores, state.frequency_hz)
+            for load in loads:
+                point = OperatingPoint(load_ratio=load, frequency_hz=state.frequency_hz, cores=cores)
+                shown.append((state.frequency_hz, cores, load, load * most, model.power_w(point)))
+    if as_json:
+        keys = ("frequency_hz", "cores", "load_ratio", "rate_pps", "power_w")
+        print_json({"scope": model.scope, "points": [dict(zip(keys, row, strict=True)) for row in shown]})
+        return
+    from routecast.report.tables import Column, Table
+
+    _print(
+        Table(
+            name="power",
+            title="Power of the software router",
+            caption=f"Equal load on the forwarding cores, of {model.cores} in the machine; scope {model.scope}.",
+            columns=(
+                Column(title="Clock", unit="GHz", form=".4g"),
+                Column(title="Cores", form=".0f"),
+                Column(title="Load", unit="%", form=".3g"),
+                Column(title="Throughput", unit="kpps", form=".5g"),
+                Column(title="Power", unit="W", form=".5g"),
+            ),
+            rows=tuple(
+                (hz / 1e9, cores, 100 * load, rate / 1e3, watts) for hz, cores, load, rate, watts in shown
+            ),
+        )
+    )
+
+
+def _show_ports(model: PortPower, *, as_json: bool) -> None:
+    if as_json:
+        from routecast.power.writing import power_model_document
+
+        print_json(power_model_document(model))
+        return
+    from routecast.report.tables import Column, Table
+
+    watts = ("P_base", "P_port", "P_trx_in", "P_trx_up", "P_offset")
+    _print(
+        Table(
+            name="ports",
+            title=model.device,
+            caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
+            f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
+            columns=(
+                Column(title="Ports", align="left"),
+                *(Column(title=title, unit="W", form=".4g") for title in watts),
+                Column(title="E_bit", unit="pJ", form=".4g"),
+                Column(title="E_pkt", unit="nJ", form=".4g"),
+            ),
+            rows=tuple(
+                (
+                    name,
+                    one.base_w,
+                    one.port_w,
+                    one.trx_in_w,
+                    one.trx_up_w,
+                    one.offset_w,
+                    None if one.bit_j is None else one.bit_j * 1e12,
+                    None if one.packet_j is None else one.packet_j * 1e9,
+                )
+                for name, one in model.classes.items()
+            ),
+        )
+    )
+
+
+def _print(table: Table) -> None:
+    from routecast.cli.tables import print_table
+
+    print_table(data(), table)
