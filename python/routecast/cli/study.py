@@ -12,6 +12,7 @@ from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
     from routecast.study.functions.result import FunctionResult
+    from routecast.study.napi.result import NapiResult
     from routecast.study.result import StudyResult
     from routecast.study.wire.result import WireResult
 
@@ -43,14 +44,20 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.reading import FunctionStudyFile, WireStudyFile, find_study, read_study
+    from routecast.study.reading import (
+        FunctionStudyFile,
+        NapiStudyFile,
+        WireStudyFile,
+        find_study,
+        read_study,
+    )
 
     file = read_study(find_study(name_or_file))
     folder = out or Path(file.study.name)
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result: StudyResult | WireResult | FunctionResult
+            result: StudyResult | WireResult | FunctionResult | NapiResult
             if isinstance(file, WireStudyFile):
                 from routecast.study.wire.bench import TestbedBench
                 from routecast.study.wire.run import run_wire_study
@@ -63,6 +70,10 @@ def study(
 
                 host = LocalBench(file.study)
                 result = run_function_study(file.study, folder, host, progress=progress, command=command)
+            elif isinstance(file, NapiStudyFile):
+                from routecast.study.napi.run import run_napi_study
+
+                result = run_napi_study(file.study, folder, file.folder, progress=progress, command=command)
             else:
                 from routecast.study.run import run_study
 
@@ -74,12 +85,15 @@ def study(
         print_json(result.to_json())
     else:
         from routecast.study.functions.result import FunctionResult
+        from routecast.study.napi.result import NapiResult
         from routecast.study.result import StudyResult
 
         if isinstance(result, StudyResult):
             _print(result)
         elif isinstance(result, FunctionResult):
             _print_functions(result)
+        elif isinstance(result, NapiResult):
+            _print_napi(result)
         else:
             _print_wire(result)
     remark(f"Report: {folder / 'report.html'}")
@@ -139,3 +153,12 @@ def _print_functions(result: FunctionResult) -> None:
     print_table(console, summary_table(result))
     for note in result.notes:
         remark(note)
+
+
+def _print_napi(result: NapiResult) -> None:
+    from routecast.study.napi.tabulate import tables_of
+
+    console = data()
+    console.print(f"{result.study.title}\n", style="bold", markup=False)
+    for table in tables_of(result):
+        print_table(console, table)

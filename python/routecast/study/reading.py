@@ -14,10 +14,12 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
+from routecast.study.napi.document import NapiStudy
 from routecast.study.wire.document import WireStudy
 
 __all__ = [
     "FunctionStudyFile",
+    "NapiStudyFile",
     "StudyFile",
     "WireStudyFile",
     "find_study",
@@ -63,6 +65,19 @@ class FunctionStudyFile:
     path: Path
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NapiStudyFile:
+    """A study of ``kind = "napi"`` and the folder that its tables are looked up in."""
+
+    study: NapiStudy
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.path.parent
+
+
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with the package, by name."""
     room = Path(str(files("routecast"))) / "data" / "studies"
@@ -89,7 +104,7 @@ def find_study(name_or_file: str) -> Path:
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
-def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile:
+def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile:
     """Read a study; every fault of the file is reported at once.
 
     Raises
@@ -106,6 +121,10 @@ def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile:
         functions = validated(FunctionStudy, document, str(path))
         _refuse(path, _function_contradictions(functions))
         return FunctionStudyFile(study=functions, path=path)
+    if document.get("kind") == "napi":
+        napi = validated(NapiStudy, document, str(path))
+        _refuse(path, _napi_contradictions(napi, path.parent))
+        return NapiStudyFile(study=napi, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -116,7 +135,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions"]
+StudyKind = Literal["tables", "wire", "functions", "napi"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -125,6 +144,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "tables": Study,
         "wire": WireStudy,
         "functions": FunctionStudy,
+        "napi": NapiStudy,
     }
     model = models[kind]
     return {
@@ -188,6 +208,27 @@ def _function_contradictions(study: FunctionStudy) -> list[Problem]:
                 Popularity.parse(text)
             except RoutecastError as problem:
                 problems.append(Problem(f"{place}.traffic", str(problem)))
+    return problems
+
+
+def _napi_contradictions(study: NapiStudy, folder: Path) -> list[Problem]:
+    problems = []
+    tables = [(f"idle[{number}].file", curve.file) for number, curve in enumerate(study.idle)]
+    if study.clock and study.clock.samples:
+        tables.append(("clock.samples", study.clock.samples))
+    for place, name in tables:
+        if not (folder / name).is_file():
+            problems.append(Problem(place, f"there is no file {name!r}, looked up from the study's folder"))
+    names = [curve.name for curve in study.idle]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            problems.append(Problem(f"idle[{number}].name", f"{name!r} is taken: names its figures"))
+    if study.form and study.form.saturation >= study.form.maximum:
+        problems.append(
+            Problem("form.saturation", "is not below the maximum: it is the rate without idle time")
+        )
+    if study.clock and not study.form:
+        problems.append(Problem("clock", "needs [form]: the clock scales the costs of that router"))
     return problems
 
 

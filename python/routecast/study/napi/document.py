@@ -1,0 +1,101 @@
+"""What a ``*.study.toml`` of ``kind = "napi"`` says: idle time measured on one core, and rates of a polling router.
+
+Three kinds of tables: ``[[idle]]`` (a measured curve of idle time against load, explained by three costs), ``[form]``
+(a router of which the maximum rate and the rate without idle time are known, beside the published form function) and
+``[clock]`` (the same router at other frequencies, for shares of memory time that the clock does not change, or fitted
+to measured maxima).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from routecast.quantity.fields import FileModel, FrameCount, FrameRate, Frequency, Span
+from routecast.study.document import Name, Ratio
+
+__all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
+
+Frames = Annotated[int, Field(ge=1000, le=10_000_000, strict=True)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
+
+
+class NapiRun(FileModel):
+    """``[run]``: how the simulator is asked."""
+
+    frames: Frames = Field(default=40_000, description="Frames of a simulated trial.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
+
+
+class IdleCurve(FileModel):
+    """``[[idle]]``: idle time of one core against the offered load."""
+
+    name: Name = Field(description="Name of the curve; names its figures.")
+    title: str = Field(description="The curve in words.")
+    file: str = Field(description="CSV file, from the study: columns offered_pps, idle_ratio, and series.")
+    series: str = Field(default="", description="Rows of the file that are meant; empty: all of them.")
+    maximum: FrameRate | None = Field(
+        default=None, description="Maximum rate of the core as measured apart; compared, never fitted."
+    )
+    maximum_source: str = Field(default="", description="Where the maximum comes from.")
+
+
+class FormPart(FileModel):
+    """``[form]``: a polling router, of which two rates are known, beside the form function."""
+
+    maximum: FrameRate = Field(description="Greatest forwarding rate of one core.")
+    saturation: FrameRate = Field(description="Rate from which the core is never idle.")
+    budget: FrameCount = Field(default=64, description="Frames of a poll, at most.")
+    interrupt: Span = Field(description="Cost of an interrupt that is shown; the two rates do not tell it.")
+    interrupt_range: tuple[Span, Span] = Field(description="Least and largest cost that is tried.")
+    source: str = Field(default="", description="Where the rates come from.")
+
+
+class ClockPart(FileModel):
+    """``[clock]``: the router of ``[form]`` at other frequencies."""
+
+    frequency: Frequency = Field(description="Clock that the rates of [form] belong to.")
+    frequencies: Annotated[tuple[Frequency, ...], Field(min_length=2)] = Field(
+        description="Clocks to look at."
+    )
+    memory: Annotated[tuple[Share, ...], Field(min_length=1, max_length=5)] = Field(
+        description="Shares of a frame's time at that clock which no clock changes: illustration."
+    )
+    ring: FrameCount = Field(default=512, description="Frames that the receive ring holds: illustration.")
+    samples: str = Field(
+        default="",
+        description="CSV file of measured maxima to fit: columns frequency_hz, rate_pps. Empty: none.",
+    )
+
+
+class NapiCriteria(FileModel):
+    """``[criteria]``: bounds on the errors; shares of the core's time, 0..1."""
+
+    idle_rmse: Ratio | None = Field(
+        default=None, description="Root mean square error of the simulated idle share, each curve."
+    )
+    left_out_rmse: Ratio | None = Field(
+        default=None, description="The same for points that were left out of the fit one by one."
+    )
+    maximum_error: Ratio | None = Field(
+        default=None, description="Relative error of the maximum rate against the one measured apart."
+    )
+    saturated_idle: Ratio | None = Field(
+        default=None, description="Idle share of the router of [form] at the rate of its saturation."
+    )
+
+
+class NapiStudy(FileModel):
+    """A whole ``*.study.toml`` of ``kind = "napi"``."""
+
+    kind: Literal["napi"]
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="What the study answers, as a question.")
+    source: str = Field(default="", description="Where the measurements come from.")
+    run: NapiRun = NapiRun()
+    idle: Annotated[tuple[IdleCurve, ...], Field(min_length=1)]
+    form: FormPart | None = None
+    clock: ClockPart | None = None
+    criteria: NapiCriteria = NapiCriteria()
