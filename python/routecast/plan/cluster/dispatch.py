@@ -41,6 +41,8 @@ class Dispatcher:
         Steps of each load.
     of_step : array of shape (steps,)
         Number of the load of each step.
+    quantum_bps : float or None
+        What all capacities are multiples of; None where integer programs answer instead of tables.
     most : array of shape (groups,)
         Machines of each group beyond which more are of no use in any step, and no more than can be had.
     """
@@ -62,19 +64,19 @@ class Dispatcher:
             dtype=np.int64,
         )
         self._linear = bool((self.arrays.slope_j > 0.0).any())
-        self._quantum_bps = (
+        self.quantum_bps = (
             None if self._linear and problem.spare else common_quantum(capacity.tolist(), peak_bps)
         )
         self._choice_w = self._with_ties()
-        if self._quantum_bps is not None:
-            self._weights: Ints = np.rint(capacity / self._quantum_bps).astype(np.int64)
-            self._needs: Ints = np.ceil(self.loads_bps / self._quantum_bps * (1.0 - 1e-12)).astype(np.int64)
-            self._slopes: Floats = self.arrays.slope_j * self._quantum_bps
+        if self.quantum_bps is not None:
+            self._weights: Ints = np.rint(capacity / self.quantum_bps).astype(np.int64)
+            self._needs: Ints = np.ceil(self.loads_bps / self.quantum_bps * (1.0 - 1e-12)).astype(np.int64)
+            self._slopes: Floats = self.arrays.slope_j * self.quantum_bps
 
     @property
     def tabulated(self) -> bool:
         """Whether tables answer, not integer programs."""
-        return self._quantum_bps is not None
+        return self.quantum_bps is not None
 
     @property
     def linear(self) -> bool:
@@ -96,13 +98,13 @@ class Dispatcher:
     def power_w(self, fleet: Sequence[int] | None = None) -> Floats:
         """Return the least power of every distinct load; inf where the fleet does not carry it."""
         limits = self.limits(fleet)
-        if self._quantum_bps is None:
+        if self.quantum_bps is None:
             counts = [self._program(limits, load_bps) for load_bps in self.loads_bps.tolist()]
             known = np.array([row is not None for row in counts])
             rows = np.array([row or (0,) * limits.size for row in counts], dtype=np.int64)
             return np.where(known, power_w(self.arrays, rows, self.loads_bps), np.inf)
         if self._linear:
-            loads = self.loads_bps / self._quantum_bps
+            loads = self.loads_bps / self.quantum_bps
             return idle_cover_costs(self._weights, self.arrays.idle_w, self._slopes, limits, loads)
         cells = int(self._needs[-1])
         if self.problem.spare:
@@ -134,11 +136,11 @@ class Dispatcher:
                 f"the fleet {tuple(limits.tolist())} carries {carried_bps:.6g} bit/s, the load is {peak_bps:.6g}"
                 " bit/s; add machines",
             )
-        if self._quantum_bps is None:
+        if self.quantum_bps is None:
             rows = [self._program(limits, load_bps) for load_bps in self.loads_bps.tolist()]
             return np.array(rows, dtype=np.int64)
         if self._linear:
-            loads = self.loads_bps / self._quantum_bps
+            loads = self.loads_bps / self.quantum_bps
             idle = self.arrays.idle_w + self._choice_w
             return idle_cover_counts(self._weights, idle, self._slopes, limits, loads)
         costs = self.arrays.power_w + self._choice_w

@@ -117,6 +117,8 @@ class Design:
         No fleet within the same constraints needs less energy (proven).
     seconds : float
         Time that finding it took.
+    price_is_least : bool
+        Whether no fleet of the same energy costs less (proven).
     """
 
     name: str
@@ -125,6 +127,7 @@ class Design:
     schedule: Schedule
     bound_j: float = 0.0
     seconds: float = 0.0
+    price_is_least: bool = False
 
     @property
     def energy_j(self) -> float:

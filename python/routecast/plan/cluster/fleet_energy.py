@@ -1,0 +1,125 @@
+"""Energy of a fleet over the day from below and from above, fast enough to ask for thousands of fleets.
+
+Where tables answer exactly the two are the same. Elsewhere the search may not wait for integer programs:
+
+* capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper;
+* with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
+  least slope), the upper one the power of a schedule that is feasible but not necessarily the cheapest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from routecast.plan.cluster.cover import Floats, Ints, cover_costs
+from routecast.plan.cluster.dispatch import Dispatcher
+from routecast.plan.cluster.fleet_power import power_w
+from routecast.plan.cluster.idle_cover import idle_cover_costs
+from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_counts
+
+__all__ = ["FleetEnergy"]
+
+_CELLS = 100_000
+"""Quanta of the peak where capacities have no quantum in common."""
+
+
+class FleetEnergy:
+    """Energies of fleets for the loads of a dispatcher; each fleet is worked out once.
+
+    Attributes
+    ----------
+    asked : int
+        Fleets worked out.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.exact = dispatcher.tabulated
+        self._low: dict[tuple[int, ...], float] = {}
+        self._high: dict[tuple[int, ...], float] = {}
+        self._rounded_up = _Rounded(dispatcher, np.ceil)
+        self._rounded_down = _Rounded(dispatcher, np.floor)
+
+    @property
+    def asked(self) -> int:
+        """Fleets worked out."""
+        return len(self._low) + (0 if self.exact else len(self._high))
+
+    def low_j(self, fleet: Sequence[int]) -> float:
+        """Return an energy that the fleet, or any smaller one, cannot go below; inf if it does not carry the peak."""
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        value = self._low.get(key)
+        if value is None:
+            if self.exact:
+                value = self.dispatcher.energy_j(key)
+            else:
+                value = self._day_j(self._rounded_up.least_w(np.array(key)))
+            self._low[key] = value
+        return value
+
+    def high_j(self, fleet: Sequence[int]) -> float:
+        """Return an energy that the fleet can be run at; inf if it may not carry the peak."""
+        if self.exact:
+            return self.low_j(fleet)
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        value = self._high.get(key)
+        if value is None:
+            value = self._day_j(self._rounded_down.reachable_w(np.array(key)))
+            self._high[key] = value
+        return value
+
+    def _day_j(self, powers_w: Floats) -> float:
+        return float(powers_w @ self.dispatcher.repeats) * self.dispatcher.problem.step_s
+
+
+class _Rounded:
+    """Tables over capacities that are rounded to a quantum; not used where the dispatcher's own are exact."""
+
+    def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
+        arrays = dispatcher.arrays
+        quantum_bps = dispatcher.quantum_bps or float(dispatcher.loads_bps[-1]) / _CELLS or 1.0
+        self._dispatcher = dispatcher
+        self._weights: Ints = rounding(arrays.capacity_bps / quantum_bps * (1.0 + 1e-12)).astype(np.int64)
+        self._loads: Floats = dispatcher.loads_bps / quantum_bps
+        self._needs: Ints = np.ceil(self._loads * (1.0 - 1e-12)).astype(np.int64)
+        self._slopes: Floats = arrays.slope_j * quantum_bps
+
+    def least_w(self, limits: Ints) -> Floats:
+        """Return powers not above the least ones of every distinct load."""
+        spare = self._dispatcher.problem.spare
+        arrays = self._dispatcher.arrays
+        cells = int(self._needs[-1])
+        if not self._dispatcher.linear:
+            return self._cover_w(arrays.power_w, limits, cells)
+        # A machine that is rounded up serves its rounded load at the slope of its true one: never dearer.
+        without_spares = idle_cover_costs(self._weights, arrays.idle_w, self._slopes, limits, self._loads)
+        if not spare:
+            return without_spares
+        used = limits > 0
+        slope = float(self._slopes[used].min(initial=np.inf)) if used.any() else 0.0
+        every_bit = self._cover_w(arrays.idle_w, limits, cells) + slope * self._loads
+        return np.maximum(without_spares, every_bit)
+
+    def _cover_w(self, costs: Floats, limits: Ints, cells: int) -> Floats:
+        spare = self._dispatcher.problem.spare
+        if spare:
+            return spare_cover_costs(self._weights, costs, limits, cells, spare)[self._needs]
+        return cover_costs(self._weights, costs, limits, cells)[self._needs]
+
+    def reachable_w(self, limits: Ints) -> Floats:
+        """Return powers of machines that carry every distinct load."""
+        dispatcher = self._dispatcher
+        arrays = dispatcher.arrays
+        spare = dispatcher.problem.spare
+        cells = int(self._needs[-1])
+        if not dispatcher.linear:
+            return self._cover_w(arrays.power_w, limits, cells)
+        carried = spare_cover_costs(self._weights, arrays.power_w, limits, cells, spare)[self._needs]
+        found = np.full(self._needs.size, np.inf)
+        for costs in (arrays.power_w, arrays.idle_w):
+            if np.isfinite(carried).all():
+                counts = spare_cover_counts(self._weights, costs, limits, self._needs, spare)
+                np.minimum(found, power_w(arrays, counts, dispatcher.loads_bps), out=found)
+        return found

@@ -1,0 +1,212 @@
+"""Search over fleets with a proof: branch and bound on the numbers of machines N_k, a table a node.
+
+A node fixes the first groups of an order; what money is left could buy ⌊left / C_k⌋ machines of each other group.
+Granting it all of them at once relaxes the budget only, and the day's energy of that larger fleet, exact from one
+knapsack table, is below that of every fleet in the node::
+
+    E(N_1 … N_j, ⌊left/C_{j+1}⌋ … ⌊left/C_K⌋)  <=  E(N)    for all N of the node,
+
+because a fleet with more machines never needs more energy. Groups that carry much come first in the order, so little
+money is left for the others soon and the bound is tight after few levels.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from routecast.plan.cluster.fleet_energy import FleetEnergy
+
+__all__ = ["EnergySearch", "PriceSearch", "order_of_groups"]
+
+_ROUND = 1e-12
+
+
+def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
+    """Return the groups, those first that carry most: in a good fleet, then in steps without a budget."""
+    dispatcher = energy.dispatcher
+    largest = energy.dispatcher.arrays.capacity_bps
+    weight = (np.asarray(fleet) + 0.1 * _used(energy)) * largest
+    return [int(group) for group in np.argsort(-weight, kind="stable")] if dispatcher.most.size else []
+
+
+def _used(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    dispatcher = energy.dispatcher
+    if not dispatcher.tabulated:
+        return np.zeros(dispatcher.most.size)
+    return np.asarray(dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum(), dtype=np.float64)
+
+
+class _Tree:
+    """Nodes as tuples of the first numbers of machines, in the order of the groups."""
+
+    def __init__(self, energy: FleetEnergy, order: Sequence[int]) -> None:
+        self._energy = energy
+        self._order = list(order)
+        arrays = energy.dispatcher.arrays
+        self._prices = arrays.price.tolist()
+        self._capacity = arrays.capacity_bps.tolist()
+        self._most = energy.dispatcher.most.tolist()
+        self._peak_bps = float(energy.dispatcher.loads_bps[-1])
+
+    def _affordable(self, group: int, left: float) -> int:
+        if left < 0.0:
+            return -1
+        price = self._prices[group]
+        if math.isinf(left) or price * self._most[group] <= left:
+            return int(self._most[group])
+        return min(int(self._most[group]), int(left / price * (1.0 + _ROUND)))
+
+    def spent(self, fixed: tuple[int, ...]) -> float:
+        """Return the price of the machines that a node fixes."""
+        return math.fsum(self._prices[self._order[j]] * count for j, count in enumerate(fixed))
+
+    def largest(self, fixed: tuple[int, ...], budget: float) -> tuple[int, ...] | None:
+        """Return the fleet that bounds a node; None if no fleet of it is within the budget and carries the peak."""
+        left = budget - self.spent(fixed)
+        if left < -_ROUND * budget:
+            return None
+        left = max(left, 0.0)
+        fleet = [0] * len(self._order)
+        carried = 0.0
+        best_rate = 0.0
+        for j, group in enumerate(self._order):
+            if j < len(fixed):
+                fleet[group] = fixed[j]
+                carried += fixed[j] * self._capacity[group]
+                continue
+            fleet[group] = self._affordable(group, left)
+            if fleet[group]:
+                price = self._prices[group]
+                best_rate = max(best_rate, self._capacity[group] / price if price > 0.0 else math.inf)
+        # What the money left buys at best, in parts of machines: no fleet of the node carries more.
+        reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
+        return tuple(fleet) if reach >= self._peak_bps * (1.0 - 1e-9) else None
+
+    def price(self, fleet: tuple[int, ...]) -> float:
+        """Return Σ C_k N_k."""
+        return math.fsum(price * count for price, count in zip(self._prices, fleet, strict=True))
+
+    def within(self, fleet: tuple[int, ...], budget: float) -> bool:
+        """Return whether a fleet is affordable."""
+        return math.isinf(budget) or self.price(fleet) <= budget * (1.0 + _ROUND)
+
+    def children(self, fixed: tuple[int, ...], budget: float) -> Iterator[tuple[int, ...]]:
+        """Yield the nodes that fix one group more, most machines first."""
+        group = self._order[len(fixed)]
+        for count in range(self._affordable(group, max(budget - self.spent(fixed), 0.0)), -1, -1):
+            yield (*fixed, count)
+
+
+class EnergySearch(_Tree):
+    """Least energy within a budget, best bound first (8.1)-(8.4).
+
+    Attributes
+    ----------
+    best_j : float
+        Energy of the best fleet so far.
+    fleet : tuple of int
+        That fleet.
+    bound_j : float
+        No fleet within the budget needs less.
+    """
+
+    def __init__(
+        self, energy: FleetEnergy, order: Sequence[int], budget: float, start: tuple[float, tuple[int, ...]]
+    ) -> None:
+        super().__init__(energy, order)
+        self._budget = budget
+        self.best_j, self.fleet = start
+        self.bound_j = 0.0
+        self._closed_j = math.inf
+        self._open: list[tuple[float, int, tuple[int, ...]]] = []
+
+    def run(self, gap: float, *, stop: Callable[[], bool]) -> None:
+        """Search until the best energy is within ``gap`` of the bound, or until ``stop``."""
+        self._visit(())
+        while self._open:
+            self._raise_bound(self._open[0][0])
+            if self.best_j <= self.bound_j * (1.0 + gap) or stop():
+                return
+            _, _, fixed = heapq.heappop(self._open)
+            for child in self.children(fixed, self._budget):
+                self._visit(child)
+        self._raise_bound(math.inf)
+
+    def _raise_bound(self, open_j: float) -> None:
+        self.bound_j = max(self.bound_j, min(open_j, self._closed_j, self.best_j))
+
+    def _visit(self, fixed: tuple[int, ...]) -> None:
+        fleet = self.largest(fixed, self._budget)
+        if fleet is None:
+            return
+        low_j = self._energy.low_j(fleet)
+        if low_j >= self.best_j or math.isinf(low_j):
+            return
+        if self.within(fleet, self._budget):
+            # The node's largest fleet is itself a fleet within the budget: the best of the node.
+            self._closed_j = min(self._closed_j, low_j)
+            high_j = self._energy.high_j(fleet)
+            if high_j < self.best_j:
+                self.best_j, self.fleet = high_j, fleet
+        else:
+            heapq.heappush(self._open, (low_j, -len(fixed), fixed))
+
+
+class PriceSearch(_Tree):
+    """Least price among the fleets of an energy, depth first (8.5)-(8.8).
+
+    Attributes
+    ----------
+    fleet : tuple of int
+        The cheapest fleet so far.
+    least_price : float
+        Its price.
+    proven : bool
+        Whether no fleet of the energy costs less.
+    """
+
+    def __init__(
+        self, energy: FleetEnergy, order: Sequence[int], most_j: float, fleet: tuple[int, ...]
+    ) -> None:
+        super().__init__(energy, order)
+        self._most_j = most_j
+        self.fleet = self._trimmed(fleet)
+        self.least_price = self.price(self.fleet)
+        self.proven = False
+
+    def run(self, *, stop: Callable[[], bool]) -> None:
+        """Search until nothing cheaper is left, or until ``stop``."""
+        decided = True
+        nodes: list[tuple[int, ...]] = [()]
+        while nodes:
+            if stop():
+                return
+            fixed = nodes.pop()
+            allowed = self.least_price * (1.0 - 1e-9)
+            fleet = self.largest(fixed, allowed)
+            if fleet is None or self._energy.low_j(fleet) > self._most_j:
+                continue
+            if not self.within(fleet, allowed):
+                nodes.extend(self.children(fixed, allowed))
+            elif self._energy.high_j(fleet) <= self._most_j:
+                self.fleet = self._trimmed(fleet)
+                self.least_price = self.price(self.fleet)
+                nodes.append(fixed)
+            else:
+                decided = False
+        self.proven = decided
+
+    def _trimmed(self, fleet: tuple[int, ...]) -> tuple[int, ...]:
+        """Take out machines, dear ones first, that the energy does not need."""
+        left = list(fleet)
+        for group in sorted(range(len(left)), key=lambda k: -self._prices[k]):
+            while left[group]:
+                left[group] -= 1
+                if self._energy.high_j(left) > self._most_j:
+                    left[group] += 1
+                    break
+        return tuple(left)
