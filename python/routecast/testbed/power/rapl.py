@@ -72,7 +72,7 @@ class RaplSource:
         self._covers = covers
         self._read = read
         self._zones: Mapping[str, RaplZone] = {}
-        self._denied: tuple[str, ...] = ()
+        self._unread: tuple[str, ...] = ()
         self.zones: tuple[Zone, ...] = ()
 
     @property
@@ -102,16 +102,18 @@ class RaplSource:
         found = rapl_zones(self._root, read=self._read)
         if not found:
             raise EnvironmentProblem(f"power meter {self.name}: {why_no_zone(self._root)}")
-        readable, denied = [], []
+        readable: list[RaplZone] = []
+        denied: list[RaplZone] = []
+        broken: list[RaplZone] = []
         for zone in found:
             try:
                 int(self._read(zone.counter))
             except PermissionError:
-                denied.append(zone.name)
+                denied.append(zone)
             except (OSError, ValueError):
-                continue
+                broken.append(zone)
             else:
-                readable.append(zone)
+                (readable if zone.range_uj else broken).append(zone)
         wanted = {f"rapl:{part}" for part in self._covers.split("+")}
         missing = wanted - {zone.scope for zone in readable}
         if missing and denied:
@@ -125,7 +127,10 @@ class RaplSource:
                 f"power meter {self.name}: this processor has no zone {', '.join(sorted(missing))}; there are: {there}"
             )
         self._zones = {zone.name: zone for zone in readable}
-        self._denied = tuple(denied)
+        self._unread = tuple(
+            f"{zone.name}{' (the sum lacks it)' if zone.scope in wanted else ''}"
+            for zone in (*denied, *broken)
+        )
         first_psys = next((zone.name for zone in readable if zone.scope == "rapl:psys"), "")
         # psys is the whole platform: where each socket shows one, adding them could count it twice.
         self.zones = tuple(
@@ -159,7 +164,7 @@ class RaplSource:
         return False
 
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
-        """Say which counters stand still, and which may not be read."""
+        """Say which counters stand still, and which cannot be read."""
         notes = []
         for zone in self.zones:
             seen = [one.values[zone.name] for one in samples if zone.name in one.values]
@@ -167,8 +172,8 @@ class RaplSource:
                 notes.append(
                     f"the counter of {zone.name} stands still: a hypervisor shows it without counting, or it is broken"
                 )
-        if self._denied:
-            notes.append(f"zones that this process may not read: {', '.join(self._denied)}")
+        if self._unread:
+            notes.append(f"zones that cannot be read: {', '.join(self._unread)}")
         return notes
 
     def close(self) -> None:

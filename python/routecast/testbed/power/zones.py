@@ -46,7 +46,7 @@ class RaplZone:
         Its name, with that of its package before it where it lies below one: ``"package-0/dram"``.
     scope : str
     range_uj : int
-        The largest value that the counter shows.
+        The largest value that the counter shows; 0 where the kernel does not tell, so that wraps cannot be undone.
     """
 
     folder: Path
@@ -89,10 +89,10 @@ def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_tex
         name = f"{above}/{named[folder]}" if above else named[folder]
         scope = next((scope for pattern, scope in _SCOPES if pattern.fullmatch(named[folder])), "")
         try:
-            range_uj = int(read(folder / "max_energy_range_uj"))
+            range_uj = max(int(read(folder / "max_energy_range_uj")), 0)
         except (OSError, ValueError):
-            continue
-        if scope and range_uj > 0 and name not in zones:
+            range_uj = 0
+        if scope and name not in zones:
             zones[name] = RaplZone(folder=folder, name=name, scope=scope, range_uj=range_uj)
     return tuple(zones.values())
 
