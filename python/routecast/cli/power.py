@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from routecast.cli import power_fit, power_meters, power_show
+from routecast.cli import power_day, power_fit, power_meters, power_show, power_table
 
 __all__ = ["app"]
 
@@ -27,3 +27,5 @@ app.command("meters")(power_meters.meters)
 app.command("read")(power_meters.read)
 app.command("fit")(power_fit.fit)
 app.command("show")(power_show.show)
+app.command("table")(power_table.power_table_command)
+app.command("day")(power_day.power_day_command)

@@ -1,0 +1,151 @@
+"""``routecast power table`` and ``routecast power day`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+ROUTER = """
+builder = "multicore"
+name = "four cores"
+cores = 4
+link = "10 Gbit/s"
+queue = "512 frames"
+distribution = "rss"
+service = { per_packet = "1600 ns" }
+
+[power]
+scope = "package"
+active = "20 W"
+idle = "4 W"
+
+[load]
+rate = "1 Mpps"
+frames = "64 B"
+flows = { kind = "crafted", count = 4 }
+"""
+LINEAR = """
+model = "linear"
+scope = "server"
+idle = "60 W"
+full = "100 W"
+"""
+
+
+def routecast_(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "routecast", "power", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+
+
+def document(*arguments: str | Path) -> Any:
+    done = routecast_(*arguments, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def router(tmp_path: Path) -> Path:
+    path = tmp_path / "four.router.toml"
+    path.write_text(ROUTER, encoding="utf-8")
+    return path
+
+
+def test_the_simulators_table_has_the_watts_of_the_cores_that_work(router: Path) -> None:
+    table = document("table", router, "--evaluator", "simulate", "--frame", "64 B", "--duration", "500 ms")
+    rows = {row["name"]: row for row in table["rows"]}
+    # 4 cores at 625 kpps each; 16 W idle, 80 W busy, and the same share of cores is busy as of the throughput.
+    # Rings of 4 x 512 frames swallow 0.2 % of what half a second brings beyond it; the search ends within 0.5 %.
+    assert table["throughput_pps"] == pytest.approx(2.5e6, rel=0.01)
+    assert rows["base"]["power_w"] is None
+    assert rows["idle"]["power_w"] == pytest.approx(16.0, rel=1e-3)
+    assert rows["typical"]["power_w"] == pytest.approx(16.0 + 0.3 * 64.0, rel=0.02)
+    assert rows["loaded"]["power_w"] == pytest.approx(80.0, rel=0.02)
+    assert table["proportionality_ratio"] == pytest.approx(0.8, rel=0.01)
+    assert table["scope"] == "package"
+
+
+def test_a_router_without_watts_is_told_what_its_file_must_say(tmp_path: Path) -> None:
+    path = tmp_path / "cold.router.toml"
+    head, _, rest = ROUTER.partition("[power]")
+    path.write_text(head + rest[rest.index("[load]") :], encoding="utf-8")
+    for command in (("table", path), ("day", path, "--profile", "abilene", "--peak", "1 Gbit/s")):
+        done = routecast_(*command, *(("--duration", "50 ms")))
+        assert done.returncode == 2
+        assert "power = " in done.stderr
+        assert done.stdout == ""
+
+
+def test_weights_that_do_not_sum_to_one_are_refused(router: Path) -> None:
+    done = routecast_("table", router, "--weights", "0.1,0.8,0.2")
+    assert done.returncode == 2
+    assert "sum up to 1.1" in done.stderr
+    assert "no list of numbers" in routecast_("table", router, "--loads", "100;30").stderr
+
+
+def test_a_linear_servers_day_is_the_closed_form(tmp_path: Path) -> None:
+    path = tmp_path / "server.power.toml"
+    path.write_text(LINEAR, encoding="utf-8")
+    day = document(
+        "day",
+        path,
+        "--profile",
+        "synthetic",
+        "--peak",
+        "9 Gbit/s",
+        "--capacity",
+        "10 Gbit/s",
+        "--price",
+        "0.25",
+    )
+    mean_bps = sum(day["l2_bps"]) / len(day["l2_bps"])
+    assert day["mean_w"] == pytest.approx(60.0 + 40.0 * mean_bps / 10e9)
+    assert day["peak_w"] == pytest.approx(96.0)
+    assert day["energy_kwh"] == pytest.approx(0.024 * day["mean_w"])
+    assert day["cost"] == pytest.approx(0.25 * day["energy_kwh"])
+    assert day["carbon_g"] is None
+    assert day["scope"] == "server"
+
+
+def test_a_routers_day_is_asked_by_trials_and_drawn(router: Path, tmp_path: Path) -> None:
+    drawing = tmp_path / "day.svg"
+    done = routecast_(
+        *("day", router, "--profile", "abilene", "--step", "1 h", "--peak", "1 Gbit/s"),
+        *("--evaluator", "simulate", "--duration", "20 ms", "--figure", drawing),
+    )
+    assert done.returncode == 0, done.stderr
+    for text in ("kWh a day", "energy per TB", "if proportional", "20 loads"):
+        assert text in done.stdout
+    assert ElementTree.parse(drawing).getroot().tag.endswith("svg")
+
+
+def test_a_series_without_a_unit_is_refused_until_it_is_given(tmp_path: Path) -> None:
+    model = tmp_path / "server.power.toml"
+    model.write_text(LINEAR, encoding="utf-8")
+    series = tmp_path / "link.csv"
+    rows = "\n".join(f"2005-06-07 {hour:02d}:00:00,{3.6e12 * (1 + hour)}" for hour in range(24))
+    series.write_text(f"Time,Traffic (in bits)\n{rows}\n", encoding="utf-8")
+    refused = routecast_("day", model, "--profile", series)
+    assert refused.returncode == 2
+    assert "says no unit" in refused.stderr
+    day = document("day", model, "--profile", series, "--unit", "bit per step")
+    assert day["l2_bps"] == pytest.approx([1e9 * (1 + hour) for hour in range(24)])
+
+
+def test_a_synthetic_day_needs_a_size(tmp_path: Path) -> None:
+    model = tmp_path / "server.power.toml"
+    model.write_text(LINEAR, encoding="utf-8")
+    done = routecast_("day", model, "--profile", "synthetic")
+    assert done.returncode == 2
+    assert "--peak" in done.stderr
