@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from routecast.cli import power_day, power_fit, power_meters, power_show, power_table
+from routecast.cli import power_day, power_fit, power_meters, power_optimise, power_show, power_table
 
 __all__ = ["app"]
 
@@ -29,3 +29,4 @@ app.command("fit")(power_fit.fit)
 app.command("show")(power_show.show)
 app.command("table")(power_table.power_table_command)
 app.command("day")(power_day.power_day_command)
+app.command("optimise")(power_optimise.optimise)

@@ -191,8 +191,8 @@ def optimise_day(
 ) -> DayPlan:
     """Return the plan over a day with the least energy, switchings included, checked by simulation.
 
-    Trials of lower rates are longer, up to a hundred times, so that each sees as many frames as at the peak. Steps without
-    traffic are taken at a ten-thousandth of the peak.
+    Trials of lower rates are longer, up to a hundred times, so that each sees as many frames as at the peak. Steps
+    without traffic are taken at a ten-thousandth of the peak.
 
     Parameters
     ----------

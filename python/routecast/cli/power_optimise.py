@@ -1,0 +1,286 @@
+"""``routecast power optimise``: the setting of a router with the fewest watts that keeps what is asked of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.offered import (
+    ArrivalsOption,
+    BurstOption,
+    FlowsOption,
+    FrameOption,
+    LoadOption,
+    PeakOption,
+    RandomFlowsOption,
+    offered_load,
+)
+from routecast.cli.solve import RouterFile
+from routecast.errors import CriterionFailed, QuantityProblem
+
+if TYPE_CHECKING:
+    from routecast.cli.console import Report
+    from routecast.load.offered import OfferedLoad
+    from routecast.load.series import TrafficSeries
+    from routecast.plan.operating.day import Switching
+    from routecast.plan.operating.optimise import Effort, Machine
+    from routecast.plan.operating.targets import Target
+
+__all__ = ["SearchEvaluator", "optimise"]
+
+DAY = "Day"
+SEARCH = "Search"
+
+
+class SearchEvaluator(StrEnum):
+    """Who answers during the search."""
+
+    SIMULATE = "simulate"
+    SOLVE = "solve"
+
+
+def optimise(
+    file: RouterFile,
+    *,
+    load: LoadOption = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="BOUND",
+            help='What must be kept: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
+            "Without one on loss, none may be lost.",
+        ),
+    ] = None,
+    frame: FrameOption = None,
+    flows: FlowsOption = None,
+    random_flows: RandomFlowsOption = False,
+    arrivals: ArrivalsOption = None,
+    burst_frames: BurstOption = 32.0,
+    peak_ratio: PeakOption = 4.0,
+    pool: Annotated[str, typer.Option("--pool", help="Forwarding pool, if several have power states.")] = "",
+    linger: Annotated[
+        str,
+        typer.Option(
+            "--linger",
+            metavar="TIMES",
+            help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.',
+        ),
+    ] = "",
+    evaluator: Annotated[
+        SearchEvaluator,
+        typer.Option("--evaluator", help="Who answers during the search.", rich_help_panel=SEARCH),
+    ] = SearchEvaluator.SIMULATE,
+    duration: Annotated[
+        str,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Simulated time of a trial; the check's are four times as long.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "100 ms",
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)
+    ] = 1,
+    replications: Annotated[
+        int,
+        typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH),
+    ] = 5,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Evaluate every setting, for the whole front.", rich_help_panel=SEARCH),
+    ] = False,
+    day: Annotated[
+        str | None,
+        typer.Option(
+            "--day",
+            metavar="SERIES",
+            help="Plan a day: a CSV or Parquet series, abilene, geant, or synthetic.",
+            rich_help_panel=DAY,
+        ),
+    ] = None,
+    peak: Annotated[
+        str | None,
+        typer.Option(
+            "--peak",
+            metavar="RATE",
+            help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".',
+            rich_help_panel=DAY,
+        ),
+    ] = None,
+    step: Annotated[
+        str, typer.Option("--step", metavar="TIME", help="Steps of the day.", rich_help_panel=DAY)
+    ] = "1 h",
+    switch_energy: Annotated[
+        str,
+        typer.Option(
+            "--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY
+        ),
+    ] = "",
+    dwell: Annotated[
+        str,
+        typer.Option(
+            "--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY
+        ),
+    ] = "",
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE.svg", help="Draw the front, or the day.", dir_okay=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON document.")] = False,
+) -> None:
+    """Find the cores, clock, C-states and activation that keep the targets with the fewest watts.
+
+    Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
+    and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
+    """
+    from routecast.plan.operating.optimise import Effort, machine_of
+    from routecast.plan.operating.targets import parse_targets
+    from routecast.quantity import parse_duration_s
+    from routecast.quantity.toml_file import parse_toml, read_text
+
+    targets = parse_targets(target or [])
+    lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
+    document = parse_toml(read_text(file, kind="router file"), str(file))
+    machine = machine_of(document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s)
+    offered = offered_load(
+        machine.load,
+        ports=len(machine.model.ports),
+        load=load or ("1 Mpps" if day and machine.load is None else None),
+        frame=frame,
+        flows=flows,
+        random_flows=random_flows,
+        arrivals=arrivals,
+        burst_frames=burst_frames,
+        peak_ratio=peak_ratio,
+        seed=seed,
+    )
+    effort = Effort(
+        evaluator=evaluator.value,
+        duration_s=parse_duration_s(duration),
+        seed=seed,
+        replications=replications,
+        is_exhaustive=every,
+    )
+    with progress_bar("power optimise") as progress:
+        if day is None:
+            _one_load(machine, offered, targets, effort, figure, progress, as_json=as_json)
+            return
+        _whole_day(
+            machine,
+            offered,
+            targets,
+            effort,
+            _series(day, peak, step, offered),
+            _switching(switch_energy, dwell),
+            figure,
+            progress,
+            as_json=as_json,
+        )
+
+
+def _one_load(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: tuple[Target, ...],
+    effort: Effort,
+    figure: Path | None,
+    progress: Report,
+    *,
+    as_json: bool,
+) -> None:
+    from routecast.cli.power_optimise_figures import draw_front
+    from routecast.cli.power_optimise_tables import found_document, print_found
+    from routecast.plan.operating.optimise import operating_point
+    from routecast.plan.operating.verdict import why_none
+
+    found = operating_point(machine, load, targets, effort, on_progress=progress)
+    if figure is not None:
+        draw_front(found, machine, figure)
+        remark(f"wrote {figure}")
+    if as_json:
+        print_json(found_document(found, machine, load))
+    elif found.best is not None:
+        print_found(data(), found, machine, load)
+    if not found.is_whole:
+        remark("Interrupted: this is the best so far; it was not checked, and a better one may exist.")
+        raise KeyboardInterrupt
+    if found.best is None:
+        raise CriterionFailed(why_none(found, load.rate_pps))
+
+
+def _whole_day(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: tuple[Target, ...],
+    effort: Effort,
+    series: TrafficSeries,
+    switching: Switching,
+    figure: Path | None,
+    progress: Report,
+    *,
+    as_json: bool,
+) -> None:
+    from routecast.cli.power_optimise_figures import draw_day
+    from routecast.cli.power_optimise_tables import day_document, print_day
+    from routecast.plan.operating.optimise import optimise_day
+
+    bits = 8.0 * load.frames.mean_bytes
+    plan = optimise_day(
+        machine,
+        load,
+        [rate / bits for rate in series.l2_bps],
+        targets,
+        effort,
+        step_s=series.step_s,
+        switching=switching,
+        on_progress=progress,
+    )
+    if figure is not None:
+        draw_day(plan, machine, figure)
+        remark(f"wrote {figure}")
+    if as_json:
+        print_json(day_document(plan, machine, series))
+    else:
+        print_day(data(), plan, machine, series)
+
+
+def _series(day: str, peak: str | None, step: str, load: OfferedLoad) -> TrafficSeries:
+    """Return the profile as one day in steps; the peak may be given in bits or in frames."""
+    from routecast.load.series import DAY_S
+    from routecast.load.series_reading import read_series
+    from routecast.load.series_shapes import mean_day, resampled, scaled_to_peak, synthetic_day
+    from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
+
+    peak_bps = None
+    if peak is not None:
+        in_frames = peak.strip().lower().endswith(("pps", "frames/s", "packets/s"))
+        peak_bps = (
+            parse_rate_pps(peak) * 8.0 * load.frames.mean_bytes if in_frames else parse_bit_rate_bps(peak)
+        )
+    if day == "synthetic":
+        if peak_bps is None:
+            raise QuantityProblem(
+                "", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"'
+            )
+        series = synthetic_day(mean_bps=peak_bps)
+    else:
+        series = read_series(day)
+    step_s = parse_duration_s(step)
+    is_day = series.start is None and series.duration_s == DAY_S
+    found = resampled(series, step_s) if is_day else mean_day(series, step_s)
+    return found if peak_bps is None else scaled_to_peak(found, peak_bps)
+
+
+def _switching(energy: str, dwell: str) -> Switching:
+    from routecast.plan.operating.day import Switching
+    from routecast.quantity import parse_duration_s, parse_energy_j
+
+    return Switching(
+        energy_j=parse_energy_j(energy) if energy else 0.0, dwell_s=parse_duration_s(dwell) if dwell else 0.0
+    )
