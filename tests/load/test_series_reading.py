@@ -10,12 +10,12 @@ from pathlib import Path
 
 import polars
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
 from routecast.load.series_pieces import Piece, counter_pieces, spread
-from routecast.load.series_reading import read_series, shipped_series
+from routecast.load.series_reading import Gaps, read_series, shipped_series
 from routecast.load.series_units import parse_series_unit, unit_in_name
 
 START = datetime(2004, 3, 1)
@@ -340,3 +340,83 @@ def test_readings_and_rates_of_one_link_tell_the_same_story(tmp_path: Path) -> N
     by_rate = read_series(written(tmp_path, lines(rates_bps, header="time,bit/s"), "rate.csv"))
     assert by_counter.l2_bps == pytest.approx(by_rate.l2_bps)
     assert all(two > one for one, two in pairwise(counted))
+
+
+def test_flow_records_whose_times_span_decades_are_a_mistake(tmp_path: Path) -> None:
+    text = "start,end,bytes\n0,10,10\n1700000000,1700000010,10\n"
+    assert "is a time wrong" in faults(written(tmp_path, text))
+
+
+CELLS = st.sampled_from(
+    [
+        *(
+            "",
+            "0",
+            "-1",
+            "1e9",
+            "1e400",
+            "nan",
+            "NA",
+            "x",
+            "2004-03-01",
+            "2004-03-01 00:05:00",
+            "20040301-0005",
+        ),
+        *(
+            "300",
+            "600",
+            "601",
+            "1078099200",
+            "2004-03-01T00:00:00Z",
+            '"a,b"',
+            '"',
+            "#",
+            "9999-12-31T23:59:59-12:00",
+        ),
+    ]
+)
+HEADERS = st.sampled_from(
+    [
+        "time",
+        "bit/s",
+        "Mbps",
+        "ifHCInOctets",
+        "ifInOctets",
+        "start",
+        "end",
+        "bytes",
+        "ts",
+        "te",
+        "ibyt",
+        "",
+        "(in bits)",
+    ]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(HEADERS, min_size=1, max_size=4),
+    st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=6),
+    st.sampled_from([",", ";", "\t"]),
+    st.sampled_from([None, "bit per step", "octet counter32", "Mbit/s"]),
+    st.sampled_from([None, 60.0, 300.0]),
+    st.sampled_from(["refuse", "hold", "interpolate", "drop"]),
+)
+def test_whatever_a_file_holds_it_is_a_series_or_a_fault_with_words(
+    tmp_path_factory: pytest.TempPathFactory,
+    header: list[str],
+    rows: list[list[str]],
+    delimiter: str,
+    unit: str | None,
+    step: float | None,
+    gaps: Gaps,
+) -> None:
+    path = tmp_path_factory.mktemp("series") / "any.csv"
+    path.write_text("\n".join(delimiter.join(row) for row in [header, *rows]), encoding="utf-8")
+    try:
+        series = read_series(path, unit=unit, step=step, gaps=gaps)
+    except FileProblem:
+        return
+    assert all(rate >= 0.0 or math.isnan(rate) for rate in series.l2_bps)
+    assert gaps == "drop" or not any(math.isnan(rate) for rate in series.l2_bps)

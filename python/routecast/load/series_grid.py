@@ -13,7 +13,7 @@ from statistics import median, median_low
 from routecast.errors import Problem
 from routecast.load.series_table import shortened
 
-__all__ = ["Grid", "gap_problems", "oddities", "put_on_grid", "sorted_samples", "step_between"]
+__all__ = ["MOST_STEPS", "Grid", "gap_problems", "oddities", "put_on_grid", "sorted_samples", "step_between"]
 
 _JITTER_RATIO = 0.05
 """A poller that is late by less than this part of a step is taken to have meant the step."""
@@ -21,7 +21,8 @@ _JITTER_RATIO = 0.05
 _JUMP = 10.0
 """A sample that many times above or below the median is named: a wrong unit in places looks like this."""
 
-_MOST_STEPS = 20_000_000
+MOST_STEPS = 2_000_000
+"""Nineteen years of 5-minute steps: a file that spans more has a wrong time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,8 @@ def put_on_grid(
     step_s = step_s if step_s is not None else step_between([time for time, _ in samples])
     start = samples[0][0]
     steps = round((samples[-1][0] - start).total_seconds() / step_s) + 1
-    if steps > _MOST_STEPS:
-        return None, [Problem("", f"spans {steps:,} steps of {step_s:g} s: at most {_MOST_STEPS:,} are read")]
+    if steps > MOST_STEPS:
+        return None, [Problem("", f"spans {steps:,} steps of {step_s:g} s: at most {MOST_STEPS:,} are read")]
     values = [math.nan] * steps
     taken = [False] * steps
     uneven: list[Problem] = []

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from routecast.load.series_grid import Grid
+from routecast.errors import ModelProblem, Problem
+from routecast.load.series_grid import MOST_STEPS, Grid
 
 __all__ = ["Piece", "counter_pieces", "held_pieces", "spread"]
 
@@ -39,6 +40,11 @@ def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
     whole : bool
         A step that the pieces do not cover wholly is missing (counters), instead of carrying what is known of it
         (flow records, where no record means no traffic).
+
+    Raises
+    ------
+    ModelProblem
+        The pieces span too many steps: a time is wrong.
     """
     origin = min(piece.begin for piece in pieces)
     # Steps begin at whole multiples of the step after midnight, so that a day falls into whole steps.
@@ -46,6 +52,11 @@ def spread(pieces: Sequence[Piece], step_s: float, *, whole: bool) -> Grid:
     start = midnight + timedelta(seconds=math.floor((origin - midnight).total_seconds() / step_s) * step_s)
     last = max(piece.end for piece in pieces)
     steps = max(1, math.ceil((last - start).total_seconds() / step_s - 1e-9))
+    if steps > MOST_STEPS:
+        span = f"{origin} to {last} is {steps:,} steps of {step_s:g} s"
+        raise ModelProblem(
+            "series", [Problem("", f"{span}, at most {MOST_STEPS:,} are read: is a time wrong?")]
+        )
     bits = [0.0] * steps
     covered_s = [0.0] * steps
     for piece in pieces:

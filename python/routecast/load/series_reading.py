@@ -89,11 +89,14 @@ def read_series(
         raise FileProblem(source, [Problem("step", f"{step:g} s is no positive time")])
     table = read_series_table(file)
     flows = _flow_columns(table) if column is None and unit is None else None
-    grid, notes = (
-        _flows(table, flows, step or 60.0)
-        if flows
-        else _samples(table, column, time_column, unit, step, gaps)
-    )
+    try:
+        grid, notes = (
+            _flows(table, flows, step or 60.0)
+            if flows
+            else _samples(table, column, time_column, unit, step, gaps)
+        )
+    except ModelProblem as problem:
+        raise FileProblem(source, problem.problems) from problem
     missing = gap_problems(grid.start, grid.step_s, grid.values)
     if missing and gaps == "refuse":
         raise FileProblem(
