@@ -71,29 +71,11 @@ class RedfishSource:
         routecast.errors.EnvironmentProblem
             The controller does not answer, or no chassis tells its power.
         """
-        self._paths, self._energy_kwh = {}, {}
-        path = self._web.path.rstrip("/")
-        listed = [path] if "/Chassis/" in path else self._members()
-        within: dict[str, str] = {}
-        silent = []
-        for chassis in listed:
-            document = self._document(chassis)
-            if place := self._power_of(document):
-                self._paths[chassis] = place
-                within[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
-            else:
-                silent.append(str(document.get("Id") or chassis))
-        if not self._paths:
-            what = f"no chassis tells its power (looked at {', '.join(silent) or 'none'})"
-            raise EnvironmentProblem(
-                f"power meter {self.name}: {what}: neither EnvironmentMetrics with PowerWatts nor Power with "
-                "PowerControl[].PowerConsumedWatts"
-            )
-        # The power of an enclosure holds that of the chassis in it.
-        self.zones = tuple(
-            Zone(name=_name(chassis), scope="bmc", is_counted=within[chassis] not in self._paths)
-            for chassis in self._paths
-        )
+        try:
+            self._find()
+        except BaseException:
+            self.close()
+            raise
 
     def read(self) -> Mapping[str, float]:
         """Return the watts of each chassis.
@@ -146,6 +128,31 @@ class RedfishSource:
     def close(self) -> None:
         """End the connection."""
         self._web.close()
+
+    def _find(self) -> None:
+        self._paths, self._energy_kwh = {}, {}
+        path = self._web.path.rstrip("/")
+        listed = [path] if "/Chassis/" in path else self._members()
+        within: dict[str, str] = {}
+        silent = []
+        for chassis in listed:
+            document = self._document(chassis)
+            if place := self._power_of(document):
+                self._paths[chassis] = place
+                within[chassis] = _link(document.get("Links", {}), "ContainedBy").rstrip("/")
+            else:
+                silent.append(str(document.get("Id") or chassis))
+        if not self._paths:
+            what = f"no chassis tells its power (looked at {', '.join(silent) or 'none'})"
+            raise EnvironmentProblem(
+                f"power meter {self.name}: {what}: neither EnvironmentMetrics with PowerWatts nor Power with "
+                "PowerControl[].PowerConsumedWatts"
+            )
+        # The power of an enclosure holds that of the chassis in it.
+        self.zones = tuple(
+            Zone(name=_name(chassis), scope="bmc", is_counted=within[chassis] not in self._paths)
+            for chassis in self._paths
+        )
 
     def _members(self) -> list[str]:
         document = self._document(f"{_ROOT}/Chassis")
