@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routecast.benchmark.power_table import PowerTable, PowerTableSettings, power_table
+from routecast.benchmark.power_result import PowerTable
+from routecast.benchmark.power_table import PowerTableSettings, power_table
 from routecast.errors import ModelProblem
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad

@@ -74,6 +74,8 @@ def test_the_simulators_table_has_the_watts_of_the_cores_that_work(router: Path)
     assert rows["loaded"]["power_w"] == pytest.approx(80.0, rel=0.02)
     assert table["proportionality_ratio"] == pytest.approx(0.8, rel=0.01)
     assert table["scope"] == "package"
+    # 64-byte frames take 84 bytes of a 10 Gbit/s link; half of the frames leave by each port.
+    assert rows["loaded"]["port_ratios"]["port 1 out"] == pytest.approx(1.25e6 * 84 * 8 / 10e9, rel=0.01)
 
 
 def test_a_router_without_watts_is_told_what_its_file_must_say(tmp_path: Path) -> None:

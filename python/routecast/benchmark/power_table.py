@@ -11,25 +11,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from routecast.benchmark.power_result import PowerTable, PowerTableRow
 from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search import Bounds, binary_search
 from routecast.benchmark.stage import Counts, counts_of
 from routecast.errors import ModelProblem, Problem
-from routecast.evaluate.plain import plain
-from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import OfferedLoad
 from routecast.power.metrics import (
     CORE_LOADS,
     EER_WEIGHTS,
-    METRICS,
     LoadPoint,
     energy_consumption_rate_w_per_bps,
     energy_efficiency_ratio_bit_per_j,
     proportionality_ratio,
 )
 
-__all__ = ["PowerTable", "PowerTableRow", "PowerTableSettings", "power_table"]
+__all__ = ["PowerTableSettings", "power_table"]
 
 _NO_POWER = (
     "a trial carries no watts: give every pool of the router file its power states, "
@@ -95,78 +94,6 @@ class PowerTableSettings:
                 problems.append(Problem(name, f"is {getattr(self, name):g}: it is more than 0"))
         if problems:
             raise ModelProblem("power table", problems)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerTableRow:
-    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured."""
-
-    name: str
-    state: str
-    load_ratio: float = math.nan
-    intended_pps: float = math.nan
-    forwarded_pps: float = math.nan
-    l2_bps: float = math.nan
-    loss_ratio: float = math.nan
-    power_w: float = math.nan
-    packet_j: float = math.nan
-    bit_j: float = math.nan
-    not_measured: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerTable:
-    """The finished table.
-
-    Parameters
-    ----------
-    router, evaluator, scope, source : str
-        What was measured, who answered, what the watts cover and where they come from.
-    frames : str
-        The mix of frame sizes.
-    ports : int
-        All of them enabled and active.
-    throughput_pps, throughput_bps : float
-        The greatest rate that was seen to lose nothing, over all ports.
-    rows : tuple of PowerTableRow
-        Base, idle, idle+, typical, loaded, and further loads of the EER.
-    eer_bit_per_j : float
-        Bit/s per W over ``load_ratios`` with ``weights``.
-    eer_unweighted_bit_per_j : float
-        With the unweighted throughput as numerator, as the draft allows if it is labelled.
-    ecr_w_per_bps : float
-        At full load.
-    proportionality_ratio : float
-        EPI over 100.
-    averaging : str
-        How watts were averaged.
-    """
-
-    router: str
-    evaluator: str
-    scope: str
-    source: str
-    frames: str
-    ports: int
-    throughput_pps: float
-    throughput_bps: float
-    rows: tuple[PowerTableRow, ...]
-    load_ratios: tuple[float, ...]
-    weights: tuple[float, ...]
-    eer_bit_per_j: float
-    eer_unweighted_bit_per_j: float
-    ecr_w_per_bps: float
-    proportionality_ratio: float
-    stabilise_s: float
-    measure_s: float
-    averaging: str
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """Return plain data, with the definition of every metric."""
-        result = plain(self)
-        assert isinstance(result, dict)
-        return {**result, "metrics": plain(dict(METRICS))}
 
 
 def power_table(
@@ -273,6 +200,7 @@ def power_table(
         stabilise_s=chosen.stabilise_s,
         measure_s=chosen.measure_s,
         averaging="energy over the length of the trial, one trial for each line",
+        facts=evaluator.facts() if isinstance(evaluator, Described) else {},
         notes=notes,
     )
 
@@ -350,6 +278,7 @@ def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: flo
         power_w=power.mean_w,
         packet_j=math.nan if is_idle else power.packet_j,
         bit_j=math.nan if is_idle else power.bit_j,
+        port_ratios={one.name: one.utilisation_ratio for one in trial.resources if one.kind == "link"},
     )
 
 

@@ -16,7 +16,7 @@ from routecast.errors import QuantityProblem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from routecast.benchmark.power_table import PowerTable
+    from routecast.benchmark.power_result import PowerTable
     from routecast.evaluate.protocol import Evaluator
     from routecast.router.model import RouterModel
 
