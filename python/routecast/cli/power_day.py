@@ -207,7 +207,10 @@ def _of_model(
     capacity_bps = series.peak_bps if capacity is None else parse_bit_rate_bps(capacity)
     watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
     taken = "the peak of the profile, for lack of --capacity" if capacity is None else "as given"
-    notes = [f"full load is {format_bps(capacity_bps)}, {taken}", f"packets of {frames.name}"]
+    notes = [
+        f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
+        f"packets of {frames.name}",
+    ]
     return watts, model.scope, f"power model {file.name}", notes
 
 
