@@ -1,5 +1,33 @@
 """Power models of routers, what they are fitted from, and energy metrics."""
 
+from routecast.power.form import (
+    PUBLISHED_FORM,
+    FormFunction,
+    MonotoneForm,
+    PolynomialForm,
+    greatest_deviation,
+)
+from routecast.power.linear import FormPower, LinearPower
 from routecast.power.model import OperatingPoint, PowerModel, energy_j
+from routecast.power.piecewise import PiecewisePower
+from routecast.power.port import PortClass, PortPower, PortsInUse
+from routecast.power.software_router import CoreAt, SoftwareRouterPower
 
-__all__ = ["OperatingPoint", "PowerModel", "energy_j"]
+__all__ = [
+    "PUBLISHED_FORM",
+    "CoreAt",
+    "FormFunction",
+    "FormPower",
+    "LinearPower",
+    "MonotoneForm",
+    "OperatingPoint",
+    "PiecewisePower",
+    "PolynomialForm",
+    "PortClass",
+    "PortPower",
+    "PortsInUse",
+    "PowerModel",
+    "SoftwareRouterPower",
+    "energy_j",
+    "greatest_deviation",
+]

@@ -137,6 +137,8 @@ def _told_apart(design: Array) -> list[int]:
     kept: list[int] = []
     for column in range(design.shape[1]):
         trial = [*kept, column]
+        if len(trial) > design.shape[0]:
+            break
         if np.linalg.svd(scaled[:, trial], compute_uv=False)[-1] > _SAME * len(trial):
             kept = trial
     return kept

@@ -1,0 +1,166 @@
+"""``routecast power fit`` and ``show`` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from routecast.cli.run import run
+from routecast.power import OperatingPoint
+from routecast.power.files import read_power_model
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Path:
+    """Two made-up servers, with watts at every tenth of load."""
+    loads = [one / 10 for one in range(11)]
+    rows = [
+        ["lean", *(50.0 + 100.0 * load for load in loads)],
+        ["bent", *(80.0 + 120.0 * math.sqrt(load) for load in loads)],
+    ]
+    file = tmp_path / "servers.csv"
+    header = ",".join(["server", *(f"w_{round(100 * load)}" for load in loads)])
+    file.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def ports(tmp_path: Path) -> Path:
+    """A made-up switch: 100 W, 0.5 W a transceiver, 1 W a port, 0.2 W a link, 4 pJ/bit, 20 nJ/packet."""
+    rows = ["d,,0,0,0,0,0,100.0", "d,SFP/T/10G,8,0,0,0,0,104.0"]
+    rows += [f"d,SFP/T/10G,8,{k},0,0,0,{104.0 + k}" for k in (1, 2, 4)]
+    rows += [f"d,SFP/T/10G,8,{k},{k},0,0,{104.0 + 1.2 * k}" for k in (2, 4, 6, 8)]
+    for size in (256, 1024, 4096):
+        for bps in (20e9, 40e9, 80e9):
+            watts = 104.0 + 1.2 * 8 + 4e-12 * bps + 20e-9 * bps / 8 / size
+            rows.append(f"d,SFP/T/10G,8,8,8,{bps},{bps / 8 / size},{watts}")
+    file = tmp_path / "ports.csv"
+    text = "\n".join(["device,class,plugged,enabled,up,passed_bps,passed_pps,power_w", *rows]) + "\n"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_errors_are_those_of_the_points_that_were_not_fitted(
+    servers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(["power", "fit", str(servers), "--points", "0,20,50,100", "--between", "linear", "--json"]) == 0
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "piecewise"
+    lean, bent = found["devices"]["lean"], found["devices"]["bent"]
+    assert lean["errors"]["count"] == 7
+    assert lean["errors"]["max_ratio"] == pytest.approx(0.0, abs=1e-12)
+    # The chord from 0 to 20 % of load lies farthest below the square root at 10 %.
+    truth, chord = 80.0 + 120.0 * math.sqrt(0.1), 80.0 + 60.0 * math.sqrt(0.2)
+    assert bent["errors"]["max_ratio"] == pytest.approx((truth - chord) / truth)
+    assert found["errors"]["count"] == 14
+
+
+def test_a_table_has_a_row_for_each_device_and_one_for_all(
+    servers: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["power", "fit", str(servers)]) == 0
+    printed = capsys.readouterr()
+    for words in ("lean", "bent", "▸ all", "Fitted at 0, 10, 50, 100 % of load"):
+        assert words in printed.out
+    assert "--device NAME" in printed.err
+
+
+def test_a_fitted_model_is_written_drawn_and_shown(
+    servers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, figure = tmp_path / "lean.power.toml", tmp_path / "lean.svg"
+    command = ["power", "fit", str(servers), "--model", "linear", "--device", "lean"]
+    assert run([*command, "--out", str(out), "--figure", str(figure)]) == 0
+    assert read_power_model(out).power_w(OperatingPoint(load_ratio=0.25)) == pytest.approx(75.0)
+    assert figure.read_text(encoding="utf-8").startswith("<svg")
+    capsys.readouterr()
+    assert run(["power", "show", str(out), "--loads", "0,25,100", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["power_w"] == pytest.approx([50.0, 75.0, 150.0])
+
+
+def test_a_port_model_is_fitted_from_plain_columns_and_shown_from_netpowerbench_yaml(
+    ports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "d.yaml"
+    assert run(["power", "fit", str(ports), "--out", str(out), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["model"] == "port"
+    parameters = found["devices"]["d"]["parameters"]
+    truth = {
+        "base_w": 100.0,
+        "trx_in_w": 0.5,
+        "port_w": 1.0,
+        "trx_up_w": 0.2,
+        "bit_j": 4e-12,
+        "packet_j": 2e-8,
+    }
+    for term, value in truth.items():
+        assert parameters[f"SFP/T/10G {term}"]["value"] == pytest.approx(value, rel=1e-6)
+    assert run(["power", "show", str(out)]) == 0
+    assert "SFP/T/10G" in capsys.readouterr().out
+
+
+def test_a_router_is_fitted_and_shown_by_clock_and_cores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["rate_pps,frequency_hz,cores,power_w"]
+    for hertz, most in ((2e9, 700e3), (3e9, 1000e3)):
+        rows += [f"{t * most},{hertz},1,{20 + 10 * t}" for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        rows += [f"{t * 1.5 * most},{hertz},2,{20 + 20 * t}" for t in (0.0, 0.5, 1.0)]
+    file = tmp_path / "router.csv"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out = tmp_path / "router.json"
+    assert run(["power", "fit", str(file), "--form", "monotone", "--out", str(out), "--json"]) == 0
+    parameters = json.loads(capsys.readouterr().out)["devices"]["device"]["parameters"]
+    assert parameters["gain of 2 cores"]["value"] == pytest.approx(1.5)
+    assert parameters["max_pps at 2 GHz"]["value"] == 700e3
+    assert run(["power", "show", str(out), "--loads", "100", "--json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [(one["frequency_hz"], one["cores"]) for one in points] == [(2e9, 1), (2e9, 2), (3e9, 1), (3e9, 2)]
+    assert [one["power_w"] for one in points] == pytest.approx([30.0, 40.0, 30.0, 40.0], abs=0.2)
+
+
+def test_the_form_function_is_shown_beside_a_monotone_one_and_how_far_they_are_apart(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["power", "show", "--loads", "0,50,100", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["published"][0] == 0.0
+    assert shown["published"][2] == pytest.approx(1.002, abs=5e-4)
+    assert (shown["monotone"][0], shown["monotone"][2]) == (0.0, 1.0)
+    gaps = [abs(a - b) for a, b in zip(shown["published"], shown["monotone"], strict=True)]
+    assert max(gaps) <= shown["greatest_deviation"] < 0.01
+    assert run(["power", "show", "form"]) == 0
+    assert "deviates by at most" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "leen"], 'did you mean "lean"'),
+        (["--points", "0,15,100"], "no sample at 15 %"),
+        (["--points", "0,ten"], 'got "ten": loads are percents'),
+        (["--model", "router"], "needs rate_pps and frequency_hz"),
+        (["--model", "port"], 'no column "power_w"'),
+        (["--out", "model.xml"], 'ends in ".xml"'),
+        (["--out", "model.toml"], "2 devices: name one with --device"),
+    ],
+)
+def test_what_cannot_be_fitted_leaves_with_2_and_says_why(
+    servers: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["power", "fit", str(servers), *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_model_file_that_is_not_there_leaves_with_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["power", "show", str(tmp_path / "no.power.toml")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
