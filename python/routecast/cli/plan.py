@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from routecast.cli import plan_cluster
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -16,3 +18,6 @@ app = typer.Typer(
 @app.callback()
 def plan() -> None:
     """Plan: which machines to buy, and which to switch on when."""
+
+
+app.command("cluster")(plan_cluster.cluster)

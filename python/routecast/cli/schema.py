@@ -23,6 +23,7 @@ class Kind(StrEnum):
     HARDWARE = "hardware"
     BENCHMARK = "benchmark"
     FUNCTION = "function"
+    CLUSTER = "cluster"
 
 
 def schema(
@@ -46,6 +47,10 @@ def schema(
         from routecast.hardware.reading import hardware_schema
 
         print_json(hardware_schema())
+    elif kind is Kind.CLUSTER:
+        from routecast.plan.cluster.reading import cluster_schema
+
+        print_json(cluster_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

@@ -11,6 +11,7 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
+    from routecast.study.cluster.result import ClusterResult
     from routecast.study.functions.result import FunctionResult
     from routecast.study.napi.result import NapiResult
     from routecast.study.result import StudyResult
@@ -45,6 +46,7 @@ def study(
     an error exceeds what the study allows.
     """
     from routecast.study.reading import (
+        ClusterStudyFile,
         FunctionStudyFile,
         NapiStudyFile,
         WireStudyFile,
@@ -57,7 +59,7 @@ def study(
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result: StudyResult | WireResult | FunctionResult | NapiResult
+            result: StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult
             if isinstance(file, WireStudyFile):
                 from routecast.study.wire.bench import TestbedBench
                 from routecast.study.wire.run import run_wire_study
@@ -70,6 +72,12 @@ def study(
 
                 host = LocalBench(file.study)
                 result = run_function_study(file.study, folder, host, progress=progress, command=command)
+            elif isinstance(file, ClusterStudyFile):
+                from routecast.study.cluster.run import run_cluster_study
+
+                result = run_cluster_study(
+                    file.study, folder, folder=file.folder, progress=progress, command=command
+                )
             elif isinstance(file, NapiStudyFile):
                 from routecast.study.napi.run import run_napi_study
 
@@ -84,6 +92,7 @@ def study(
     if as_json:
         print_json(result.to_json())
     else:
+        from routecast.study.cluster.result import ClusterResult
         from routecast.study.functions.result import FunctionResult
         from routecast.study.napi.result import NapiResult
         from routecast.study.result import StudyResult
@@ -94,6 +103,8 @@ def study(
             _print_functions(result)
         elif isinstance(result, NapiResult):
             _print_napi(result)
+        elif isinstance(result, ClusterResult):
+            _print_cluster(result)
         else:
             _print_wire(result)
     remark(f"Report: {folder / 'report.html'}")
@@ -138,6 +149,21 @@ def _print_wire(result: WireResult) -> None:
     tables += [latency_table(curve) for curve in result.latency]
     for table in (*tables, error_table(result)):
         print_table(console, table)
+
+
+def _print_cluster(result: ClusterResult) -> None:
+    from routecast.report.cluster.tables import designs_table
+    from routecast.study.cluster.tabulate import fleets_table, mismatch_table, statements_table
+
+    console = data()
+    console.print(f"{result.study.title}\n", style="bold", markup=False)
+    tables = [designs_table(result.answer), mismatch_table(result)]
+    tables += [fleets_table(result)] if result.fleets else []
+    tables += [statements_table(result)] if result.statements else []
+    for table in tables:
+        print_table(console, table)
+    for note in result.answer.notes:
+        remark(note)
 
 
 def _print_functions(result: FunctionResult) -> None:

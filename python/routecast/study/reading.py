@@ -12,12 +12,14 @@ from pydantic import BaseModel
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.study.cluster.document import ClusterStudy
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.napi.document import NapiStudy
 from routecast.study.wire.document import WireStudy
 
 __all__ = [
+    "ClusterStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
     "StudyFile",
@@ -78,6 +80,19 @@ class NapiStudyFile:
         return self.path.parent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStudyFile:
+    """A study of ``kind = "cluster"`` and the folder that its traffic is looked up in."""
+
+    study: ClusterStudy
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.path.parent
+
+
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with the package, by name."""
     room = Path(str(files("routecast"))) / "data" / "studies"
@@ -104,7 +119,9 @@ def find_study(name_or_file: str) -> Path:
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
-def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile:
+def read_study(
+    path: Path,
+) -> StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile | ClusterStudyFile:
     """Read a study; every fault of the file is reported at once.
 
     Raises
@@ -125,6 +142,8 @@ def read_study(path: Path) -> StudyFile | WireStudyFile | FunctionStudyFile | Na
         napi = validated(NapiStudy, document, str(path))
         _refuse(path, _napi_contradictions(napi, path.parent))
         return NapiStudyFile(study=napi, path=path)
+    if document.get("kind") == "cluster":
+        return ClusterStudyFile(study=validated(ClusterStudy, document, str(path)), path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -135,7 +154,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions", "napi"]
+StudyKind = Literal["tables", "wire", "functions", "napi", "cluster"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -145,6 +164,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "wire": WireStudy,
         "functions": FunctionStudy,
         "napi": NapiStudy,
+        "cluster": ClusterStudy,
     }
     model = models[kind]
     return {

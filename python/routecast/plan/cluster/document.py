@@ -130,7 +130,7 @@ class SavingTable(FileModel):
     )
     headroom: Share = Field(default=0.0, description="Part by which machines route more than the known load")
     payback: Span = Field(
-        default=60.0, description="A switching must save what the machine draws at full load in this time"
+        default=40.0, description="A switching must save what the machine draws at full load in this time"
     )
     min_on: Span = Field(default=0.0, description="Least time from switching on to switching off")
     days: Annotated[Count, Field(ge=1, le=1000)] = Field(

@@ -95,7 +95,11 @@ class ClusterCase:
 
 
 def read_cluster(
-    path: str | Path, *, budget: float | None = None, change: TrafficChange | None = None
+    path: str | Path,
+    *,
+    budget: float | None = None,
+    spare: int | None = None,
+    change: TrafficChange | None = None,
 ) -> ClusterCase:
     """Read a cluster file and its traffic.
 
@@ -103,6 +107,7 @@ def read_cluster(
     ----------
     path : str or Path
     budget : float, optional
+    spare : int, optional
         In the place of the file's.
     change : TrafficChange, optional
         In the place of parts of ``[traffic]``. Another series also forgets the file's column, unit and gaps.
@@ -118,6 +123,7 @@ def read_cluster(
         subject=str(path),
         folder=path.parent,
         budget=budget,
+        spare=spare,
         change=change,
     )
 
@@ -128,6 +134,7 @@ def parse_cluster(
     subject: str = "cluster file",
     folder: Path | None = None,
     budget: float | None = None,
+    spare: int | None = None,
     change: TrafficChange | None = None,
 ) -> ClusterCase:
     """Read a cluster from the text of its file; ``folder`` is where its series is looked for.
@@ -138,7 +145,7 @@ def parse_cluster(
         As :func:`read_cluster`.
     """
     file = validated(ClusterFile, parse_toml(text, subject), subject)
-    return cluster_case(file, subject=subject, folder=folder, budget=budget, change=change)
+    return cluster_case(file, subject=subject, folder=folder, budget=budget, spare=spare, change=change)
 
 
 def cluster_case(
@@ -147,6 +154,7 @@ def cluster_case(
     subject: str = "cluster file",
     folder: Path | None = None,
     budget: float | None = None,
+    spare: int | None = None,
     change: TrafficChange | None = None,
 ) -> ClusterCase:
     """Read the traffic of a checked cluster file and put both together.
@@ -189,7 +197,7 @@ def cluster_case(
             traffic_bps=tuple(scale * rate for rate in day.l2_bps),
             step_s=day.step_s,
             budget=file.plan.budget if budget is None else budget,
-            spare=file.plan.spare,
+            spare=file.plan.spare if spare is None else spare,
         ),
         day=day,
         mean=mean,

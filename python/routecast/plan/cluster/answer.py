@@ -1,0 +1,256 @@
+"""What is answered for a cluster: the best fleet, other designs beside it, its plan, and how saving works out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from routecast.errors import ModelProblem
+from routecast.evaluate.plain import plain
+from routecast.load.series import DAY_S
+from routecast.plan.cluster.bound import optimal_bound
+from routecast.plan.cluster.dispatch import schedule
+from routecast.plan.cluster.goal_program import goal_program
+from routecast.plan.cluster.heuristics import design_i, design_ii, design_iii, design_iv
+from routecast.plan.cluster.infeasible import InfeasiblePlan
+from routecast.plan.cluster.model import ClusterProblem, Design, Schedule
+from routecast.plan.cluster.reading import ClusterCase
+from routecast.plan.cluster.saving import Saving, always_on
+from routecast.plan.cluster.saving_offline import each_step, fewest_joules
+from routecast.plan.cluster.saving_online import online
+
+__all__ = ["KWH_J", "ClusterAnswer", "Progress", "answer", "goal_designs", "plain_designs", "savings_of"]
+
+KWH_J = 3.6e6
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterAnswer:
+    """The plan for a cluster.
+
+    Parameters
+    ----------
+    case : ClusterCase
+    bound : Schedule
+        Each step's cheapest machines, whatever they cost: no design needs less energy ((8.10)-(8.11)).
+    design : Design
+        Of least energy within the budget (goal program).
+    others : tuple of Design
+        Designs I to IV, and the goal program at further budgets.
+    always_on_j : float
+        Energy of the design's machines over the horizon if none is ever switched off.
+    day_savings : tuple of Saving
+        The algorithms over the day that is planned for.
+    trace_savings : tuple of Saving
+        The algorithms over the whole trace; empty where there is none.
+    mean_j : float or None
+        Energy of the design on the mean day, where a quantile is planned for.
+    notes : tuple of str
+        What was left out, and why.
+    """
+
+    case: ClusterCase
+    bound: Schedule
+    design: Design
+    others: tuple[Design, ...]
+    always_on_j: float
+    day_savings: tuple[Saving, ...] = ()
+    trace_savings: tuple[Saving, ...] = ()
+    mean_j: float | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def designs(self) -> tuple[Design, ...]:
+        """All designs, the chosen one last of those with its energy or more."""
+        return tuple(sorted((*self.others, self.design), key=lambda one: -one.energy_j))
+
+    def kwh_per_day(self, energy_j: float) -> float:
+        """Return an energy over the plan's horizon as kWh a day."""
+        return energy_j / KWH_J / self.case.days
+
+    def above_bound_ratio(self, design: Design) -> float:
+        """Return by which part a design needs more than the bound without a budget."""
+        return design.energy_j / self.bound.energy_j - 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; energies in joules over the horizon and in kWh a day."""
+        case = self.case
+        trace_days = case.trace.duration_s / DAY_S if case.trace else 0.0
+        document = {
+            "name": case.name,
+            "traffic": {
+                "source": case.day.source,
+                "step_s": case.day.step_s,
+                "start": None if case.day.start is None else case.day.start.isoformat(),
+                "l2_bps": case.problem.traffic_bps,
+                "notes": case.day.notes,
+            },
+            "groups": case.problem.groups,
+            "budget": case.problem.budget,
+            "currency": case.currency,
+            "spare": case.problem.spare,
+            "bound": {"energy_j": self.bound.energy_j, "kwh_per_day": self.kwh_per_day(self.bound.energy_j)},
+            "design": self._design(self.design, with_schedule=True),
+            "others": [self._design(one) for one in self.others],
+            "always_on_kwh_per_day": self.kwh_per_day(self.always_on_j),
+            "mean_day_kwh": None if self.mean_j is None else self.mean_j / KWH_J,
+            "day_savings": [_saving(one, case.days) for one in self.day_savings],
+            "trace": None
+            if case.trace is None
+            else {"days": trace_days, "step_s": case.trace.step_s, "notes": case.trace.notes},
+            "trace_savings": [_saving(one, trace_days) for one in self.trace_savings],
+            "notes": self.notes,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result
+
+    def _design(self, design: Design, *, with_schedule: bool = False) -> dict[str, Any]:
+        names = [group.name for group in self.case.problem.groups]
+        return {
+            "name": design.name,
+            "fleet": dict(zip(names, design.fleet, strict=True)),
+            "price": design.price,
+            "energy_j": design.energy_j,
+            "kwh_per_day": self.kwh_per_day(design.energy_j),
+            "above_bound_ratio": self.above_bound_ratio(design),
+            "gap_ratio": design.gap_ratio,
+            "seconds": design.seconds,
+            **({"on": design.schedule.on} if with_schedule else {}),
+        }
+
+
+def _saving(saving: Saving, days: float) -> dict[str, Any]:
+    return {
+        "name": saving.name,
+        "kwh_per_day": saving.schedule.energy_j / KWH_J / days,
+        "boots": saving.schedule.boots,
+        "switchings": saving.schedule.switchings,
+        "missed_steps": saving.missed_steps,
+        "missed_ratio": saving.missed_ratio,
+    }
+
+
+def answer(case: ClusterCase, *, progress: Progress | None = None) -> ClusterAnswer:
+    """Plan a cluster.
+
+    Parameters
+    ----------
+    case : ClusterCase
+    progress : callable, optional
+        Told what is done, of how much, and what comes next.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The budget buys no fleet that carries the peak (with the least that does), or there are too few machines.
+    routecast.errors.ModelProblem
+        A figure is out of range.
+    """
+    tell = progress or (lambda done, total, what: None)
+    problem = case.problem
+    others = sorted({*case.budgets, *([] if problem.budget is None else [float("inf")])} - {problem.budget})
+    total = len(others) + 3
+    tell(0, total, "the best fleet")
+    design = goal_designs(
+        case,
+        [problem.budget],
+        on_gap=lambda gap: tell(0, total, f"the best fleet, within {100.0 * gap:.2g} %"),
+    )[0]
+    notes: list[str] = []
+    found = list(plain_designs(problem, notes))
+    for number, budget in enumerate(others, start=1):
+        tell(number, total, f"the best fleet for {_named(budget, case.currency)}")
+        try:
+            found += goal_designs(case, [None if budget == float("inf") else budget])
+        except InfeasiblePlan as problem_found:
+            notes.append(f"{_named(budget, case.currency)}: {problem_found}")
+    tell(total - 2, total, "saving over the day")
+    day_savings: tuple[Saving, ...] = ()
+    trace_savings: tuple[Saving, ...] = ()
+    try:
+        day_savings = savings_of(case, problem, design.fleet, repeats=case.repeats)
+        if case.trace is not None:
+            tell(total - 1, total, "saving over the whole trace")
+            traced = replace(problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
+            trace_savings = savings_of(case, traced, design.fleet, repeats=False)
+    except (InfeasiblePlan, ModelProblem) as problem_found:
+        notes.append(f"saving algorithms left out: {problem_found}")
+    mean_j = None
+    if case.mean is not None:
+        mean = replace(problem, traffic_bps=case.mean.l2_bps)
+        mean_j = schedule(mean, design.fleet).energy_j
+    tell(total, total, "")
+    return ClusterAnswer(
+        case=case,
+        bound=optimal_bound(problem),
+        design=design,
+        others=tuple(found),
+        always_on_j=always_on(problem, design.fleet).schedule.energy_j,
+        day_savings=day_savings,
+        trace_savings=trace_savings,
+        mean_j=mean_j,
+        notes=tuple(notes),
+    )
+
+
+def goal_designs(
+    case: ClusterCase, budgets: list[float | None], *, on_gap: Callable[[float], None] | None = None
+) -> list[Design]:
+    """Return the goal program's design at each budget (Design-V); None is no limit.
+
+    ``on_gap`` is told the proven distance to the optimum while it is being closed.
+    """
+    report = None if on_gap is None else (lambda state: on_gap(state.gap_ratio))
+    designs = []
+    for budget in budgets:
+        found = goal_program(
+            replace(case.problem, budget=budget), gap=case.gap_ratio, seconds=case.seconds, progress=report
+        )
+        name = f"Design-V, {_named(float('inf') if budget is None else budget, case.currency)}"
+        designs.append(replace(found, name=name))
+    return designs
+
+
+def plain_designs(problem: ClusterProblem, notes: list[str] | None = None) -> list[Design]:
+    """Return Designs I to IV, without a budget as in the thesis; those that do not exist are noted."""
+    free = replace(problem, budget=None)
+    designs = []
+    for make in (design_i, design_ii, design_iii, design_iv):
+        try:
+            designs.append(make(free))
+        except InfeasiblePlan as found:
+            if notes is None:
+                raise
+            notes.append(f"{make.__name__}: {found}")
+    return designs
+
+
+def savings_of(
+    case: ClusterCase, problem: ClusterProblem, fleet: tuple[int, ...], *, repeats: bool
+) -> tuple[Saving, ...]:
+    """Return what the saving algorithms make of a fleet, from always on to the least that is possible.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The fleet does not carry a step.
+    routecast.errors.ModelProblem
+        The fleet has too many states.
+    """
+    rules = case.rules
+    other = replace(rules, rule="fewest" if rules.rule == "worth" else "worth")
+    past = replace(rules, knows="past", headroom_ratio=rules.headroom_ratio or 0.1)
+    wanted = [rules, other, *([past] if rules.knows == "present" else [])]
+    return (
+        always_on(problem, fleet),
+        each_step(problem, fleet, min_on_s=rules.min_on_s, repeats=repeats),
+        fewest_joules(problem, fleet, payback_s=rules.payback_s, min_on_s=rules.min_on_s, repeats=repeats),
+        *(online(problem, fleet, one, repeats=repeats) for one in wanted),
+    )
+
+
+def _named(budget: float, currency: str) -> str:
+    return "no limit" if budget == float("inf") else f"{budget:,.10g} {currency}"

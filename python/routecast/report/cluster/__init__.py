@@ -1,0 +1,1 @@
+"""Plans of clusters as tables and figures, for the terminal and for pages alike."""

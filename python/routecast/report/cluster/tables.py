@@ -1,0 +1,191 @@
+"""The tables of a plan of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.load.series import DAY_S
+from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
+from routecast.plan.cluster.model import ClusterProblem
+from routecast.plan.cluster.saving import Saving
+from routecast.plan.cluster.switching import schedule_power_w
+from routecast.quantity import format_bps, format_duration
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+
+__all__ = ["clock", "designs_table", "headline", "machines", "plan_table", "savings_table"]
+
+
+EXACT = 1e-6
+"""A gap below it is rounding."""
+
+
+def clock(time_s: float) -> str:
+    """Write a time of day.
+
+    Examples
+    --------
+    >>> clock(8.5 * 3600.0)
+    '08:30'
+    """
+    within = time_s % DAY_S
+    return f"{int(within // 3600):02d}:{int(within % 3600 // 60):02d}"
+
+
+def machines(problem: ClusterProblem, fleet: Sequence[int]) -> str:
+    """Write how many machines of which group."""
+    some = [f"{n} × {group.name}" for n, group in zip(fleet, problem.groups, strict=True) if n]
+    return ", ".join(some) or "none"
+
+
+def designs_table(answer: ClusterAnswer) -> Table:
+    """Return every design beside the bound: its machines, price and daily energy."""
+    case = answer.case
+    rows: list[tuple[Cell, ...]] = []
+    strong: set[int] = set()
+    for design in answer.designs:
+        if design is answer.design:
+            strong.add(len(rows))
+        proven = design.gap_ratio if design.name.startswith("Design-V") else None
+        rows.append(
+            (
+                design.name,
+                machines(case.problem, design.fleet),
+                f"{design.price:,.10g}",
+                answer.kwh_per_day(design.energy_j),
+                answer.above_bound_ratio(design),
+                proven,
+            )
+        )
+    rows.append(
+        ("bound", "another fleet each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None)
+    )
+    return Table(
+        name="designs",
+        title="Designs",
+        caption=(
+            "Least energy of each fleet, machines switched off where the load allows. No fleet needs less than the "
+            "bound. The gap is the proven distance to the best fleet of the same budget."
+        ),
+        columns=(
+            Column(title="Design", align="left"),
+            Column(title="Machines", align="left"),
+            Column(title="Price", unit=case.currency),
+            Column(title="Energy", unit="kWh/day", form=".3f"),
+            Column(title="Above bound", unit="%", form=signed_percent),
+            Column(title="Gap", unit="%", form=percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(strong),
+    )
+
+
+def plan_table(answer: ClusterAnswer, *, most: int = 96) -> Table:
+    """Return which machines are on when; at most the first ``most`` steps."""
+    case = answer.case
+    problem, on = case.problem, answer.design.schedule.on
+    power = schedule_power_w(problem, on)
+    used = [k for k, number in enumerate(answer.design.fleet) if number]
+    rows: list[tuple[Cell, ...]] = []
+    for step in range(min(len(on), most)):
+        before = on[step - 1] if step or case.repeats else on[0]
+        rows.append(
+            (
+                clock(step * problem.step_s),
+                problem.traffic_bps[step] / 1e9,
+                *(on[step][k] for k in used),
+                _switched(problem, before, on[step]),
+                float(power[step]),
+            )
+        )
+    return Table(
+        name="plan",
+        title="Machines that are on",
+        caption=f"The first {most} of {len(on)} steps." if len(on) > most else "",
+        columns=(
+            Column(title="From", align="left"),
+            Column(title="Load", unit="Gbit/s", form=".2f"),
+            *(Column(title=problem.groups[k].name, form="d") for k in used),
+            Column(title="Switched", align="left"),
+            Column(title="Power", unit="W", form=".0f"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[int]) -> str:
+    changes = [
+        f"{now - then:+d} {group.name}".replace("-", "−")
+        for group, then, now in zip(problem.groups, before, after, strict=True)
+        if now != then
+    ]
+    return ", ".join(changes)
+
+
+def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str) -> Table:
+    """Return what the saving algorithms achieve, beside off-line saving step by step (the second of them)."""
+    offline = savings[1].schedule
+    return Table(
+        name=name,
+        title=title,
+        caption=(
+            "Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
+            "off-line, each step."
+        ),
+        columns=(
+            Column(title="Algorithm", align="left"),
+            Column(title="Energy", unit="kWh/day", form=".3f"),
+            Column(title="Energy", unit="%", form=signed_percent, group="against off-line"),
+            Column(
+                title="Switchings",
+                unit="%",
+                form=lambda ratio: f"{100.0 * ratio:.0f}",
+                group="against off-line",
+            ),
+            Column(title="Switchings", unit="a day", form=".1f"),
+            Column(title="Missed", unit="%", form=".3f"),
+        ),
+        rows=tuple(
+            (
+                one.name,
+                one.schedule.energy_j / KWH_J / days,
+                one.schedule.energy_j / offline.energy_j - 1.0,
+                one.schedule.switchings / offline.switchings if offline.switchings else None,
+                one.schedule.switchings / days,
+                100.0 * one.missed_ratio,
+            )
+            for one in savings
+        ),
+        strong=frozenset({3} if len(savings) > 3 else set()),
+    )
+
+
+def headline(answer: ClusterAnswer) -> tuple[str, ...]:
+    """Return the answer in a few lines: what to buy, what it costs and needs, and what that is worth."""
+    case, design = answer.case, answer.design
+    problem = case.problem
+    used, on = answer.kwh_per_day(design.energy_j), answer.kwh_per_day(answer.always_on_j)
+    limit = (
+        "no limit to the budget"
+        if problem.budget is None
+        else f"a budget of {problem.budget:,.10g} {case.currency}"
+    )
+    step = format_duration(problem.step_s) if problem.step_s < 60.0 else f"{problem.step_s / 60.0:g} min"
+    lines = [
+        f"Buy {machines(problem, design.fleet)} for {design.price:,.10g} {case.currency}.",
+        f"{used:.3f} kWh a day, {100.0 * (1.0 - used / on):.1f} % less than always on ({on:.2f} kWh).",
+        f"{100.0 * answer.above_bound_ratio(design):.2f} % above the bound that no fleet beats "
+        f"({answer.kwh_per_day(answer.bound.energy_j):.3f} kWh); "
+        + (
+            f"no fleet for {limit} needs less (proven)."
+            if design.gap_ratio < EXACT
+            else f"within {100.0 * design.gap_ratio:.2g} % of the best fleet for {limit} (proven)."
+        ),
+        f"Traffic: {case.day.source}, steps of {step}, highest {format_bps(max(problem.traffic_bps))}"
+        + (f" with {100.0 * case.headroom_ratio:g} % headroom" if case.headroom_ratio else "")
+        + ".",
+    ]
+    if problem.spare:
+        lines.append(f"Any {problem.spare} of the machines that are on may fail without loss of capacity.")
+    if answer.mean_j is not None:
+        lines.append(f"On the mean day these machines need {answer.mean_j / KWH_J:.3f} kWh.")
+    return tuple(lines)
