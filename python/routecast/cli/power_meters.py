@@ -107,6 +107,7 @@ def read(
     from routecast.quantity import parse_duration_s
     from routecast.testbed.power import MeterSettings, choose_meter
 
+    duration_s = parse_duration_s(duration)
     settings = MeterSettings(
         interval_s=parse_duration_s(interval) if interval else None,
         scope=scope,
@@ -116,7 +117,7 @@ def read(
     chosen, no_power = choose_meter(meter, settings)
     if chosen is None:
         raise EnvironmentProblem(no_power)
-    reading = _metered(chosen, parse_duration_s(duration))
+    reading = _metered(chosen, duration_s)
     if not math.isfinite(reading.mean_w):
         why = "; ".join(reading.notes) or "the interval is shorter than its steps: give a longer --duration"
         raise EnvironmentProblem(f"power meter {reading.meter} told nothing: {why}")
