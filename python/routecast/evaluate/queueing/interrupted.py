@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from routecast.evaluate.queueing.markov import Queue, require_range
+from routecast.evaluate.queueing.mixed_time import MixedTime
 from routecast.router.random_time import Interruptions, RandomTime
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class DD1Interrupted(Queue):
 
 
 @lru_cache(maxsize=64)
-def sorted_points(time: RandomTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return equally likely points of a law in rising order, and for each place the sum of those from it on."""
     count = 1 if time.is_constant else _POINTS
     points = np.array([time.quantile_s((number + 0.5) / count) for number in range(count)])

@@ -16,6 +16,7 @@ import numpy as np
 
 from routecast.evaluate.queueing.interrupted import sorted_points
 from routecast.evaluate.queueing.markov import Queue, quantile_s, require_range
+from routecast.evaluate.queueing.mixed_time import MixedTime
 from routecast.router.random_time import RandomTime
 
 if TYPE_CHECKING:
@@ -38,14 +39,14 @@ class MG1SetUp(Queue):
     ----------
     queue : Queue
         The same queue without set-up times.
-    set_up : RandomTime
+    set_up : RandomTime or MixedTime
     work_s : float
         Constant time that every set-up takes besides.
     """
 
     arrival_pps: float
     queue: Queue
-    set_up: RandomTime
+    set_up: RandomTime | MixedTime
     work_s: float = 0.0
 
     @property
@@ -112,7 +113,7 @@ class DD1SetUp(Queue):
 
     arrival_pps: float
     service_s: float
-    set_up: RandomTime
+    set_up: RandomTime | MixedTime
     work_s: float = 0.0
     """Constant time that every set-up takes besides."""
 

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.solve.bottleneck import resources_of
 from routecast.evaluate.solve.delay import delays
 from routecast.evaluate.solve.fluid import Fluid, solve_fluid
+from routecast.evaluate.solve.states import activity_of, states_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.router.check_load import check_load
@@ -59,7 +61,10 @@ class Solve:
         dropped_pps = sum(answer.drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps, 0.0)
         mean_bytes = answer.forwarded_bytes
-        notes = [*fluid.notes, *answer.notes]
+        states, assumed = states_of(fluid, answer)
+        energy_j = energy_of(states, duration_s)
+        l2_bps = 8.0 * mean_bytes * forwarded_pps
+        notes = [*fluid.notes, *answer.notes, *assumed, *power_notes(self.model)]
         intended_pps = fluid.intended_pps
         if offered_pps < intended_pps * (1.0 - 1e-9):
             notes.insert(0, "the intended load exceeds line rate; the offered load is what the links carry")
@@ -71,13 +76,17 @@ class Solve:
             forwarded_pps=forwarded_pps,
             loss_ratio=dropped_pps / offered_pps,
             l1_bps=8.0 * (mean_bytes + WIRE_OVERHEAD_BYTES) * forwarded_pps,
-            l2_bps=8.0 * mean_bytes * forwarded_pps,
+            l2_bps=l2_bps,
             bottleneck=bottleneck,
             resources=resources,
             drops_pps=answer.drops_pps,
             latency=answer.latency,
             waiting=answer.waiting,
-            energy_j=_energy(fluid, duration_s),
+            energy_j=energy_j,
+            power=power_of(
+                self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps
+            ),
+            activity=activity_of(fluid, answer),
             queue_frames=answer.queue_frames,
             notes=tuple(dict.fromkeys(notes)),
         )
@@ -128,17 +137,3 @@ def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, units * ratio) for name, units in fluid.active_units.items()}
     return replace(fluid, busy_units=busy, active_units=active)
-
-
-def _energy(fluid: Fluid, duration_s: float) -> dict[str, dict[str, float]]:
-    """Joules by pool and state (S11); a polling unit spins, so it is active."""
-    energy: dict[str, dict[str, float]] = {}
-    for pool in fluid.model.pools:
-        if pool.power is None:
-            continue
-        active = float(np.minimum(fluid.active_units[pool.name].sum(), pool.units))
-        energy[pool.name] = {
-            "active": pool.power.active_w * active * duration_s,
-            "idle": pool.power.idle_w * (pool.units - active) * duration_s,
-        }
-    return energy

@@ -44,6 +44,8 @@ class DelayAnswer:
         By task unit, what is served, in frames of the load's mean size.
     forwarded_bytes : float
         Mean size of the frames that leave by a port.
+    arriving : mapping
+        By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …
     """
 
     drops_pps: Mapping[str, float]
@@ -52,6 +54,7 @@ class DelayAnswer:
     latency: Delay | None = None
     waiting: Delay | None = None
     queue_frames: Mapping[str, float] = field(default_factory=dict)
+    arriving: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -146,7 +149,7 @@ class _Walk:
         shares = fluid.load.frames.share_by_bytes
         cost = fluid.costs[index]
         # The interrupt that opens a busy cycle is its set-up, not a part of its services.
-        alone = cost.exhaustive and cost.batch_s <= 0.0
+        alone = cost.drains and cost.batch_s <= 0.0
         mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
         times = [
             task.service.mean_s(
@@ -189,7 +192,7 @@ class _Walk:
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
         if len(task.needs) > 1:
             return "needs units of several pools at once"
-        costs = cost.interrupt_s > 0.0 and not cost.exhaustive
+        costs = cost.interrupt_s > 0.0 and not cost.drains
         if task.activation.kind == "interrupt" and (costs or cost.moderation_s > 0.0):
             return "is activated by interrupts"
         if cost.batch_s > 0.0:
@@ -235,7 +238,7 @@ class _Walk:
         queue, reason = interrupted(self.fluid, index, station, arriving), ""
         if queue is None:
             queue, reason = law_of(station, arriving, self.notes.append)
-        sleep = set_up_of(self.fluid, index)
+        sleep = set_up_of(self.fluid, index, rate, arriving)
         if queue is not None and sleep is not None:
             queue, reason = asleep(station, queue, arriving, sleep)
             exact = False
@@ -260,6 +263,8 @@ class _Walk:
         if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
             return None
         part = parts[0]
+        if any(fluid.costs[member].rest for member, _ in part.members):
+            return None
         visits = {member: (float(self.rates[member].sum()), self._mix(member)) for member, _ in part.members}
         queue = shared_queue(part, fluid, visits, index)
         if queue is not None and "approximat" in queue.method:
@@ -340,6 +345,11 @@ class _Walk:
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
+            arriving={
+                task.name: merge(self.arriving[index]).kind
+                for index, task in enumerate(graph.tasks)
+                if index in self.arriving
+            },
             notes=gathered(self.notes),
         )
 

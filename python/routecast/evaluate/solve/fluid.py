@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from routecast.evaluate.solve.cost import Cost, cost_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.share import (
     Component,
-    Cost,
     components,
-    cost_of,
     divide,
     mean_contention,
     served_at_once,

@@ -7,19 +7,16 @@ idles while frames wait.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
-__all__ = ["Component", "Cost", "components", "cost_of", "divide", "mean_contention", "served_at_once"]
-
-
-_MOST_CYCLES = 500
+__all__ = ["Component", "components", "divide", "mean_contention", "served_at_once"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,128 +28,9 @@ class Component:
     members: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Service time of a task unit's frames, averaged over the mix, without contention.
-
-    ``busy_s`` is per frame in full batches, as under overload; ``frame_s`` without the batch's part ``batch_s``.
-    """
-
-    frame_s: float
-    batch_s: float
-    batch_frames: int
-    interrupt_s: float
-    moderation_s: float
-    short_polls: bool
-    exhaustive: bool = False
-    """Polls take also the frames that come meanwhile."""
-    sleep_s: float = 0.0
-    """Mean wake-up."""
-    stretch: float = 1.0
-    """Mean completion time over service time: what interruptions do; it is in all the times above."""
-    scatter_s: float = 0.0
-    """Variance that interruptions add for each second of service."""
-
-    @property
-    def busy_s(self) -> float:
-        """Seconds per frame under overload."""
-        extra = self.interrupt_s if self.short_polls else 0.0
-        return self.frame_s + (self.batch_s + extra) / self.batch_frames
-
-    def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
-        """Share of time that one server works at a rate, below overload.
-
-        Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
-        come since the last cycle began: ``b = λ·cycle``. A cycle lasts ``T = h + b·c``, the wait for a frame if none
-        has come meanwhile (probability ``e^{-λT}``, then 1/λ), and at least the interrupt moderation. Poisson arrivals,
-        with the mean in place of the random batch: a named approximation, within 3 % of simulations. Frames at equal
-        gaps (``even``) find no batch under way as long as ``h + c`` is less than a gap, so a cycle lasts exactly
-        ``max(h + b·c, 1/λ)``. Full batches are overload.
-        """
-        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
-        if start_s <= 0.0 or rate_pps <= 0.0:
-            return min(rate_pps * frame_s, 1.0)
-        if self.exhaustive:
-            return self._used_exhaustively(rate_pps, factor, even=even)
-        batch, work_s, cycle_s = 1.0, start_s + frame_s, math.inf
-        for _ in range(_MOST_CYCLES):
-            work_s = start_s + batch * frame_s
-            idle_s = 0.0 if even else math.exp(-rate_pps * work_s) / rate_pps
-            cycle_s = max(work_s + idle_s, 1.0 / rate_pps if even else 0.0, self.moderation_s)
-            before, batch = batch, rate_pps * cycle_s
-            if batch >= self.batch_frames:
-                return min(rate_pps * self.busy_s * factor, 1.0)
-            if abs(batch - before) <= 1e-9 * batch:
-                break
-        return min(work_s / cycle_s, 1.0)
-
-    def _used_exhaustively(self, rate_pps: float, factor: float, *, even: bool) -> float:
-        """As :meth:`used`, where a poll goes on until nobody waits: a cycle is idle time, set-up and busy period.
-
-        Poisson arrivals: ``T = (1/λ + wake-up + h)/(1 - rho)``, exact (M/G/1 with set-up). Equal gaps g: as many frames
-        as come until the backlog has drained, ``⌈(wake-up + h)/(g - c)⌉``. Longer polls than the budget cost another
-        batch.
-        """
-        frame_s, batch_s = self.frame_s * factor, self.batch_s * factor
-        start_s = batch_s + self.interrupt_s * factor
-        load, most = rate_pps * frame_s, min(rate_pps * self.busy_s * factor, 1.0)
-        if load >= 1.0:
-            return 1.0
-        away_s = self.sleep_s + start_s
-        if even:
-            cycle_s = max(math.ceil(away_s * rate_pps / (1.0 - load) - 1e-9), 1.0) / rate_pps
-        else:
-            cycle_s = (1.0 / rate_pps + away_s) / (1.0 - load)
-        cycle_s = max(cycle_s, self.moderation_s)
-        frames = rate_pps * cycle_s
-        again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
-        return min(max((start_s + again_s) / cycle_s + load, most), 1.0)
-
-
 def served_at_once(task: TaskUnit, most: int) -> int:
     """Return how many frames of a task unit may be in service at once, where the units allow ``most``."""
     return most if task.request == "frame" and task.needs else min(task.parallel, most)
-
-
-def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
-    """Return the cost of a task unit's frames (S5, S6)."""
-    pool = model.pool(task.needs[0].pool) if task.needs else None
-    frequency_hz = pool.frequency_hz if pool else None
-    speed = 1.0
-    if pool and pool.unit_speed_ratio:
-        allowed = task.pin or range(pool.units)
-        speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
-    whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
-    without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
-    interrupt = task.activation.kind == "interrupt"
-    exhaustive = interrupt and task.activation.discipline == "exhaustive"
-    wanted = task.activation.budget_frames if interrupt else task.batch_frames
-    wakeup = task.activation.wakeup if interrupt else None
-    stretch, scatter_s = _interrupted(task, model)
-    slower = stretch / speed
-    return Cost(
-        frame_s=without_s * slower,
-        batch_s=max(whole_s - without_s, 0.0) * slower,
-        batch_frames=wanted if exhaustive else min(wanted, task.queue_frames),
-        interrupt_s=task.activation.interrupt_cost_s * slower if interrupt else 0.0,
-        moderation_s=task.activation.moderation_s if interrupt else 0.0,
-        short_polls=interrupt and not exhaustive and task.queue_frames < wanted,
-        exhaustive=exhaustive,
-        sleep_s=wakeup.average_s if wakeup is not None else 0.0,
-        stretch=stretch,
-        scatter_s=scatter_s,
-    )
-
-
-def _interrupted(task: TaskUnit, model: RouterModel) -> tuple[float, float]:
-    """Return how interruptions of its units stretch a task unit's services, and the variance that they add."""
-    stretch, scatter_s = 1.0, 0.0
-    for need in task.needs:
-        interruptions = model.pool(need.pool).interruptions
-        if interruptions is not None:
-            stretch += need.units * (interruptions.stretch - 1.0)
-            scatter_s += need.units * interruptions.scatter_s
-    return stretch, scatter_s
 
 
 def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:

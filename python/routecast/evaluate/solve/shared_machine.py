@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from routecast.evaluate.queueing.general import DD1, ServiceMix
 from routecast.evaluate.queueing.interrupted import DD1Interrupted
 from routecast.evaluate.queueing.markov import MMcK, Queue
+from routecast.evaluate.queueing.mixed_time import MixedTime
 from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving
+from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.laws import Station
-from routecast.evaluate.solve.share import Cost
 from routecast.evaluate.solve.stations import FullQueue
 from routecast.router.random_time import RandomTime
 
@@ -65,13 +66,13 @@ class SetUp:
 
     Parameters
     ----------
-    sleep : RandomTime
-        The wake-up.
+    sleep : RandomTime or MixedTime
+        The wake-up, and the way out of a sleep state.
     work_s : float
         Work of the interrupt.
     """
 
-    sleep: RandomTime
+    sleep: RandomTime | MixedTime
     work_s: float
 
     @property
@@ -80,13 +81,23 @@ class SetUp:
         return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
 
 
-def set_up_of(fluid: Fluid, index: int) -> SetUp | None:
-    """Return the set-up of a task unit that interrupts wake; None if it takes no time."""
+def set_up_of(fluid: Fluid, index: int, rate_pps: float, arriving: Arriving) -> SetUp | None:
+    """Return the set-up of a task unit that interrupts wake, or whose unit falls asleep; None if it takes no time."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
-    work_s = cost.interrupt_s * float(fluid.factor[index])
-    if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
+    factor = float(fluid.factor[index])
+    work_s = cost.interrupt_s * factor
+    wakeup = task.activation.wakeup or RandomTime()
+    if not cost.rest and cost.linger_s <= 0.0:
+        if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
+            return None
+        return SetUp(sleep=wakeup, work_s=work_s)
+    if rate_pps * cost.frame_s * factor >= 1.0:
         return None
-    return SetUp(sleep=task.activation.wakeup or RandomTime(), work_s=work_s)
+    found = cost.set_ups(rate_pps, factor, even=arriving.kind == "regular")
+    lingers = cost.linger_s > 0.0
+    parts = tuple((chance, time_s, not (lingers and time_s == 0.0)) for chance, time_s in found)
+    mixed = MixedTime(parts=parts, random=wakeup)
+    return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
 
 
 def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
@@ -94,7 +105,7 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
     if isinstance(queue, FullQueue) or station.load >= 1.0:
         return queue, "" if station.load > 1.0 else "is just full"
     if station.servers > 1:
-        return None, "sleeps until an interrupt and then works on several frames at once"
+        return None, "sleeps until a frame comes and then works on several frames at once"
     # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
     during = station.rate_pps * set_up.longest_s
     spread = _SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
@@ -118,5 +129,5 @@ def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) ->
         )
         return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
     if arriving.kind == "poisson":
-        return None, "sleeps until an interrupt and loses frames by chance, of which no closed form is known"
-    return None, "sleeps until an interrupt, and its frames come neither at random nor at equal gaps"
+        return None, "sleeps until a frame comes and loses frames by chance, of which no closed form is known"
+    return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"

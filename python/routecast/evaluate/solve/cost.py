@@ -1,0 +1,258 @@
+"""What a frame costs a task unit: work by frame, batch and interrupt, and what its units do without work."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from routecast.evaluate.solve.cycle import Cycle, Rested, rest_at_random, rest_of
+from routecast.router.model import RouterModel, TaskUnit
+
+__all__ = ["Cost", "cost_of"]
+
+_MOST_CYCLES = 500
+_SHORT = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Service time of a task unit's frames, averaged over the mix, without contention.
+
+    ``busy_s`` is per frame in full batches, as under overload; ``frame_s`` without the batch's part ``batch_s``.
+    """
+
+    frame_s: float
+    batch_s: float
+    batch_frames: int
+    interrupt_s: float
+    moderation_s: float
+    short_polls: bool
+    exhaustive: bool = False
+    """Polls take also the frames that come meanwhile."""
+    sleep_s: float = 0.0
+    """Mean wake-up."""
+    stretch: float = 1.0
+    """Mean completion time over service time: what interruptions do; it is in all the times above."""
+    scatter_s: float = 0.0
+    """Variance that interruptions add for each second of service."""
+    linger_s: float = 0.0
+    """How long it goes on polling when nobody waits, before it enables interrupts."""
+    rest: tuple[tuple[float, float], ...] = ()
+    """Sleep states of its idle units: idle time before one, and time to get out of it."""
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds per frame under overload."""
+        extra = self.interrupt_s if self.short_polls else 0.0
+        return self.frame_s + (self.batch_s + extra) / self.batch_frames
+
+    @property
+    def drains(self) -> bool:
+        """Whether an interrupt is followed by polls until nobody waits, without another interrupt."""
+        return self.exhaustive or self.linger_s > 0.0
+
+    def used(self, rate_pps: float, factor: float, *, even: bool = False) -> float:
+        """Share of time that one server works at a rate, below overload."""
+        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
+        if start_s <= 0.0 or rate_pps <= 0.0:
+            return min(rate_pps * frame_s, 1.0)
+        return self.cycle(rate_pps, factor, even=even).used
+
+    def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
+        """Return what one server does from one beginning of work to the next, at a rate > 0 below overload.
+
+        Where nothing is paid for a batch or an interrupt, or polls go on until nobody waits, a cycle is an idle time
+        and what work came up to the end of the next: :meth:`_until_empty`. Else each poll is a cycle:
+        :meth:`_poll_by_poll`.
+        """
+        start_s = (self.batch_s + self.interrupt_s) * factor
+        if start_s <= 0.0 or self.drains:
+            return self._until_empty(rate_pps, factor, even=even)
+        return self._poll_by_poll(rate_pps, factor, even=even)
+
+    def _poll_by_poll(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+        """Cycle of polls that each begin with an interrupt, or with the cost of a batch.
+
+        Where a batch or an interrupt costs h and a frame c, a cycle begins with h and serves the b frames that have
+        come since the last cycle began: ``b = λ·cycle``. The next one begins when the work ``T = h + b·c`` is done, the
+        interrupt moderation is over, and a frame has come: after ``m = max(T, moderation)`` on average and, if none has
+        come by then (probability ``e^{-λm}``), another 1/λ. Poisson arrivals, with the mean in place of the random
+        batch: a named approximation, within 3 % of simulations. Frames at equal gaps (``even``) find no batch under way
+        as long as ``h + c`` is less than a gap, so a cycle lasts exactly ``max(m, 1/λ)``. Full batches are overload.
+        """
+        frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
+        gap_s = 1.0 / rate_pps
+        away = Rested()
+        batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
+        for _ in range(_MOST_CYCLES):
+            work_s = start_s + batch * frame_s
+            least_s = max(work_s + away.exit_s, self.moderation_s)
+            # What moderation leaves idle for certain.
+            spare_s = least_s - work_s - away.exit_s
+            if even:
+                cycle_s = max(least_s, gap_s)
+                idle_s = cycle_s - work_s - away.exit_s
+                idle, away = float(idle_s > 0.0), rest_of(idle_s, rest=self.rest)
+            else:
+                none = math.exp(-rate_pps * least_s)
+                cycle_s = least_s + none * gap_s
+                idle, away = none, rest_at_random(rate_pps, sleep_s=spare_s, rest=self.rest)
+                if spare_s > 0.0:
+                    idle, away = 1.0, away.or_else(rest_of(spare_s, rest=self.rest), chance=1.0 - none)
+            before, batch = batch, rate_pps * cycle_s
+            if batch >= self.batch_frames:
+                busy = min(rate_pps * self.busy_s * factor, 1.0)
+                return Cycle(cycle_s=cycle_s, work_s=busy * cycle_s, polls=batch / self.batch_frames)
+            if abs(batch - before) <= 1e-9 * batch:
+                break
+        return Cycle(
+            cycle_s=cycle_s,
+            work_s=work_s,
+            interrupts=1.0 if self.interrupt_s or self.moderation_s else 0.0,
+            polls=1.0,
+            idles=idle,
+            rested=away,
+        )
+
+    def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
+        """Cycle of an idle time, the set-up after it and a busy period, at whose end nobody waits.
+
+        Poisson arrivals: ``T = (1/λ + D)/(1 - rho)``, exact (M/G/1 with set-up D: wake-up, way out of a sleep state,
+        interrupt). Equal gaps g: as many frames as come until the backlog has drained, ``⌈D/(g - c)⌉``. Longer polls
+        than the budget cost another batch.
+        """
+        load = self._drained_load(rate_pps, factor, even=even)
+        if load >= 1.0:
+            return Cycle(cycle_s=1.0, work_s=1.0)
+        exhaustive = self.exhaustive
+        batch_s = self.batch_s * factor if exhaustive else 0.0
+        work_s = self.interrupt_s * factor
+        if even:
+            return Cycle.mean_of(self._even_cycles(rate_pps, load, batch_s=batch_s, work_s=work_s))
+        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+        set_up_s = away.released * (self.sleep_s + work_s) + away.exit_s + batch_s
+        cycle_s = max((1.0 / rate_pps + set_up_s) / (1.0 - load), self.moderation_s)
+        return self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s)
+
+    def _even_cycles(self, rate_pps: float, load: float, *, batch_s: float, work_s: float) -> list[Cycle]:
+        """Cycles at equal gaps: how long one idles decides how it sleeps, and so how long the next one idles."""
+        gap_s = 1.0 / rate_pps
+        drain_s = gap_s * (1.0 - load)
+        away_s = self.sleep_s + batch_s + work_s
+        cycles: list[Cycle] = []
+        idle_s = drain_s
+        # As many different idle times as ways out of sleep: then the cycles come round.
+        for _ in range(len(self.rest) + 3):
+            away = rest_of(idle_s, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+            before = [cycle.rested for cycle in cycles]
+            if away in before:
+                return cycles[before.index(away) :]
+            set_up_s = away.exit_s + (away_s if away.released else batch_s)
+            frames = max(math.ceil(set_up_s / drain_s - 1e-9), 1.0)
+            cycle_s = max(frames * gap_s, self.moderation_s)
+            cycles.append(self._with_polls(cycle_s, rate_pps, load, away, batch_s=batch_s, work_s=work_s))
+            idle_s = max(frames * drain_s - set_up_s, 0.0)
+        return cycles
+
+    def set_ups(self, rate_pps: float, factor: float, *, even: bool) -> list[tuple[float, float]]:
+        """Return how long it takes before work begins, wake-up apart, with the chance of each.
+
+        A frame that finds the task unit lingering waits for nothing; one that finds its unit asleep, until that is
+        awake and the interrupt is served.
+        """
+        work_s = self.interrupt_s * factor
+        if even:
+            load = self._drained_load(rate_pps, factor, even=True)
+            cycles = self._even_cycles(rate_pps, load, batch_s=0.0, work_s=work_s)
+            each = 1.0 / len(cycles)
+            rested = [cycle.rested for cycle in cycles]
+            return [(each, one.released * work_s + one.exit_s) for one in rested]
+        away = rest_at_random(rate_pps, linger_s=self.linger_s, sleep_s=self.sleep_s, rest=self.rest)
+        exits = [
+            (chance, work_s + exit_s) for chance, (_, exit_s) in zip(away.chances, self.rest, strict=True)
+        ]
+        awake = max(away.released - math.fsum(away.chances), 0.0)
+        return [(1.0 - away.released, 0.0), (awake, work_s), *exits]
+
+    def _with_polls(
+        self, cycle_s: float, rate_pps: float, load: float, away: Rested, *, batch_s: float, work_s: float
+    ) -> Cycle:
+        frames = rate_pps * cycle_s
+        again_s = max(frames / self.batch_frames - 1.0, 0.0) * batch_s
+        # Some busy periods are longer than a poll long before the mean one is.
+        short = self.exhaustive and frames <= _SHORT * self.batch_frames
+        start_s = batch_s + away.released * work_s
+        most = min(rate_pps * self.busy_s, 1.0) if self.exhaustive else 0.0
+        return Cycle(
+            cycle_s=cycle_s,
+            work_s=min(max((start_s + again_s) / cycle_s + load, most), 1.0) * cycle_s,
+            interrupts=away.released,
+            polls=1.0 if short else math.nan,
+            idles=1.0,
+            rested=away,
+        )
+
+    def _drained_load(self, rate_pps: float, factor: float, *, even: bool) -> float:
+        """Work of the frames themselves; where a poll takes what it finds, the cost of the batches is in it."""
+        if self.exhaustive or self.batch_s <= 0.0:
+            return rate_pps * self.frame_s * factor
+        silent = Cost(
+            frame_s=self.frame_s,
+            batch_s=self.batch_s,
+            batch_frames=self.batch_frames,
+            interrupt_s=0.0,
+            moderation_s=0.0,
+            short_polls=False,
+        )
+        return silent.cycle(rate_pps, factor, even=even).used
+
+
+def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:
+    """Return the cost of a task unit's frames (S5, S6)."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    frequency_hz = pool.frequency_hz if pool else None
+    speed = 1.0
+    if pool and pool.unit_speed_ratio:
+        allowed = task.pin or range(pool.units)
+        speed = math.fsum(pool.unit_speed_ratio[unit] for unit in allowed) / len(allowed)
+    whole_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=1.0)
+    without_s = task.service.mean_s(mean_bytes, frequency_hz=frequency_hz, batch_frames=math.inf)
+    interrupt = task.activation.kind == "interrupt"
+    exhaustive = interrupt and task.activation.discipline == "exhaustive"
+    wanted = task.activation.budget_frames if interrupt else task.batch_frames
+    wakeup = task.activation.wakeup if interrupt else None
+    stretch, scatter_s = _interrupted(task, model)
+    slower = stretch / speed
+    return Cost(
+        frame_s=without_s * slower,
+        batch_s=max(whole_s - without_s, 0.0) * slower,
+        batch_frames=wanted if exhaustive else min(wanted, task.queue_frames),
+        interrupt_s=task.activation.interrupt_cost_s * slower if interrupt else 0.0,
+        moderation_s=task.activation.moderation_s if interrupt else 0.0,
+        short_polls=interrupt and not exhaustive and task.queue_frames < wanted,
+        exhaustive=exhaustive,
+        sleep_s=wakeup.average_s if wakeup is not None else 0.0,
+        stretch=stretch,
+        scatter_s=scatter_s,
+        linger_s=task.activation.linger_s if interrupt else 0.0,
+        rest=_rest(task, model),
+    )
+
+
+def _rest(task: TaskUnit, model: RouterModel) -> tuple[tuple[float, float], ...]:
+    """Return the sleep states that the units of a task unit fall into while it has nothing to do."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    if pool is None or pool.power is None or task.activation.kind == "polling":
+        return ()
+    return tuple((state.after_s, state.exit_s) for state in pool.power.sleep)
+
+
+def _interrupted(task: TaskUnit, model: RouterModel) -> tuple[float, float]:
+    """Return how interruptions of its units stretch a task unit's services, and the variance that they add."""
+    stretch, scatter_s = 1.0, 0.0
+    for need in task.needs:
+        interruptions = model.pool(need.pool).interruptions
+        if interruptions is not None:
+            stretch += need.units * (interruptions.stretch - 1.0)
+            scatter_s += need.units * interruptions.scatter_s
+    return stretch, scatter_s
