@@ -51,6 +51,9 @@ class _Tree:
         self._capacity = arrays.capacity_bps.tolist()
         self._most = energy.dispatcher.most.tolist()
         self._peak_bps = float(energy.dispatcher.loads_bps[-1])
+        self._spare = energy.dispatcher.problem.spare
+        self._by_capacity = sorted(range(len(self._order)), key=lambda j: -self._capacity[self._order[j]])
+        self._smallest_bps = min(self._capacity)
 
     def _affordable(self, group: int, left: float) -> int:
         if left < 0.0:
@@ -84,7 +87,19 @@ class _Tree:
                 best_rate = max(best_rate, self._capacity[group] / price if price > 0.0 else math.inf)
         # What the money left buys at best, in parts of machines: no fleet of the node carries more.
         reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
-        return tuple(fleet) if reach >= self._peak_bps * (1.0 - 1e-9) else None
+        needed = self._peak_bps + self._spare_bps(fixed)
+        return tuple(fleet) if reach >= needed * (1.0 - 1e-9) else None
+
+    def _spare_bps(self, fixed: tuple[int, ...]) -> float:
+        """Return a capacity that the ``spare`` largest machines of every fleet of a node have at least."""
+        missing = self._spare
+        largest_bps = 0.0
+        for j in self._by_capacity if missing else ():
+            if j < len(fixed) and missing:
+                taken = min(fixed[j], missing)
+                largest_bps += taken * self._capacity[self._order[j]]
+                missing -= taken
+        return largest_bps + missing * self._smallest_bps
 
     def price(self, fleet: tuple[int, ...]) -> float:
         """Return Σ C_k N_k."""

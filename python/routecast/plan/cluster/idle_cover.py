@@ -43,26 +43,21 @@ def _last_machines(
         _put(table, int(weights[group]), float(full[group]))
 
 
-def _best(
-    weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats
-) -> tuple[Floats, Ints, Ints]:
-    """Return cost, last group and quanta on full machines of every load; loads in quanta, slopes per quantum."""
-    full = idle + slopes * weights
-    cells = int(np.floor(loads.max(initial=0.0) + 1e-9))
-    cost = np.where(loads > 0.0, np.inf, 0.0)
-    last = np.full(loads.size, -1, dtype=np.int64)
-    at = np.zeros(loads.size, dtype=np.int64)
-    above = np.floor(loads + 1e-9).astype(np.int64)
-    for group, table in _last_machines(weights, full, slopes, limits, cells):
-        reduced = table - slopes[group] * np.arange(cells + 1)
-        below = np.maximum(np.ceil(loads - weights[group] - 1e-9).astype(np.int64), 0)
-        for number in np.flatnonzero(loads > 0.0).tolist():
-            window = reduced[below[number] : above[number] + 1]
-            here = int(np.argmin(window))
-            value = float(window[here]) + idle[group] + slopes[group] * loads[number]
-            if value < cost[number]:
-                cost[number], last[number], at[number] = value, group, below[number] + here
-    return cost, last, at
+def _window_minima(values: Floats, first: Ints, last: Ints, width: int) -> Floats:
+    """Return min(values[first..last]) for windows of ``width`` or ``width`` + 1; values before the first are inf."""
+    padded = np.concatenate([np.full(width + 1, np.inf), values])
+    span = 1
+    while 2 * span <= width:
+        padded = np.minimum(padded[: padded.size - span], padded[span:])
+        span *= 2
+    begin = first + width + 1
+    return np.minimum(padded[begin], padded[last + width + 1 - (span - 1)])
+
+
+def _windows(loads: Floats, weight: int) -> tuple[Ints, Ints]:
+    """Return the first and last x that a machine of ``weight`` quanta can complete to each load; x may be below 0."""
+    last = np.floor(loads + 1e-9).astype(np.int64)
+    return np.minimum(np.ceil(loads - weight - 1e-9).astype(np.int64), last), last
 
 
 def idle_cover_costs(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats) -> Floats:
@@ -78,12 +73,40 @@ def idle_cover_costs(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, 
     loads : array
         In quanta, not necessarily whole.
     """
-    return _best(weights, idle, slopes, limits, loads)[0]
+    cells = int(np.floor(loads.max(initial=0.0) + 1e-9))
+    quanta = np.arange(cells + 1)
+    cost = np.where(loads > 0.0, np.inf, 0.0)
+    for group, table in _last_machines(weights, idle + slopes * weights, slopes, limits, cells):
+        weight = int(weights[group])
+        first, last = _windows(loads, weight)
+        least = _window_minima(table - slopes[group] * quanta, first, last, weight)
+        np.minimum(cost, least + idle[group] + slopes[group] * loads, out=cost)
+    return np.where(loads > 0.0, cost, 0.0)
+
+
+def _last_machine_of(
+    weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats
+) -> tuple[Ints, Ints]:
+    """Return the group of the machine that is not full, and the quanta on full machines, of every load."""
+    cells = int(np.floor(loads.max(initial=0.0) + 1e-9))
+    cost = np.where(loads > 0.0, np.inf, 0.0)
+    group_of = np.full(loads.size, -1, dtype=np.int64)
+    quanta_of = np.zeros(loads.size, dtype=np.int64)
+    for group, table in _last_machines(weights, idle + slopes * weights, slopes, limits, cells):
+        reduced = table - slopes[group] * np.arange(cells + 1)
+        first, last = _windows(loads, int(weights[group]))
+        first = np.maximum(first, 0)
+        for number in np.flatnonzero(loads > 0.0).tolist():
+            here = int(first[number] + np.argmin(reduced[first[number] : last[number] + 1]))
+            value = float(reduced[here] + idle[group] + slopes[group] * loads[number])
+            if value < cost[number]:
+                cost[number], group_of[number], quanta_of[number] = value, group, here
+    return group_of, quanta_of
 
 
 def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, loads: Floats) -> Ints:
     """Return the machines behind ``idle_cover_costs``, shape (loads, groups)."""
-    _, last, at = _best(weights, idle, slopes, limits, loads)
+    last, at = _last_machine_of(weights, idle, slopes, limits, loads)
     counts = np.zeros((loads.size, limits.size), dtype=np.int64)
     order = np.argsort(slopes, kind="stable").tolist()
     full = idle + slopes * weights

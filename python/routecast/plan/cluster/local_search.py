@@ -17,8 +17,8 @@ def improve(
 ) -> tuple[float, tuple[int, ...]]:
     """Return the best fleet that swaps lead to, with its energy.
 
-    A swap takes up to two machines of one group out and puts up to three of another in; the best one is made until
-    none saves energy.
+    A swap takes up to two machines of one group out and puts up to three of another in. Group after group, the best
+    swap that takes of it is made, until none saves energy.
 
     Parameters
     ----------
@@ -31,35 +31,35 @@ def improve(
     """
     best = tuple(fleet)
     least_j = energy.high_j(best)
-    while not stop():
+    idle_groups = 0
+    group = 0
+    while idle_groups < len(best) and not stop():
         found_j, found = least_j, best
-        for candidate in _swaps(energy, best, budget):
+        for candidate in _swaps(energy, best, budget, group):
             value_j = energy.high_j(candidate)
             if value_j < found_j * (1.0 - 1e-12):
                 found_j, found = value_j, candidate
             if stop():
                 break
-        if found == best:
-            break
+        idle_groups = idle_groups + 1 if found == best else 0
+        group = (group + 1) % len(best)
         least_j, best = found_j, found
     return least_j, best
 
 
-def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float) -> Iterator[tuple[int, ...]]:
+def _swaps(energy: FleetEnergy, fleet: tuple[int, ...], budget: float, out: int) -> Iterator[tuple[int, ...]]:
     prices = energy.dispatcher.arrays.price.tolist()
     most = energy.dispatcher.most.tolist()
     spent = sum(price * count for price, count in zip(prices, fleet, strict=True))
-    groups = range(len(fleet))
-    for out in groups:
-        for taken in range(min(_OUT, fleet[out]) + 1):
-            for put in groups:
-                if put == out and taken:
-                    continue
-                for added in range(1, _IN + 1):
-                    price = spent - taken * prices[out] + added * prices[put]
-                    if price > budget or fleet[put] + added > most[put]:
-                        break
-                    swapped = list(fleet)
-                    swapped[out] -= taken
-                    swapped[put] += added
-                    yield tuple(swapped)
+    for taken in range(min(_OUT, fleet[out]) + 1):
+        for put in range(len(fleet)):
+            if put == out and taken:
+                continue
+            for added in range(1, _IN + 1):
+                price = spent - taken * prices[out] + added * prices[put]
+                if price > budget or fleet[put] + added > most[put]:
+                    break
+                swapped = list(fleet)
+                swapped[out] -= taken
+                swapped[put] += added
+                yield tuple(swapped)

@@ -19,38 +19,59 @@ __all__ = ["spare_cover_costs", "spare_cover_counts"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Split:
-    base_limits: Ints
+    before: Ints
+    group: int
+    same: int
     others: Ints
     cost: float
+
+    def base_limits(self, limits: Ints) -> Ints:
+        """Return how many machines of each group the base may have."""
+        base = np.zeros_like(limits)
+        base[self.before] = limits[self.before]
+        base[self.group] = limits[self.group] - self.same
+        return base
 
 
 def _splits(weights: Ints, costs: Floats, limits: Ints, spare: int) -> Iterator[_Split]:
     order = np.argsort(weights, kind="stable")
-    for rank, group in enumerate(order):
+    order = order[limits[order] > 0]
+    for rank, group in enumerate(order.tolist()):
         larger = order[rank + 1 :]
         cheapest_first = larger[np.argsort(costs[larger], kind="stable")]
         for same in range(min(spare, int(limits[group])) + 1):
             others = np.zeros_like(limits)
             others[group] = same
             missing = spare - same
-            for other in cheapest_first:
+            for other in cheapest_first.tolist():
                 others[other] = min(missing, int(limits[other]))
                 missing -= int(others[other])
-            if missing:
-                continue
-            base_limits = np.zeros_like(limits)
-            base_limits[order[:rank]] = limits[order[:rank]]
-            base_limits[group] = limits[group] - same
-            yield _Split(base_limits=base_limits, others=others, cost=float(costs @ others))
+            if not missing:
+                yield _Split(
+                    before=order[:rank], group=group, same=same, others=others, cost=float(costs @ others)
+                )
 
 
 def spare_cover_costs(weights: Ints, costs: Floats, limits: Ints, cells: int, spare: int) -> Floats:
     """Return for x = 0..``cells`` the least cost of machines of at least x quanta without the ``spare`` largest."""
     best = np.full(cells + 1, np.inf)
+    none = np.zeros_like(limits)
+    smaller = cover_costs(weights, costs, none, cells)
+    inside = 0
     for split in _splits(weights, costs, limits, spare):
-        np.minimum(best, cover_costs(weights, costs, split.base_limits, cells) + split.cost, out=best)
+        # The table of the groups before the largest one is grown once and shared by its splits.
+        for group in split.before[inside:].tolist():
+            smaller = _with(weights, costs, smaller, group, int(limits[group]))
+        inside = len(split.before)
+        table = _with(weights, costs, smaller, split.group, int(limits[split.group]) - split.same)
+        np.minimum(best, table + split.cost, out=best)
     best[0] = 0.0
     return best
+
+
+def _with(weights: Ints, costs: Floats, table: Floats, group: int, limit: int) -> Floats:
+    one = slice(group, group + 1)
+    return cover_costs(weights[one], costs[one], np.array([limit]), table.size - 1, start=table)
 
 
 def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, spare: int) -> Ints:
@@ -59,9 +80,10 @@ def spare_cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints, 
     best = np.full(needs.size, np.inf)
     counts = np.zeros((needs.size, limits.size), dtype=np.int64)
     for split in _splits(weights, costs, limits, spare):
-        cost = cover_costs(weights, costs, split.base_limits, cells)[needs] + split.cost
+        base_limits = split.base_limits(limits)
+        cost = cover_costs(weights, costs, base_limits, cells)[needs] + split.cost
         better = (cost < best) & (needs > 0)
         if better.any():
-            counts[better] = split.others + cover_counts(weights, costs, split.base_limits, needs[better])
+            counts[better] = split.others + cover_counts(weights, costs, base_limits, needs[better])
             best[better] = cost[better]
     return counts
