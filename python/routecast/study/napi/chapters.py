@@ -82,6 +82,8 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
         "A core that interrupts activate is idle for `(1 − λc)(1 + λW)/(1 + λ(W + C))` of the time: `c` for a packet, "
         "`C` for an interrupt with its poll, `W` for the wake-up, at Poisson arrivals of rate `λ`. The costs were "
         "fitted to this; the errors are those of the packet simulator with the same costs.",
+        "The wake-up stands for whatever delays the poll of an idle core: moderation in the card, the exit from a "
+        "sleep state, the scheduling of the poll. A curve of idle time cannot tell these apart.",
     )
     return Section(
         anchor="idle",
@@ -95,7 +97,7 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
             error_table(idle),
             *(time_figure(each) for each in idle),
             *(idle_table(each) for each in idle),
-            dynamics_table(idle),
+            *((dynamics_table(idle),) if any(each.alternatives for each in idle) else ()),
         ),
     )
 
@@ -121,10 +123,12 @@ def form_findings(form: FormResult) -> tuple[str, ...]:
         "frame comes before the poll of the last one is over. Where every short poll enables interrupts again, time is "
         "as full, but interrupts do not vanish. Exhaustive polls share interrupts without a cost that can be shared "
         "further, and stay idle now and then up to the maximum. Poisson arrivals round every corner.",
-        f"**Where the form function differs.** At {t:.2f} of the maximum, where the paper sees idle time vanish, its "
+        f"**Where the form function differs.** At {t:.2f} of the maximum, where idle time vanishes, the published "
         f"polynomial stands at {PUBLISHED_FORM.at(t):.2f}, and the mechanism at "
         f"{1.0 - best.at_saturation.idle_ratio:.2f}: the polynomial averages over all platforms and clocks. The root "
-        f"mean square difference is {100.0 * best.form_rmse(part.maximum):.1f} points. A straight line that ends at "
+        f"mean square difference is {100.0 * best.form_rmse(part.maximum):.1f} points, "
+        f"{100.0 * least.form_rmse(part.maximum):.1f} to {100.0 * most.form_rmse(part.maximum):.1f} over the range of "
+        f"the interrupt. A straight line that ends at "
         f"{straight.costs.maximum_pps / part.maximum:.2f} of the maximum, all that three costs keep of it, is within "
         f"{100.0 * straight.rmse_ratio:.1f} points of it. The rest are waves of a 7th-order polynomial: by it a "
         f"packet takes {1e9 * cheap_s:.0f} ns at {cheap_at:.2f} of the maximum and {1e9 * dear_s:.0f} ns at "

@@ -78,7 +78,8 @@ def explain_clock(
         for share in part.memory
     )
     shown = laws[len(laws) // 2]
-    loads = [OVERLOAD * costs.maximum_pps * number / LOADS for number in range(1, LOADS + 1)]
+    most = OVERLOAD * max(shown.rate_pps(frequency) for frequency in part.frequencies)
+    loads = [most * number / LOADS for number in range(1, LOADS + 1)]
     curves = []
     for frequency in part.frequencies:
         slower = shown.frame_s(frequency) / shown.frame_s(part.frequency)

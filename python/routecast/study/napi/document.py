@@ -26,6 +26,7 @@ class NapiRun(FileModel):
 
     frames: Frames = Field(default=40_000, description="Frames of a simulated trial.")
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed.")
+    compare: bool = Field(default=True, description="Fit other dynamics of activation to each curve as well.")
 
 
 class IdleCurve(FileModel):

@@ -26,6 +26,8 @@ GREY = "#7a7f87"
 WORK, INTERRUPT, WAKE, IDLE = "#3f6fb5", "#c8524a", "#b39a2f", "#c9ced6"
 """Where a core's time goes: frames, interrupts, waking up, sleep."""
 
+EXHAUSTIVE = "#4aa36a"
+
 
 def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
     """Return idle time against load, each curve measured, simulated and in closed form."""
@@ -87,7 +89,7 @@ def idle_figure(idle: tuple[IdleResult, ...]) -> Figure:
 def time_figure(each: IdleResult) -> Figure:
     """Return where the time of a core goes, against load: the mechanism behind the shape."""
     costs = each.fitted.costs
-    most = 1.1 * costs.maximum_pps
+    most = 1.05 * costs.maximum_pps
     grid = [most * max(step, 0.01) / STEPS for step in range(STEPS + 1)]
     shares = [_shares(costs, rate) for rate in grid]
     names = (
@@ -103,7 +105,7 @@ def time_figure(each: IdleResult) -> Figure:
             "At low load every frame brings an interrupt; at high load frames share them, so the share of interrupts "
             "rises, falls and is gone at the maximum. That is why busy time is not a straight line."
         ),
-        x=Axis(title="offered load (Mpps)", low=0.0),
+        x=Axis(title="offered load (Mpps)", low=0.0, high=most / 1e6),
         y=Axis(title="share of the core's time (%)", low=0.0, high=100.0),
         marks=tuple(
             Stack(
@@ -156,8 +158,8 @@ def inside_figure(form: FormResult) -> Figure:
         name="inside",
         title="Inside the router: interrupts, polls and idle time",
         caption=(
-            f"Constant rate; dashed: Poisson arrivals. At {saturation:.0f} kpps idle time and interrupts are gone, and "
-            "the rate still grows, because from there on a poll takes more than one frame."
+            f"Constant rate; dashed: Poisson arrivals, where idle time and interrupts per packet are one number. At "
+            f"{saturation:.0f} kpps both are gone, and the rate still grows: a poll then takes more than one frame."
         ),
         x=Axis(title="offered load (kpps)", low=0.0),
         y=Axis(title="share of time, or per packet", low=0.0, high=1.0),
@@ -185,21 +187,26 @@ def form_figure(form: FormResult) -> Figure:
             dashed=True,
         ),
     ]
-    names = ("polls until it finds nothing", "polls until a poll is short", "exhaustive polls")
-    ways = palette(len(names), ordered=False)
-    for place, (name, colour) in enumerate(zip(names, ways, strict=True)):
-        for curve, dashed in ((form.curves[2 * place], False), (form.curves[2 * place + 1], True)):
-            points = [point for point in curve.points if point.offered_pps <= maximum * 1.001]
-            marks.append(
-                Line(
-                    name=f"{name}, Poisson arrivals" if dashed else name,
-                    x=(0.0, *(point.offered_pps / maximum for point in points)),
-                    y=(0.0, *(1.0 - point.idle_ratio for point in points)),
-                    colour=colour,
-                    dashed=dashed,
-                    legend=not dashed,
-                )
+    free, shown, poisson = form.range[0], form.curves[0], form.curves[1]
+    exhaustive, unforeseen = form.curves[4], form.curves[5]
+    for curve, name, colour, dashed in (
+        (free, "polls until empty, no interrupt cost", WAKE, False),
+        (shown, f"interrupt of {1e6 * shown.costs.per_interrupt_s:g} us", WORK, False),
+        (poisson, "", WORK, True),
+        (exhaustive, "exhaustive polls", EXHAUSTIVE, False),
+        (unforeseen, "", EXHAUSTIVE, True),
+    ):
+        points = [point for point in curve.points if point.offered_pps <= maximum * 1.001]
+        marks.append(
+            Line(
+                name=name or "Poisson arrivals",
+                x=(0.0, *(point.offered_pps / maximum for point in points)),
+                y=(0.0, *(1.0 - point.idle_ratio for point in points)),
+                colour=colour,
+                dashed=dashed,
+                legend=bool(name),
             )
+        )
     return Figure(
         name="form",
         title="Busy time against normalised load: mechanism and form function",
@@ -226,7 +233,7 @@ def packet_figure(form: FormResult) -> Figure:
         )
     ]
     shown = (
-        (form.range[0], IDLE),
+        (form.range[0], WAKE),
         (form.curves[0], WORK),
         (form.curves[1], WORK),
         (form.range[1], INTERRUPT),

@@ -59,7 +59,8 @@ def run_napi_study(
     if study.clock and not study.form:
         raise FitProblem("clock", "a clock needs a router: add [form], whose costs the clock scales")
     samples = read_samples(folder / study.clock.samples) if study.clock and study.clock.samples else ()
-    total = len(curves) * (1 + len(ALTERNATIVES)) + FORM_STEPS * bool(study.form) + bool(study.clock)
+    compared = ALTERNATIVES if study.run.compare else ()
+    total = len(curves) * (1 + len(compared)) + FORM_STEPS * bool(study.form) + bool(study.clock)
     done = 0
 
     def tell(what: str) -> None:
@@ -75,7 +76,7 @@ def run_napi_study(
         first = explain_idle(curve, pairs, frames=frames, seed=seed)
         told = tuple((point.offered_pps, point.measured) for point in first.telling)
         others = []
-        for dynamics in ALTERNATIVES:
+        for dynamics in compared:
             tell(f"{curve.name}: {dynamics.words}")
             others.append(fit_alternative(dynamics, told, first.fitted.costs, frames=frames, seed=seed))
         idle.append(

@@ -295,7 +295,8 @@ def law_table(clock: ClockResult) -> Table:
 def tables_of(result: NapiResult) -> list[Table]:
     """Return the tables of a study in the order of its report."""
     tables = [cost_table(result.idle), error_table(result.idle), *(idle_table(each) for each in result.idle)]
-    tables.append(dynamics_table(result.idle))
+    if result.study.run.compare:
+        tables.append(dynamics_table(result.idle))
     if result.form:
         tables.append(form_table(result.form))
     if result.clock:
