@@ -87,7 +87,10 @@ def study(
 
                 result = run_study(file, folder, progress=progress, command=command)
     except KeyboardInterrupt:
-        remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
+        if (folder / "results.parquet").exists():
+            remark(
+                f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there."
+            )
         raise
     if as_json:
         print_json(result.to_json())
