@@ -13,6 +13,7 @@ from routecast.load.series import TrafficSeries
 from routecast.load.series_grid import Grid, gap_problems, oddities, put_on_grid, sorted_samples, step_between
 from routecast.load.series_pieces import Piece, counter_pieces, held_pieces, spread
 from routecast.load.series_shapes import filled
+from routecast.load.series_sndlib import is_sndlib, read_sndlib_totals
 from routecast.load.series_table import (
     SeriesTable,
     column_place,
@@ -56,12 +57,13 @@ def read_series(
 
     Files are CSV (comma, semicolon, tab) or Parquet with a header. A column of times and one of values is a series; a
     column named like ``ifHCInOctets`` is a counter, whose differences count; columns of start, end and bytes are flow
-    records (as ``nfdump -o csv`` writes them), spread evenly over their duration.
+    records (as ``nfdump -o csv`` writes them), spread evenly over their duration. A folder or archive holds the demand
+    matrices of SNDlib, whose totals are the series.
 
     Parameters
     ----------
     path : str or Path
-        A file, or the name of a shipped series.
+        A file, a folder or archive of SNDlib's, or the name of a shipped series.
     column, time_column : str or None
         Name or number (from 1) of the columns; None where the header leaves no doubt.
     unit : str or None
@@ -81,13 +83,13 @@ def read_series(
     shipped = shipped_series()
     source = str(path)
     file = shipped[source] if source in shipped and not Path(path).is_file() else Path(path)
-    if not file.is_file():
+    if not (file.is_file() or file.is_dir()):
         raise FileProblem(
             source, [Problem("", f"is no file, and no shipped series: those are {', '.join(shipped)}")]
         )
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise FileProblem(source, [Problem("step", f"{step:g} s is no positive time")])
-    table = read_series_table(file)
+    table = read_sndlib_totals(file) if is_sndlib(file) else read_series_table(file)
     flows = _flow_columns(table) if column is None and unit is None else None
     try:
         grid, notes = (
@@ -115,7 +117,7 @@ def read_series(
         l2_bps=grid.values,
         start=grid.start,
         source=source,
-        notes=(*notes, *grid.notes, *oddities(grid.start, grid.step_s, grid.values)),
+        notes=(*table.notes, *notes, *grid.notes, *oddities(grid.start, grid.step_s, grid.values)),
     )
     try:
         return filled(series, gaps) if gaps != "refuse" else series

@@ -14,6 +14,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["SeriesTable", "column_place", "local_times", "parse_time", "read_series_table", "shortened"]
 
+_NOTE = "# note:"
 _LARGEST_BYTES = 500_000_000
 _COMPACT = re.compile(r"(\d{8})[-_ T]?(\d{4}(?:\d{2})?)")
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
@@ -31,17 +32,21 @@ class SeriesTable:
     rows : tuple of tuple of str
     places : tuple of str
         Where each row stands, for messages: ``"line 17"``.
+    notes : tuple of str
+        What the file says that its readers must know: its lines ``# note: …``.
     """
 
     path: str
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     places: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def read_series_table(path: Path) -> SeriesTable:
-    """Read a CSV file (comma, semicolon or tab; lines that begin with ``#`` are skipped) or a Parquet file.
+    """Read a CSV file (comma, semicolon or tab) or a Parquet file.
 
+    Lines that begin with ``#`` are skipped; what follows ``# note:`` is kept for the reader.
     Trailing empty columns are left out. Where the header has more commas than the rows, the surplus belongs to the
     name of the last column: some archives do not quote their titles.
 
@@ -97,6 +102,7 @@ def read_series_table(path: Path) -> SeriesTable:
         names=tuple(header),
         rows=tuple(tuple(row[: len(header)]) for row in rows),
         places=tuple(f"line {line}" for line, _ in numbered[1:]),
+        notes=tuple(line.removeprefix(_NOTE).strip() for line in lines if line.startswith(_NOTE)),
     )
 
 
