@@ -106,6 +106,7 @@ def test_a_model_without_a_form_follows_the_published_one() -> None:
         ('idle = "10 W"', "model: is missing"),
         ('model = "linnear"', 'did you mean "linear"'),
         ('model = "linear"\nidle = "10"\nfull = "-3 W"\nwarm = 1', r"3 problems"),
+        ('model = "linear"\nidle = "30 W"\nfull = "20 W"', "full: is less than idle"),
         ('model = "form"\nidle = "30 W"\nactive = "20 W"', "active: is less than idle"),
         ('model = "piecewise"\nload = [0.0, 1.0, 0.5]\npower = ["1 W", "2 W", "3 W"]', "loads must rise"),
         ('model = "piecewise"\nload = [0.0, 1.0]\npower = ["1 W", "2 W", "3 W"]', "2 loads and 3 powers"),

@@ -166,6 +166,8 @@ def test_plain_columns_say_the_same(tmp_path: Path) -> None:
         ("device,path,n,mean_w\nd,QSFP/PCC/loop/3,1,5\n", "it must be base"),
         ("device,path,n,mean_w\nd,QSFP/PCC/idle/x,1,5\n", "are numbers"),
         ("device,path,n,mean_w\nd,base,1,-5\n", "watts, not negative"),
+        ("device,path,n,mean_w\nd,A/B/snake-test/1G/4/-64/1,1,5\n", "not negative"),
+        ("class,plugged,power_w\nSFP,1e30,5\n", "0 to 1000000"),
         ("device,path,watts\nd,base,5\n", 'no column "mean_w"'),
         ("class,up,power_w\nSFP,1.5,5\n", "whole number"),
         ("class,up,power_w\n,1,5\n", "name their kind"),

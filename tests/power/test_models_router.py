@@ -150,5 +150,8 @@ def test_samples_without_clock_or_single_core_are_refused() -> None:
     pair = [one for one in samples_of(TWO) if one.cores == 2]
     with pytest.raises(FitProblem, match="one core at 2 GHz"):
         fit_router("x", pair)
+    triple = LoadSample(load_ratio=1.0, power_w=90.0, rate_pps=2e6, frequency_hz=3e9, cores=3)
+    with pytest.raises(FitProblem, match="3 forwarding cores and none of 2"):
+        fit_router("x", [*samples_of(ONE), triple])
     with pytest.raises(FitProblem, match="1 cores of the machine"):
         fit_router("x", samples_of(TWO), cores=1)

@@ -13,9 +13,10 @@ from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import read_text
 
-__all__ = ["CsvFile", "Row", "read_csv"]
+__all__ = ["CsvFile", "Row", "read_csv", "watts"]
 
 _MOST_FAULTS = 20
+_MOST_W = 1e9
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,3 +132,8 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
     if problems:
         raise FileProblem(str(path), problems[:_MOST_FAULTS])
     return CsvFile(path=str(path), columns=header, rows=tuple(rows))
+
+
+def watts(row: Row, column: str) -> float:
+    """Return a cell as a power; NaN, and a fault, where it is none."""
+    return row.number_in(column, high=_MOST_W, what="watts, not negative")

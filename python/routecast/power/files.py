@@ -106,6 +106,8 @@ def _json(text: str, subject: str) -> dict[str, Any]:
 
 def _built(table: _Table, subject: str) -> PowerModel:
     if isinstance(table, LinearModel):
+        if table.full < table.idle:
+            raise ModelProblem(subject, [Problem("full", "is less than idle")])
         return LinearPower(idle_w=table.idle, full_w=table.full, scope=table.scope)
     if isinstance(table, FormModel):
         if table.active < table.idle:

@@ -81,7 +81,7 @@ def model_for(path: str | Path) -> FitModel:
         The file cannot be read.
     """
     columns = set(read_csv(path, kind="table of power samples").columns)
-    if columns & {"path", "plugged", "passed_bps"}:
+    if columns & {"path", "class", "plugged", "enabled", "up", "passed_bps"}:
         return "port"
     if {"rate_pps", "frequency_hz"} <= columns:
         return "router"

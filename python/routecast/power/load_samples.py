@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.power.csv_file import CsvFile, Row, read_csv
+from routecast.power.csv_file import CsvFile, read_csv, watts
 
 __all__ = ["COLUMNS", "LoadSample", "read_load_samples"]
 
@@ -23,6 +23,8 @@ COLUMNS: Mapping[str, str] = {
 }
 """Columns of a table of samples; power_w and one of load_ratio and rate_pps must be there."""
 
+_MOST_CORES = 4096
+_CORES = f"a whole number of cores, 1 to {_MOST_CORES}"
 _WIDE = re.compile(r"w_(\d+(?:\.\d+)?)")
 _NAMES = ("device", "server", "name")
 _HINT = (
@@ -77,7 +79,7 @@ def _servers(file: CsvFile, wide: Mapping[str, float]) -> dict[str, tuple[LoadSa
         if name in found:
             name = f"{name} (row {row.number})"
         found[name] = tuple(
-            LoadSample(load_ratio=load, power_w=_watts(row, column)) for column, load in wide.items()
+            LoadSample(load_ratio=load, power_w=watts(row, column)) for column, load in wide.items()
         )
     return found
 
@@ -91,11 +93,13 @@ def _rows(file: CsvFile) -> dict[str, tuple[LoadSample, ...]]:
             load = row.number_in("load_ratio", high=1.0, what="a share of the greatest load, 0..1")
         rate = row.number_in("rate_pps") if "rate_pps" in file.columns else math.nan
         clock = row.number_in("frequency_hz", default=math.nan, low=1.0, what="a clock in Hz")
-        cores = row.number_in("cores", default=math.nan, low=1.0, what="a number of cores, 1 or more")
+        cores = row.number_in("cores", default=math.nan, low=1.0, high=_MOST_CORES, what=_CORES)
+        if not math.isnan(cores) and cores != int(cores):
+            row.fault("cores", f'got "{row.text("cores")}": it must be {_CORES}')
         found.setdefault(row.text(named, "device"), []).append(
             LoadSample(
                 load_ratio=load,
-                power_w=_watts(row, "power_w"),
+                power_w=watts(row, "power_w"),
                 rate_pps=rate,
                 frequency_hz=None if math.isnan(clock) else clock,
                 cores=None if math.isnan(cores) else round(cores),
@@ -125,7 +129,3 @@ def _normalised(samples: list[LoadSample], path: str, device: str) -> tuple[Load
         )
         for sample in samples
     )
-
-
-def _watts(row: Row, column: str) -> float:
-    return row.number_in(column, what="watts, not negative")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from routecast.power.csv_file import CsvFile, Row, read_csv
+from routecast.power.csv_file import CsvFile, Row, read_csv, watts
 from routecast.power.port import PortsInUse
 
 __all__ = ["COLUMNS", "PortSample", "read_port_samples"]
@@ -25,6 +25,8 @@ COLUMNS: Mapping[str, str] = {
 }
 """Columns of a table of samples; power_w must be there."""
 
+_MOST = 1_000_000
+_MOST_PER_S = 1e18
 _RDMA_LEAST_GBPS = 2.5
 _RDMA_HEADER_BYTES, _IPERF_HEADER_BYTES = 58, 42
 """What the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3 below.
@@ -73,7 +75,10 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     found: dict[str, list[PortSample]] = {}
     for row in file.rows:
         ports = {name: _whole(row, name) for name in ("plugged", "enabled", "up")}
-        bits, packets = (row.number_in(name, default=0.0) for name in ("passed_bps", "passed_pps"))
+        bits, packets = (
+            row.number_in(name, default=0.0, high=_MOST_PER_S, what="a number, 0 to 1e18")
+            for name in ("passed_bps", "passed_pps")
+        )
         moves = bits > 0.0 or packets > 0.0
         port_class = row.text("class")
         if not port_class and (moves or any(ports.values())):
@@ -84,7 +89,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
                 use=PortsInUse(
                     **ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets
                 ),
-                power_w=row.number_in("power_w", what="watts, not negative"),
+                power_w=watts(row, "power_w"),
                 samples=max(_whole(row, "samples", default=1), 1),
             )
         )
@@ -92,11 +97,11 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
 
 
 def _whole(row: Row, column: str, *, default: int = 0) -> int:
-    value = row.number_in(column, default=float(default), what="a whole number, not negative")
+    value = row.number_in(column, default=float(default), high=_MOST, what=f"a whole number, 0 to {_MOST}")
     if math.isnan(value):
         return default
     if value != int(value):
-        row.fault(column, f'got "{row.text(column)}": it must be a whole number, not negative')
+        row.fault(column, f'got "{row.text(column)}": it must be a whole number, 0 to {_MOST}')
     return int(value)
 
 
@@ -143,25 +148,31 @@ def _experiment(row: Row) -> _Experiment | None:
         return None
     try:
         if kind == "idle":
-            return _Experiment(row, kind, steps[0], steps[1], ports=int(steps[3]))
-        traffic = (float(steps[5]), float(steps[6])) if kind == "snake-test" else (0.0, 0.0)
-        return _Experiment(row, kind, steps[0], steps[1], steps[3], int(steps[4]), *traffic)
+            found = _Experiment(row, kind, steps[0], steps[1], ports=int(steps[3]))
+        else:
+            traffic = (float(steps[5]), float(steps[6])) if kind == "snake-test" else (0.0, 0.0)
+            found = _Experiment(row, kind, steps[0], steps[1], steps[3], int(steps[4]), *traffic)
     except ValueError:
-        row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s are numbers')
+        found = None
+    if found is None or not (
+        0 <= found.ports <= _MOST and 0.0 <= found.payload_bytes <= _MOST and 0.0 <= found.gbps <= _MOST
+    ):
+        row.fault("path", f'got "{row.text("path")}": ports, bytes and Gbit/s are numbers, not negative')
         return None
+    return found
 
 
 def _samples(one: _Experiment, all_of_device: list[_Experiment]) -> list[PortSample]:
     """Return the sample of an experiment; one with all ports off counts for every speed of its ports."""
-    watts = one.row.number_in("mean_w", what="watts, not negative")
+    power = watts(one.row, "mean_w")
     count = max(_whole(one.row, "n", default=1), 1)
     if one.kind == "base":
-        return [PortSample(port_class="", use=PortsInUse(), power_w=watts, samples=count)]
+        return [PortSample(port_class="", use=PortsInUse(), power_w=power, samples=count)]
     same = [other for other in all_of_device if (other.port, other.trx) == (one.port, one.trx)]
     speeds = [one.speed] if one.speed else list(dict.fromkeys(other.speed for other in same if other.speed))
     use = _use(one, plugged=max(other.ports for other in same))
     names = [f"{one.port}/{one.trx}/{speed}" for speed in speeds] or [f"{one.port}/{one.trx}"]
-    return [PortSample(port_class=name, use=use, power_w=watts, samples=count) for name in names]
+    return [PortSample(port_class=name, use=use, power_w=power, samples=count) for name in names]
 
 
 def _use(one: _Experiment, *, plugged: int) -> PortsInUse:

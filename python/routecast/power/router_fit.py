@@ -78,10 +78,17 @@ def _fitted(
         if rate <= 0.0:
             raise FitProblem(device, f"has no throughput of one core at {clock / 1e9:g} GHz: r_max needs one")
     gains = _gains(greatest, alone)
+    most = max(number for _, number in greatest)
+    if most > len(gains):
+        raise FitProblem(
+            device,
+            f"has samples of {most} forwarding cores and none of {len(gains) + 1}: the gain of each number must be "
+            "measured",
+        )
     law = _form(device, samples, alone, kind)
     states, parameters = [], {}
     for clock in clocks:
-        here = [one for one in samples if one.frequency_hz == clock and (one.cores or 1) <= len(gains)]
+        here = [one for one in samples if one.frequency_hz == clock]
         busy = [_busy(one, gains, alone[clock], law) for one in here]
         found = least_squares(
             f"{device} at {clock / 1e9:g} GHz",
@@ -113,7 +120,7 @@ def _fitted(
 
 
 def _gains(greatest: Mapping[tuple[float, int], float], alone: Mapping[float, float]) -> tuple[float, ...]:
-    """Return the gains of 1, 2, … cores, up to the first number that was not measured."""
+    """Return the gains of 1, 2, … cores, up to the first number that was not measured, as means over clocks."""
     gains = [1.0]
     while found := [rate / alone[clock] for (clock, n), rate in greatest.items() if n == len(gains) + 1]:
         gains.append(sum(found) / len(found))
