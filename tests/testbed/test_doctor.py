@@ -51,7 +51,9 @@ QUIET: Mapping[str, str] = {
     "proc/sys/user/max_net_namespaces": "100",
     "proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n"
     "eno1 00000000 01020304 0003 0 0 0 00000000 0 0 0",
+    "sys/class/powercap/intel-rapl:0/name": "package-0",
     "sys/class/powercap/intel-rapl:0/energy_uj": "1",
+    "sys/class/powercap/intel-rapl:0/max_energy_range_uj": "262143328850",
     "sys/class/net/eth1/device/numa_node": "0",
     "sys/class/net/eth1/operstate": "up",
     "sys/class/net/eth1/carrier": "1",
@@ -212,6 +214,12 @@ MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
     ("namespaces", {"proc/sys/user/max_net_namespaces": "0"}, "is 0", "max_net_namespaces=64"),
     ("bpffs", {"proc/mounts": "proc /proc proc rw 0 0"}, "not mounted", "mount -t bpf"),
     ("huge pages", {"proc/meminfo": "HugePages_Total: 0\nHugePages_Free: 0"}, "0 of 0", "nr_hugepages"),
+    (
+        "power",
+        {"sys/class/powercap/intel-rapl:0/name": None, "proc/cpuinfo": "flags\t: fpu hypervisor"},
+        "no power here, because: rapl: this is a virtual machine",
+        "redfish:URL",
+    ),
     ("link eth1", {"sys/class/net/eth1/operstate": "down"}, "down", "ip link set eth1 up"),
     (
         "control group",

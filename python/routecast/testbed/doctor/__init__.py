@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from routecast.testbed.doctor import interfaces, isolation, neighbours, processor, programs, rights
+from routecast.testbed.doctor import interfaces, isolation, neighbours, power, processor, programs, rights
 from routecast.testbed.doctor.finding import Finding, State
 from routecast.testbed.doctor.machine import Machine
 
@@ -31,7 +31,7 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
     ),
     "Rights": (
         *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.bpf_jit, rights.bpf_file_system),
-        *(rights.energy_counters, rights.huge_pages),
+        *(power.meters, rights.huge_pages),
     ),
     "Programs": (programs.tools, programs.devices, programs.other_testers),
 }

@@ -1,4 +1,4 @@
-"""Checks of what this process may do: capabilities, namespaces, BPF, energy counters."""
+"""Checks of what this process may do: capabilities, namespaces, BPF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ __all__ = [
     "bpf_jit",
     "bpf_rights",
     "capabilities",
-    "energy_counters",
     "huge_pages",
     "namespaces",
 ]
@@ -135,26 +134,6 @@ def bpf_rights(machine: Machine) -> Finding:
         effect="the fast sender, the exact receiver and XDP devices do not work",
         remedy="sudo routecast …",
     )
-
-
-def energy_counters(machine: Machine) -> Finding:
-    """Look for RAPL, which counts the processor's energy."""
-    zones = machine.names("sys/class/powercap", "intel-rapl:[0-9]*")
-    counters = [f"sys/class/powercap/{zone}/energy_uj" for zone in zones]
-    if not any(machine.exists(counter) for counter in counters):
-        found = "no RAPL counters here" + ("" if machine.exists("sys/class/powercap") else " (no powercap)")
-        return Finding(
-            check="RAPL", state=State.MISSING, found=found, effect="energy cannot be measured from inside"
-        )
-    if not any(machine.may_read(counter) for counter in counters):
-        return Finding(
-            check="RAPL",
-            state=State.MISSING,
-            found="the counters are there, this process may not read them",
-            effect="energy is not measured",
-            remedy="chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj",
-        )
-    return Finding(check="RAPL", state=State.FINE, found=f"{len(zones)} zones can be read")
 
 
 def huge_pages(machine: Machine) -> Finding:

@@ -166,8 +166,11 @@ class PerfSource:
             raise EnvironmentProblem(
                 f"power meter {self.name}: no event for {', '.join(sorted(missing))}; there are: {', '.join(events)}"
             )
-        kind = int((self._root / PMU / "type").read_text(encoding="ascii"))
-        cpus = cores_of_mask((self._root / PMU / "cpumask").read_text(encoding="ascii"))
+        try:
+            kind = int((self._root / PMU / "type").read_text(encoding="ascii"))
+            cpus = cores_of_mask((self._root / PMU / "cpumask").read_text(encoding="ascii"))
+        except (OSError, ValueError) as problem:
+            raise EnvironmentProblem(f"power meter perf: /{PMU} cannot be read: {problem}") from problem
         zones = []
         try:
             for event, (number, joules) in events.items():

@@ -115,7 +115,7 @@ class RedfishSource:
             if len(seen) > 4 and len(set(seen)) == 1:
                 notes.append(
                     f"{zone.name} said {seen[0]:g} W each of {len(seen)} times: controllers renew their figure "
-                    "every second to minute, and this interval may be shorter"
+                    "now and then only, and this interval may be shorter"
                 )
             energy = self._energy_kwh.get(zone.name, [])
             if len(energy) > 1 and energy[-1] > energy[0]:
