@@ -85,25 +85,26 @@ class Cost:
         away = Rested()
         batch, work_s, cycle_s, idle = 1.0, start_s + frame_s, math.inf, 1.0
         for _ in range(_MOST_CYCLES):
-            work_s = start_s + batch * frame_s
-            least_s = max(work_s + away.exit_s, self.moderation_s)
-            # What moderation leaves idle for certain.
-            spare_s = least_s - work_s - away.exit_s
+            work_s, before, last = start_s + batch * frame_s, batch, away
+            # What moderation leaves idle for certain, once the unit is awake and the work done.
+            spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
             if even:
-                cycle_s = max(least_s, gap_s)
+                cycle_s = max(work_s + away.exit_s, self.moderation_s, gap_s)
                 idle_s = cycle_s - work_s - away.exit_s
                 idle, away = float(idle_s > 0.0), rest_of(idle_s, rest=self.rest)
+            elif spare_s > 0.0:
+                none = math.exp(-rate_pps * self.moderation_s)
+                cycle_s = self.moderation_s + none * gap_s
+                away = rest_at_random(rate_pps, sleep_s=spare_s, rest=self.rest)
+                idle, away = 1.0, away.or_else(rest_of(spare_s, rest=self.rest), chance=1.0 - none)
             else:
-                none = math.exp(-rate_pps * least_s)
-                cycle_s = least_s + none * gap_s
-                idle, away = none, rest_at_random(rate_pps, sleep_s=spare_s, rest=self.rest)
-                if spare_s > 0.0:
-                    idle, away = 1.0, away.or_else(rest_of(spare_s, rest=self.rest), chance=1.0 - none)
-            before, batch = batch, rate_pps * cycle_s
+                idle, away = math.exp(-rate_pps * work_s), rest_at_random(rate_pps, rest=self.rest)
+                cycle_s = work_s + idle * (gap_s + away.exit_s)
+            batch = rate_pps * cycle_s
             if batch >= self.batch_frames:
                 busy = min(rate_pps * self.busy_s * factor, 1.0)
                 return Cycle(cycle_s=cycle_s, work_s=busy * cycle_s, polls=batch / self.batch_frames)
-            if abs(batch - before) <= 1e-9 * batch:
+            if abs(batch - before) <= 1e-9 * batch and (away == last or not self.rest):
                 break
         return Cycle(
             cycle_s=cycle_s,

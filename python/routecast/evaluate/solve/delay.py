@@ -238,7 +238,7 @@ class _Walk:
         queue, reason = interrupted(self.fluid, index, station, arriving), ""
         if queue is None:
             queue, reason = law_of(station, arriving, self.notes.append)
-        sleep = set_up_of(self.fluid, index, rate, arriving)
+        sleep = set_up_of(self.fluid, index, station, arriving)
         if queue is not None and sleep is not None:
             queue, reason = asleep(station, queue, arriving, sleep)
             exact = False

@@ -81,7 +81,7 @@ class SetUp:
         return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
 
 
-def set_up_of(fluid: Fluid, index: int, rate_pps: float, arriving: Arriving) -> SetUp | None:
+def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> SetUp | None:
     """Return the set-up of a task unit that interrupts wake, or whose unit falls asleep; None if it takes no time."""
     task, cost = fluid.graph.tasks[index], fluid.costs[index]
     factor = float(fluid.factor[index])
@@ -91,9 +91,11 @@ def set_up_of(fluid: Fluid, index: int, rate_pps: float, arriving: Arriving) -> 
         if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
             return None
         return SetUp(sleep=wakeup, work_s=work_s)
-    if rate_pps * cost.frame_s * factor >= 1.0:
+    if station.load >= 1.0:
         return None
-    found = cost.set_ups(rate_pps, factor, even=arriving.kind == "regular")
+    found = cost.set_ups(
+        station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
+    )
     lingers = cost.linger_s > 0.0
     parts = tuple((chance, time_s, not (lingers and time_s == 0.0)) for chance, time_s in found)
     mixed = MixedTime(parts=parts, random=wakeup)
