@@ -144,7 +144,7 @@ def frontier_figure(result: ClusterResult) -> Figure:
             corners.append((price, kwh))
     last = max([price for price, _ in corners] + [float(budget) for budget in result.study.sweep.budgets])
     corners.append((last, corners[-1][1]))
-    first = corners[0][0] - 0.05 * (last - corners[0][0])
+    first = corners[0][0] - 0.1 * (last - corners[0][0])
     marks: list[Mark] = [
         Line(name="bound", x=(first, last), y=(bound, bound), colour=GREY, dashed=True),
         Line(
