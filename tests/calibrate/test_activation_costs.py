@@ -16,6 +16,7 @@ from routecast.calibrate.activation_costs import ActivationCosts, fit_activation
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load import Arrivals, OfferedLoad
+from routecast.power.form import FormFunction
 
 TABLE = Path(routecast.__file__).parent / "data" / "measured" / "xdp2018_idle.csv"
 LOADS_PPS = (0.25e6, 0.5e6, 1e6, 2e6, 3e6, 5e6, 10e6, 15e6, 20e6, 24.8e6)
@@ -104,6 +105,27 @@ def test_busy_time_is_frames_and_interrupts_and_nothing_else() -> None:
     for rate in (1e5, 1e6, 1e7, 2e7):
         work = rate * (TYPICAL.per_packet_s + TYPICAL.interrupts_per_packet(rate) * TYPICAL.per_interrupt_s)
         assert TYPICAL.busy_ratio(rate) == pytest.approx(work, rel=1e-12)
+
+
+@given(
+    st.floats(10e-9, 1e-5),
+    st.floats(0.0, 50.0),
+    st.floats(0.0, 50.0),
+    st.floats(0.0, 1.2),
+    st.floats(0.0, 1.2),
+)
+def test_the_form_function_of_the_mechanism_rises_from_0_to_1(
+    per_packet_s: float, interrupt: float, wakeup: float, first: float, second: float
+) -> None:
+    form = ActivationCosts(
+        per_packet_s=per_packet_s, per_interrupt_s=interrupt * per_packet_s, wakeup_s=wakeup * per_packet_s
+    )
+    assert isinstance(form, FormFunction)
+    assert form.at(0.0) == pytest.approx(0.0, abs=1e-12)
+    assert form.at(1.0) == pytest.approx(1.0)
+    low, high = sorted((first, second))
+    assert form.at(low) <= form.at(high) + 1e-12
+    assert form.at(low) >= min(low, 1.0) - 1e-12  # interrupts add to the work of frames
 
 
 def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:

@@ -71,6 +71,13 @@ class ActivationCosts:
         """Return the share of time that the core works: 1 less :meth:`idle_ratio`."""
         return 1.0 - self.idle_ratio(rate_pps)
 
+    def at(self, t: float) -> float:
+        """Return the busy share at ``t`` times the maximum rate: a form function (:mod:`routecast.power.form`).
+
+        It follows from the mechanism, so it rises with load everywhere, from 0 to 1.
+        """
+        return self.busy_ratio(t * self.maximum_pps)
+
     def interrupts_per_packet(self, rate_pps: float) -> float:
         """Return how many interrupts a frame causes on average, 0..1; 1 at the limit of no load."""
         free = max(1.0 - rate_pps * self.per_packet_s, 0.0)
