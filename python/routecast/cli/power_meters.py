@@ -80,7 +80,7 @@ def read(
         typer.Option(
             "--interval",
             metavar="TIME",
-            help="Time between samples; 0.25 s for the processor's counters, else 1 s.",
+            help="Time between samples; 0.1 s for the processor's counters, else 1 s.",
             show_default=False,
         ),
     ] = None,

@@ -139,7 +139,7 @@ class PowerTable(_Table):
         description="What the figures of a file or a web address cover: pdu (default), wall, …",
     )
     interval: Duration | None = Field(
-        default=None, description="Time between samples; 0.25 s for the processor's counters, else 1 s."
+        default=None, description="Time between samples; 0.1 s for the processor's counters, else 1 s."
     )
     verify_tls: bool = Field(default=True, description="Whether the certificate of a host must be good.")
     timeout: Duration = Field(default=5.0, description="For each answer of a host.")

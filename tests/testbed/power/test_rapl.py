@@ -208,6 +208,14 @@ def test_a_counter_that_stands_still_is_told(tmp_path: Path) -> None:
     assert any("stands still" in note for note in reading.notes)
 
 
+def test_a_counter_that_is_started_anew_is_suspicious(tmp_path: Path) -> None:
+    root, clock = write_tree(tmp_path, AMD, {"intel-rapl:0": 20_000_000_000}), Clock()
+    with metering(meter(root, clock)) as metered:
+        clock.wait(0.1)
+        (root / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("0\n")  # 20 kJ of 65.5 kJ are gone
+    assert any("went by 69% of its range" in note for note in metered.reading.notes)
+
+
 def denied(of: Callable[[Path], bool]) -> Callable[[Path], str]:
     def read(path: Path) -> str:
         if of(path):

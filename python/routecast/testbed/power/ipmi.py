@@ -1,7 +1,6 @@
 """The server's own controller, asked by ``ipmitool dcmi power reading`` (IPMI DCMI 1.5, sec. 6.6.1).
 
-It tells what the power supplies draw: network cards, fans and losses included, in whole watts, renewed about once a
-second.
+It tells what the whole server draws, network cards and fans included, in whole watts, renewed when it likes.
 """
 
 from __future__ import annotations
@@ -150,9 +149,7 @@ class IpmiSource:
     def notes(self, samples: Sequence[Sample]) -> Sequence[str]:
         """Say that short intervals are not seen."""
         del samples
-        return (
-            "DCMI tells whole watts, about once a second: trials of some ten seconds and more are seen well",
-        )
+        return ("DCMI tells whole watts, renewed when the controller likes: only long trials are seen well",)
 
     def close(self) -> None:
         """Keep nothing open."""

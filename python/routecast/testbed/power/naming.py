@@ -37,7 +37,7 @@ class MeterSettings:
     Parameters
     ----------
     interval_s : float or None
-        Time between samples; None: 0.25 s for counters of the processor, 1 s for all others.
+        Time between samples; None: 0.1 s for counters of the processor, 1 s for all others.
     scope : str or None
         What the figures of a file or a web address cover: ``pdu`` (default), ``wall``.
     verify_tls : bool

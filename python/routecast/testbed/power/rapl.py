@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,9 +27,12 @@ __all__ = ["RAPL_INTERVAL_S", "RAPL_SCOPES", "READ_RECIPE", "RaplSource"]
 RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
 """What the sum may cover; ``package`` if not told."""
 
-RAPL_INTERVAL_S: Final = 0.25
+RAPL_INTERVAL_S: Final = 0.1
 """Between samples: far below a minute, in which a counter of 32 bits can wrap, and above the 50 ms below which the
 jitter of the counter's updates shows."""
+
+_SUSPICIOUS_RATIO = 0.5
+"""A counter that is read in time goes by a small share of its range: 0.1 s of 500 W are 0.02 % of the usual one."""
 
 READ_RECIPE: Final = (
     "echo 'z /sys/devices/virtual/powercap/intel-rapl/intel-rapl:*/energy_uj 0440 root power' "
@@ -172,12 +176,24 @@ class RaplSource:
                 notes.append(
                     f"the counter of {zone.name} stands still: a hypervisor shows it without counting, or it is broken"
                 )
+            if share := self._farthest(zone.name, samples):
+                notes.append(
+                    f"the counter of {zone.name} went by {share:.0%} of its range between two samples: it was started "
+                    "anew in between, or they are so far apart that it may have wrapped more than once"
+                )
         if self._unread:
             notes.append(f"zones that cannot be read: {', '.join(self._unread)}")
         return notes
 
     def close(self) -> None:
         """Keep nothing open."""
+
+    def _farthest(self, zone: str, samples: Sequence[Sample]) -> float:
+        """Return the largest share of its range that a counter went between two samples, if it is suspicious."""
+        range_uj = self._zones[zone].range_uj
+        seen = [int(one.values[zone]) for one in samples if zone in one.values]
+        shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(seen)]
+        return max((share for share in shares if share > _SUSPICIOUS_RATIO), default=0.0)
 
 
 def why_no_zone(root: Path) -> str:
