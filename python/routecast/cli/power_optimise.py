@@ -208,7 +208,8 @@ def _one_load(
     elif found.best is not None:
         print_found(data(), found, machine, load)
     if not found.is_whole:
-        remark("Interrupted: this is the best so far; it was not checked, and a better one may exist.")
+        best = "this is the best so far; it was not checked, and a better one may exist"
+        remark(f"Interrupted: {best if found.best else 'no setting met the targets yet'}.")
         raise KeyboardInterrupt
     if found.best is None:
         raise CriterionFailed(why_none(found, load.rate_pps))

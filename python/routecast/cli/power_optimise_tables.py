@@ -55,6 +55,13 @@ def print_found(console: Console, found: Found, machine: Machine, load: OfferedL
         console.print(
             f"Note: {one.setting}, {watts}, {_failure(found.targets, check)}.", markup=False, style="dim"
         )
+    if found.unknown:
+        console.print(
+            f"Note: {found.unknown} settings were left out: what a target bounds is not known of them "
+            "(with --evaluator solve: no closed form); --evaluator simulate knows it.",
+            markup=False,
+            style="dim",
+        )
     _notes(console, machine)
 
 
@@ -232,6 +239,7 @@ def found_document(found: Found, machine: Machine, load: OfferedLoad) -> dict[st
             "overloaded": len(found.overloaded),
             "evaluated": len(found.judged),
             "pruned": found.pruned,
+            "unknown": found.unknown,
         },
         "is_whole": found.is_whole,
     }

@@ -80,6 +80,11 @@ class Found:
         known = [one for one in self.judged if math.isfinite(one.excess)]
         return min(known, key=lambda one: (one.excess, one.power_w), default=None)
 
+    @property
+    def unknown(self) -> int:
+        """How many evaluated settings have a quantity that the evaluator does not know."""
+        return sum(any(math.isnan(value) for value in one.values) for one in self.judged)
+
     def reachable(self, number: int) -> Judged | None:
         """Return the evaluated setting with the least value of target ``number``."""
         known = [one for one in self.judged if not math.isnan(one.values[number])]

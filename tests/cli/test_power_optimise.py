@@ -1,0 +1,109 @@
+"""``routecast power optimise`` on files: its answer, its exit codes, its figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from routecast.cli.run import run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "green.router.toml"
+QUICK = ("--duration", "10 ms", "--replications", "2")
+SERIES = "time,load (Mbit/s)\n" + "".join(
+    f"2020-01-01T{hour:02d}:00:00,{100 + 20 * hour}\n" for hour in range(24)
+)
+
+
+def optimise(*arguments: str, expected: int = 0, router: Path = EXAMPLE) -> None:
+    assert run(["power", "optimise", str(router), *QUICK, *arguments]) == expected
+
+
+def test_the_example_is_answered_and_checked(capsys: pytest.CaptureFixture[str]) -> None:
+    optimise("--load", "1 Mpps", "--target", "p99 < 100 us", "--json")
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    best, check = answer["best"], answer["check"]
+    assert answer["targets"] == ["p99 < 100 us", "loss = 0"]
+    assert best["is_met"]
+    assert best["values"]["p99_s"] < 100e-6
+    assert check["p99_s"]["interval"][1] < 100e-6
+    # All cores at the highest clock, polling: 4 x 10 W and 10 W that nothing saves.
+    assert best["least_w"] <= best["power_w"] < 50.0
+    counts = answer["settings"]
+    assert counts["overloaded"] + counts["evaluated"] + counts["pruned"] == counts["enumerated"] == 192
+    assert best["power_w"] == min(one["power_w"] for one in answer["front"] if one["is_met"])
+
+
+def test_the_example_says_that_its_figures_are_nobodys_measurements() -> None:
+    head = " ".join(line.lstrip("# ") for line in EXAMPLE.read_text().splitlines() if line.startswith("#"))
+    assert "ROUND" in head
+    assert "replace" in head
+
+
+def test_the_table_names_the_setting_the_interval_and_the_front(capsys: pytest.CaptureFixture[str]) -> None:
+    optimise("--target", "p99 < 100 us")
+    shown = capsys.readouterr().out
+    assert "green router at 1 Mpps: the fewest watts" in shown
+    assert "95 %" in shown
+    assert "Watts against p99 latency" in shown
+
+
+def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    optimise("--target", "p99 < 100 ns", "--json", expected=1)
+    captured = capsys.readouterr()
+    answer = json.loads(captured.out)
+    assert answer["best"] is None
+    assert answer["nearest"]["values"]["p99_s"] > 100e-9
+    assert "p99 < 100 ns: the best reachable is" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--target", "p98 < 1 ms"), 'did you mean "p99"'),
+        (("--replications", "1"), "an interval needs at least 2"),
+        (("--pool", "cpuu"), 'did you mean "cpu"'),
+        (("--linger", "20"), "unit"),
+        (("--day", "synthetic"), "give --peak"),
+    ],
+)
+def test_wrong_options_leave_with_2(
+    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    optimise(*arguments, expected=2)
+    assert told in capsys.readouterr().err
+
+
+def test_a_file_without_power_states_is_told_what_to_add(capsys: pytest.CaptureFixture[str]) -> None:
+    optimise("--target", "p99 < 1 ms", expected=2, router=EXAMPLE.with_name("multicore.router.toml"))
+    assert "has no power states" in capsys.readouterr().err
+
+
+def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None:
+    figure = tmp_path / "front.svg"
+    optimise("--target", "p99 < 100 us", "--figure", str(figure), "--all")
+    texts = [node.text or "" for node in ElementTree.fromstring(figure.read_text()).iter() if node.text]
+    assert {"evaluated", "target", "p99 latency (us)"} <= set(texts)
+    assert any(text.startswith("best: ") for text in texts)
+
+
+def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    series, figure = tmp_path / "day.csv", tmp_path / "day.svg"
+    series.write_text(SERIES)
+    asked = ("--target", "p99 < 100 us", "--day", str(series), "--peak", "2 Mpps", "--step", "4 h")
+    optimise(*asked, "--switch-energy", "1 kJ", "--dwell", "8 h", "--figure", str(figure), "--json")
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    plan, per_step, always = answer["courses"]
+    assert [step["start_s"] for step in answer["steps"]] == [4 * 3600.0 * number for number in range(6)]
+    assert max(step["rate_pps"] for step in answer["steps"]) == pytest.approx(2e6)
+    assert all(step["check"]["is_met"] for step in answer["steps"])
+    assert per_step["energy_j"] <= plan["energy_j"] < always["energy_j"]
+    assert plan["switching_j"] == 1000.0 * plan["switchings"]
+    assert "power over the day" in figure.read_text()
+    optimise(*asked)
+    assert "Energy of the day" in capsys.readouterr().out

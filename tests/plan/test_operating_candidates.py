@@ -1,0 +1,131 @@
+"""What router files offer to choose from, and the routers that settings make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from operating_machine import document, load_at, machine
+
+from routecast.errors import ModelProblem
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
+from routecast.plan.operating.optimise import machine_of
+from routecast.plan.operating.setting import AS_GIVEN
+from routecast.quantity.toml_file import parse_toml
+
+EXPLICIT: dict[str, Any] = parse_toml(
+    """
+    [[port]]
+    name = "eth0"
+    link = "10 Gbit/s"
+    entry = "work"
+    [[pool]]
+    name = "cpu"
+    units = 3
+    power = { active = "5 W", idle = "2 W" }
+    [[task]]
+    name = "work"
+    needs = [{ pool = "cpu" }]
+    parallel = 3
+    service = { per_packet = "1 us" }
+    """,
+    "test",
+)
+
+
+def test_every_combination_is_there_once_and_polling_only_awake() -> None:
+    found = machine().candidates
+    settings = [one.setting for one in found]
+    # 2 numbers of cores, 2 clocks, polling without sleep, interrupt and lingering with 3 depths of sleep.
+    assert len(settings) == len(set(settings)) == 2 * 2 * (1 + 2 * 3)
+    assert all(not one.sleep for one in settings if one.activation == "polling")
+
+
+def test_a_setting_makes_the_router_that_it_says() -> None:
+    for one in machine().candidates:
+        pool, setting = one.model.pool("cpu"), one.setting
+        assert pool.power is not None
+        assert pool.units == setting.cores
+        assert pool.frequency_hz == setting.frequency_hz
+        assert pool.power.active_w == {1e9: 2.5, 2e9: 6.0}[setting.frequency_hz or 0.0]
+        assert [state.name for state in pool.power.sleep] == {"": [], "C1": ["C1"], "C6": ["C1", "C6"]}[
+            setting.sleep
+        ]
+        for core in range(setting.cores):
+            activation = one.model.task(f"core {core}").activation
+            assert (activation.kind, activation.linger_s) == (setting.activation, setting.linger_s)
+
+
+def test_parked_cores_draw_their_deepest_state_in_every_evaluator() -> None:
+    load = load_at(1e5)
+    one = next(one for one in machine().candidates if one.setting.cores == 1 and not one.setting.sleep)
+    for trial in (Simulate(one.model, seed=1).trial(load, 0.02), Solve(model=one.model).trial(load, 0.02)):
+        parked = sum(trial.energy_j["cpu parked"].values())
+        assert parked == pytest.approx(0.1 * 0.02), trial.evaluator
+
+
+def test_without_power_states_the_file_is_told_what_to_add() -> None:
+    bare = document()
+    del bare["power"]
+    with pytest.raises(
+        ModelProblem, match=r'pool "cpu" has no power states.*add to it power = \{ active'
+    ) as raised:
+        machine_of(bare)
+    assert raised.value.exit_code == 2
+
+
+def test_a_dedicated_router_is_offered_polling_and_no_interrupts_of_unknown_cost() -> None:
+    choices = machine({"activation": {"kind": "dedicated"}}).choices
+    assert choices.activations == (("dedicated", 0.0), ("polling", 0.0))
+    assert "nothing of what an interrupt costs" in choices.notes[0]
+
+
+def test_costs_as_times_offer_no_clocks() -> None:
+    choices = machine({"service": {"per_packet": "1 us"}}).choices
+    assert choices.frequencies_hz == (None,)
+    assert "give them in cycles" in choices.notes[0]
+
+
+def test_an_explicit_router_with_a_common_queue_runs_on_fewer_cores() -> None:
+    found = machine_of(EXPLICIT)
+    assert found.choices.cores == (1, 2, 3)
+    tasks = {one.setting.cores: one.model.task("work").parallel for one in found.candidates}
+    assert tasks == {1: 1, 2: 2, 3: 3}
+
+
+def test_pinned_task_units_keep_all_their_cores() -> None:
+    pinned = {**EXPLICIT, "task": [{**EXPLICIT["task"][0], "parallel": 1, "pin": [0]}]}
+    choices = machine_of(pinned).choices
+    assert choices.cores == (3,)
+    assert any("pinned" in note for note in choices.notes)
+
+
+def test_task_units_of_several_kinds_stay_as_they_are() -> None:
+    first = {**EXPLICIT["task"][0], "parallel": 1, "route": {"to": ["more"]}}
+    second = {**first, "name": "more", "activation": {"kind": "interrupt"}, "route": {}}
+    choices = machine_of({**EXPLICIT, "task": [first, second]}).choices
+    assert choices.activations == ((AS_GIVEN, 0.0),)
+
+
+def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:
+    softirq = {
+        "builder": "softirq",
+        "cores": 2,
+        "per_packet": "1 us",
+        "interrupt_cost": "2 us",
+        "wakeup": {"mean": "20 us"},
+        "power": {"active": "5 W", "idle": "2 W"},
+    }
+    found = machine_of(softirq)
+    modes = {(one.setting.cores, one.setting.mode) for one in found.candidates}
+    assert modes == {(cores, mode) for cores in (1, 2) for mode in ("polling", "interrupt", "adaptive")}
+
+
+def test_several_pools_with_watts_need_a_name() -> None:
+    two = {**EXPLICIT, "pool": [*EXPLICIT["pool"], {**EXPLICIT["pool"][0], "name": "gpu"}]}
+    with pytest.raises(ModelProblem, match="several have power states"):
+        machine_of(two)
+    assert machine_of(two, pool="cpu").choices.pool == "cpu"
+    with pytest.raises(ModelProblem, match='did you mean "cpu"'):
+        machine_of(two, pool="cpuu")

@@ -1,0 +1,282 @@
+"""The search for the operating point: the same as brute force, sound bounds, and what power must do."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from operating_machine import appraised, load_at, machine
+
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
+from routecast.load.offered import OfferedLoad
+from routecast.plan.operating.bound import Outlook
+from routecast.plan.operating.candidates import Candidate
+from routecast.plan.operating.evaluation import Check, Checked, Simulating
+from routecast.plan.operating.judged import Judged, judge
+from routecast.plan.operating.optimise import Effort, operating_point, with_no_loss
+from routecast.plan.operating.search import Appraised, Found, search
+from routecast.plan.operating.targets import NO_LOSS, Target, parse_targets
+from routecast.plan.operating.verdict import why_none
+
+SMALL = machine()
+SIMULATING = Simulating(0.02, 1)
+QUICK = Effort(duration_s=0.02, replications=0, workers=2)
+
+
+def every_trial(load: OfferedLoad, targets: tuple[Target, ...]) -> list[Judged]:
+    """Evaluate every candidate, whatever its bound."""
+    return [judge(one, SIMULATING(one, load), targets) for one in SMALL.candidates]
+
+
+def fewest(judged: list[Judged]) -> float:
+    return min((one.power_w for one in judged if one.is_met), default=math.inf)
+
+
+@pytest.mark.parametrize("rate_pps", [2e4, 4e5, 1.5e6])
+@pytest.mark.parametrize("target", ["p99 < 100 us", "p99 < 12 us", "mean < 3 us", "loss < 5 %"])
+def test_the_search_finds_what_looking_at_everything_finds(rate_pps: float, target: str) -> None:
+    load, targets = load_at(rate_pps), with_no_loss(parse_targets([target]))
+    everything = every_trial(load, targets)
+    found = operating_point(SMALL, load, parse_targets([target]), QUICK)
+    assert len(everything) == found.enumerated
+    assert (found.best.power_w if found.best else math.inf) == fewest(everything)
+    assert len(found.judged) + found.pruned + len(found.overloaded) == found.enumerated
+
+
+def test_bounds_spare_simulations() -> None:
+    found = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 200 us"]), QUICK)
+    assert found.pruned > found.enumerated / 3
+
+
+@pytest.mark.parametrize("rate_pps", [1e4, 3e5, 1.1e6])
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {},
+        {"contention.sigma": 0.2},
+        {"contention.table": [1.0, 0.9]},
+        {"service.per_batch": "800 cycles", "batch": "8 frames"},
+        {"service.variation": "exponential"},
+        {"load.frames": "IMIX", "service.per_byte": "0.5 cycles/B"},
+    ],
+)
+def test_no_simulation_draws_less_than_its_bound(rate_pps: float, overrides: dict[str, object]) -> None:
+    router = machine(overrides)
+    assert router.load is not None
+    load = router.load.at(rate_pps)
+    for one in appraised(router, load, SIMULATING, loss_ratio=0.1):
+        trial = SIMULATING(one.candidate, load)
+        if trial is None or trial.power is None or trial.loss_ratio > 0.1:
+            continue
+        assert trial.power.mean_w >= one.outlook.least_w, one.candidate.setting
+
+
+def test_what_is_called_overloaded_loses_frames() -> None:
+    load = load_at(2.2e6)
+    ruled_out = [one for one in appraised(SMALL, load, SIMULATING) if one.outlook.is_overloaded]
+    assert ruled_out
+    for one in ruled_out:
+        simulator = Simulate(one.candidate.model, seed=1, steady_state=False)
+        assert simulator.trial(load, 0.05).loss_ratio > 0.0, one.candidate.setting
+
+
+def test_a_tighter_target_never_takes_fewer_watts() -> None:
+    limits = ("400 us", "100 us", "30 us", "10 us", "5 us", "2 us")
+    watts = [
+        fewest(every)
+        for limit in limits
+        if (every := every_trial(load_at(3e5), parse_targets([f"p99 < {limit}", "loss = 0"])))
+    ]
+    searched = [
+        found.best.power_w if found.best else math.inf
+        for limit in limits
+        if (found := operating_point(SMALL, load_at(3e5), parse_targets([f"p99 < {limit}"]), QUICK))
+    ]
+    assert searched == watts
+    assert searched == sorted(searched)
+    assert searched[0] < searched[-2]
+
+
+def test_more_load_never_takes_fewer_watts() -> None:
+    targets = parse_targets(["p99 < 150 us"])
+    watts = []
+    for rate_pps in (5e4, 2e5, 5e5, 9e5, 1.4e6):
+        best = operating_point(SMALL, load_at(rate_pps), targets, QUICK).best
+        assert best is not None
+        watts.append(best.power_w)
+    # Trials of 20 ms see a thousand frames at the lowest rate: three per cent of noise.
+    assert all(more > less * 0.97 for less, more in itertools.pairwise(watts))
+    assert watts[-1] > watts[0]
+
+
+def test_polling_wins_only_where_waking_up_breaks_the_target() -> None:
+    waking = {
+        "power.idle": "6 W",
+        "power.performance": [],
+        "power.sleep": [{"name": "C6", "power": "0.1 W", "exit": "60 us"}],
+        "activation.interrupt_cost": "5 us",
+    }
+    loose, tight = parse_targets(["p99 < 300 us"]), parse_targets(["p99 < 4 us"])
+    load = load_at(2e4)
+    slow = machine(waking)
+    sleeps = operating_point(slow, load, loose, QUICK).best
+    polls = operating_point(slow, load, tight, QUICK).best
+    assert sleeps is not None
+    assert (sleeps.setting.activation, sleeps.setting.sleep) == ("interrupt", "C6")
+    assert polls is not None
+    assert polls.setting.activation == "polling"
+    assert polls.power_w > sleeps.power_w
+    quick = {
+        **waking,
+        "power.sleep": [{"name": "C6", "power": "0.1 W"}],
+        "activation.interrupt_cost": "0.1 us",
+    }
+    wakes_at_once = operating_point(machine(quick), load, tight, QUICK).best
+    assert wakes_at_once is not None
+    assert wakes_at_once.setting.sleep == "C6"
+
+
+def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:
+    load, targets = load_at(4e5), parse_targets(["p99 < 0.1 us"])
+    found = operating_point(SMALL, load, targets, QUICK)
+    assert found.best is None
+    least = min(one.values[0] for one in every_trial(load, with_no_loss(targets)) if one.values[0] > 0.0)
+    reached = found.reachable(0)
+    assert reached is not None
+    assert reached.values[0] == least
+    told = why_none(found, load.rate_pps)
+    assert f"p99 < 100 ns: the best reachable is {targets[0].shown(least)}" in told
+    assert "loss" not in told.splitlines()[1]
+
+
+def test_a_load_beyond_every_setting_is_told_the_capacity() -> None:
+    found = operating_point(SMALL, load_at(8e6), (), QUICK)
+    assert found.best is None
+    assert len(found.overloaded) == found.enumerated
+    assert "every setting is overloaded at 8 Mpps" in why_none(found, 8e6)
+
+
+def test_one_seed_gives_one_answer_whatever_the_threads() -> None:
+    load, targets = load_at(4e5), parse_targets(["p99 < 20 us"])
+    one, three = (operating_point(SMALL, load, targets, replace(QUICK, workers=n)) for n in (1, 3))
+    assert one == three
+
+
+def test_the_winner_is_checked_with_other_seeds_and_an_interval() -> None:
+    effort = Effort(duration_s=0.02, replications=4, workers=2)
+    found = operating_point(SMALL, load_at(4e5), parse_targets(["p99 < 50 us"]), effort)
+    assert found.best is not None
+    assert found.check is not None
+    mean, low, high = found.check.values[0]
+    assert low < mean < high < 50e-6
+    assert found.check.power_w[0] == pytest.approx(found.best.power_w, rel=0.05)
+    assert 1 not in {one.seed for one in (effort.check(SIMULATING.stop) or Check(1.0, ())).runs()}
+
+
+# What follows needs no router: the search over made-up powers.
+
+MODEL = SMALL.candidates[0]
+
+
+def fake_trial(power_w: float, p99_s: float) -> Trial:
+    power = TrialPower(
+        mean_w=power_w, scope="package", energy_j=power_w, packet_j=0.0, bit_j=0.0, source="made up"
+    )
+    return Trial(
+        evaluator="fake",
+        duration_s=1.0,
+        intended_pps=1.0,
+        offered_pps=1.0,
+        forwarded_pps=1.0,
+        loss_ratio=0.0,
+        l1_bps=0.0,
+        l2_bps=0.0,
+        bottleneck=Bottleneck(name="load", kind="load", reason="is made up"),
+        latency=Delay(mean_s=p99_s, p99_s=p99_s),
+        power=power,
+    )
+
+
+def fakes(rows: list[tuple[int, int, int]]) -> tuple[list[Appraised], dict[int, Trial]]:
+    """Return candidates from (bound, power above it, latency in us), known by their number of cores."""
+    found, trials = [], {}
+    for number, (bound, above, latency) in enumerate(rows):
+        candidate = Candidate(setting=replace(MODEL.setting, cores=number + 1), model=MODEL.model)
+        outlook = Outlook(least_w=float(bound), lossless_pps=math.inf, is_overloaded=False)
+        found.append(Appraised(candidate=candidate, outlook=outlook))
+        trials[number + 1] = fake_trial(float(bound + above), latency * 1e-6)
+    return found, trials
+
+
+def look(rows: list[tuple[int, int, int]], **more: Any) -> Found:
+    candidates, trials = fakes(rows)
+    targets = (*parse_targets(["p99 < 10 us"]), NO_LOSS)
+    return search(candidates, load_at(1.0), targets, lambda one, _load: trials[one.setting.cores], **more)
+
+
+ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 14)), min_size=1, max_size=12)
+
+
+@settings(max_examples=100)
+@given(rows=ROWS, workers=st.integers(1, 4))
+def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers: int) -> None:
+    least = min((float(bound + above) for bound, above, latency in rows if latency < 10), default=math.inf)
+    found = look(rows, workers=workers)
+    assert (found.best.power_w if found.best else math.inf) == least
+
+
+@settings(max_examples=50)
+@given(rows=ROWS)
+def test_the_front_holds_all_that_nothing_beats_and_nothing_else(rows: list[tuple[int, int, int]]) -> None:
+    found = look(rows, is_exhaustive=True)
+    points = {(float(bound + above), latency * 1e-6) for bound, above, latency in rows}
+    unbeaten = {
+        one
+        for one in points
+        if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in points)
+    }
+    assert {(one.power_w, one.latency_s("p99")) for one in found.front} == unbeaten
+
+
+class _Doubting:
+    """A check that turns down settings with few cores."""
+
+    stop = None
+
+    def __init__(self, least_cores: int) -> None:
+        self.least_cores, self.seen = least_cores, list[int]()
+
+    def runs(self) -> list[Any]:
+        def run(candidate: Candidate, _load: OfferedLoad) -> int:
+            self.seen.append(candidate.setting.cores)
+            return candidate.setting.cores
+
+        return [run]
+
+    def verdict(self, runs: list[int], targets: tuple[Target, ...]) -> Checked:
+        nothing = (0.0, 0.0, 0.0)
+        return Checked(
+            power_w=nothing,
+            values=tuple(nothing for _ in targets),
+            is_met=runs[0] >= self.least_cores,
+            replications=1,
+            duration_s=1.0,
+        )
+
+
+def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
+    check = _Doubting(least_cores=3)
+    # The second is above the target by less than noise, so it is checked too; the last is never looked at.
+    rows = [(1, 1, 5), (2, 1, 10), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
+    found = look(rows, check=cast("Check", check))
+    assert check.seen == [1, 2, 3]
+    assert found.best is not None
+    assert found.best.setting.cores == 3
+    assert [one.setting.cores for one, _ in found.rejected] == [1, 2]
+    assert found.pruned == 1
