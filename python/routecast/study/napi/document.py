@@ -83,7 +83,8 @@ class NapiCriteria(FileModel):
         default=None, description="Relative error of the maximum rate against the one measured apart."
     )
     saturated_idle: Ratio | None = Field(
-        default=None, description="Idle share of the router of [form] at the rate of its saturation."
+        default=None,
+        description="Idle share of the router of [form] a percent above the rate of its saturation.",
     )
 
 

@@ -20,12 +20,15 @@ LOADS = 44
 NEVER_IDLE_RATIO = 0.01
 """Below a percent of idle time a core counts as never idle."""
 
+BEYOND = 1.01
+"""The edge itself is looked at from a percent above it: at constant rate, what happens there is a coincidence."""
+
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormCurve:
-    """One way to poll under one kind of arrivals, against load."""
+    """One way to poll under one kind of arrivals, against load; ``at_saturation`` is seen a percent above it."""
 
     costs: PollCosts
     arrivals: ArrivalKind
@@ -131,7 +134,9 @@ def explain_form(part: FormPart, *, frames: int, seed: int, tell: Tell) -> FormR
             points=tuple(
                 observe(router, rate, arrivals=arrivals, frames=frames, seed=seed) for rate in loads
             ),
-            at_saturation=observe(router, part.saturation, arrivals=arrivals, frames=frames, seed=seed),
+            at_saturation=observe(
+                router, BEYOND * part.saturation, arrivals=arrivals, frames=frames, seed=seed
+            ),
         )
 
     # Where a frame alone brings its interrupt, interrupt and poll share what two rates leave for both.

@@ -67,7 +67,7 @@ def judged(study: NapiStudy, idle: tuple[IdleResult, ...], form: FormResult | No
     if form and bounds.saturated_idle is not None:
         found.append(
             Criterion(
-                name="idle share at the rate of saturation",
+                name="idle share just above the rate of saturation",
                 bound=bounds.saturated_idle,
                 reached=form.best.at_saturation.idle_ratio,
             )

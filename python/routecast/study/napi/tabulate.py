@@ -194,7 +194,7 @@ def form_table(form: FormResult) -> Table:
             curve.form_rmse(form.part.maximum),
         )
 
-    at = f"at {form.part.saturation / 1e3:.0f} kpps"
+    at = f"at {form.part.saturation / 1e3:.0f} kpps + 1 %"
     return Table(
         name="form",
         title="Which way to poll leaves no idle time before the maximum",
