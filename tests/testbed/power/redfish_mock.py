@@ -10,9 +10,11 @@ import base64
 import contextlib
 import http.server
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 PASSWORD = "correct horse"
@@ -100,6 +102,7 @@ class Mock:
     before: Callable[[str], object] = lambda path: None
     asked: list[str] = field(default_factory=list)
     url: str = ""
+    certificate: Path | None = None  # with its key in one file: answers over TLS
 
     def lets_in(self, headers: Any) -> bool:
         pair = base64.b64encode(f"admin:{PASSWORD}".encode()).decode()
@@ -141,9 +144,14 @@ def controller(mock: Mock) -> Iterator[Mock]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    if mock.certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(mock.certificate)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    scheme = "http" if mock.certificate is None else "https"
+    mock.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    mock.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
         yield mock
     finally:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import shutil
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 from power_fakes import Clock
@@ -209,6 +212,50 @@ def test_a_controller_that_comes_back_costs_nothing_but_a_note() -> None:
             clock.wait(2.0)
     assert (metered.reading.metered_s, metered.reading.is_partial) == (4.0, False)
     assert "1 of 3 readings failed" in metered.reading.notes[0]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of 127.0.0.1 that nobody but itself vouches for, with its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    subprocess.run(
+        [
+            *(
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "ec",
+                "-pkeyopt",
+                "ec_paramgen_curve:prime256v1",
+                "-nodes",
+            ),
+            *("-days", "2", "-subj", "/CN=bmc", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(path.with_suffix(".key")), "-out", str(path.with_suffix(".crt"))),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    path.write_text(path.with_suffix(".key").read_text() + path.with_suffix(".crt").read_text())
+    return path
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused_unless_told_or_trusted(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with controller(Mock(RACK, needs="basic", certificate=certificate)) as mock:
+        with pytest.raises(EnvironmentProblem, match="SSL_CERT_FILE, or switch the check off") as caught:
+            read_once(mock, ADMIN)
+        assert "not trusted" in str(caught.value)
+        assert mock.asked == []  # the password was not sent
+        source = RedfishSource(mock.url, credentials=ADMIN, verify_tls=False)
+        source.open()
+        assert source.read() == {"chassis 1U": 344.0}
+        source.close()
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert read_once(mock, ADMIN) == {"chassis 1U": 344.0}
 
 
 def test_passwords_are_not_taken_from_addresses_nor_sent_in_the_clear() -> None:
