@@ -164,3 +164,40 @@ def test_a_model_file_that_is_not_there_leaves_with_2(
 ) -> None:
     assert run(["power", "show", str(tmp_path / "no.power.toml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
+
+
+def test_a_port_is_shown_over_load_with_a_frame_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "switch.power.toml"
+    file.write_text(
+        'model = "port"\n[ports."SFP/T/10G"]\nbase = "100 W"\nport = "1 W"\ntrx_in = "0.5 W"\noffset = "0.1 W"\n'
+        'bit = "4 pJ/bit"\npacket = "20 nJ/packet"\n',
+        encoding="utf-8",
+    )
+    assert run(["power", "show", str(file), "--frame", "64 B", "--loads", "0,100", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["port_power_w"]
+    # 10 Gbit/s carry 14.88 million frames of 64 bytes a second (RFC 2544 calls it line rate); both directions count.
+    line_rate_pps = 10e9 / (8 * (64 + 20))
+    full = 1.5 + 0.1 + 2 * line_rate_pps * (20e-9 + 4e-12 * 8 * 64)
+    assert shown["SFP/T/10G"] == pytest.approx([1.5, full])
+    assert run(["power", "show", str(file), "--frame", "64 B"]) == 0
+    assert "Power of one port over load" in capsys.readouterr().out
+
+
+def test_the_papers_machines_are_listed_with_what_is_stated_and_no_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["power", "show", "platforms", "--json"]) == 0
+    machines = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert list(machines) == ["X", "PD", "A", "PM", "O", "C2", "A2"]  # sec. IV-A
+    assert (machines["X"]["max_pps"], machines["X"]["idle_zero_pps"]) == (1040e3, 700e3)  # sec. IV-B
+    assert (machines["X"]["gain_of_two"], machines["O"]["gain_of_two"]) == (2.0, 1.5)  # sec. V-B
+    assert machines["PM"]["least_w"] is None
+    assert run(["power", "show", "platforms"]) == 0
+    assert "Opteron 265" in capsys.readouterr().out
+
+
+def test_the_schema_of_power_files_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", "power"]) == 0
+    assert "power model file" in json.loads(capsys.readouterr().out)["title"]

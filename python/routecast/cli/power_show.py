@@ -11,7 +11,6 @@ from routecast.cli.power_fit import percents
 
 if TYPE_CHECKING:
     from routecast.power.model import PowerModel
-    from routecast.power.port import PortPower
     from routecast.power.software_router import SoftwareRouterPower
     from routecast.report.tables import Table
 
@@ -30,6 +29,10 @@ def show(
     ] = "form",
     *,
     loads: Annotated[str, typer.Option("--loads", metavar="0,10,…", help="Loads in percent.")] = _LOADS,
+    frame: Annotated[
+        str | None,
+        typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.'),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show a power model as watts over load; the form function beside the monotone one that lies nearest to it."""
@@ -37,13 +40,17 @@ def show(
     if model == "form":
         _show_form(at, as_json=as_json)
         return
+    if model == "platforms":
+        _show_platforms(as_json=as_json)
+        return
+    from routecast.cli.power_show_ports import show_ports
     from routecast.power.files import read_power_model
     from routecast.power.port import PortPower
     from routecast.power.software_router import SoftwareRouterPower
 
     found = read_power_model(model)
     if isinstance(found, PortPower):
-        _show_ports(found, as_json=as_json)
+        show_ports(found, at, frame, as_json=as_json)
     elif isinstance(found, SoftwareRouterPower):
         _show_router(found, at, as_json=as_json)
     else:
@@ -147,39 +154,48 @@ def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: boo
     )
 
 
-def _show_ports(model: PortPower, *, as_json: bool) -> None:
-    if as_json:
-        from routecast.power.writing import power_model_document
+def _show_platforms(*, as_json: bool) -> None:
+    from routecast.evaluate.plain import plain
+    from routecast.power.platforms import read_platforms
 
-        print_json(power_model_document(model))
+    platforms = read_platforms()
+    if as_json:
+        print_json([plain(one) for one in platforms])
         return
     from routecast.report.tables import Column, Table
 
-    watts = ("P_base", "P_port", "P_trx_in", "P_trx_up", "P_offset")
+    rates = ("One core", "Never idle from", "Machine")
     _print(
         Table(
-            name="ports",
-            title=model.device,
-            caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
-            f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
+            name="platforms",
+            title="Machines of paper 003, with what its text states",
+            caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
+            "machine, and fit them with `routecast power fit SAMPLES --model router`.",
             columns=(
-                Column(title="Ports", align="left"),
-                *(Column(title=title, unit="W", form=".4g") for title in watts),
-                Column(title="E_bit", unit="pJ", form=".4g"),
-                Column(title="E_pkt", unit="nJ", form=".4g"),
+                Column(title="Name", align="left"),
+                Column(title="Processor", align="left"),
+                Column(title="Cores", form=".0f"),
+                Column(title="Clock", unit="GHz", form=".3g"),
+                *(Column(title=title, unit="kpps", form=".4g") for title in rates),
+                Column(title="2 cores", unit="x one", form=".3g"),
+                Column(title="From", unit="W", form=".3g"),
+                Column(title="To", unit="W", form=".3g"),
             ),
             rows=tuple(
                 (
-                    name,
-                    one.base_w,
-                    one.port_w,
-                    one.trx_in_w,
-                    one.trx_up_w,
-                    one.offset_w,
-                    None if one.bit_j is None else one.bit_j * 1e12,
-                    None if one.packet_j is None else one.packet_j * 1e9,
+                    one.name,
+                    one.cpu,
+                    one.cores,
+                    one.frequency_hz / 1e9,
+                    *(
+                        None if rate is None else rate / 1e3
+                        for rate in (one.max_pps, one.idle_zero_pps, one.machine_pps)
+                    ),
+                    one.gain_of_two,
+                    one.least_w,
+                    one.greatest_w,
                 )
-                for name, one in model.classes.items()
+                for one in platforms
             ),
         )
     )

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     BENCHMARK = "benchmark"
     FUNCTION = "function"
     CLUSTER = "cluster"
+    POWER = "power"
 
 
 def schema(
@@ -56,6 +57,10 @@ def schema(
         from routecast.plan.cluster.reading import cluster_schema
 
         print_json(cluster_schema())
+    elif kind is Kind.POWER:
+        from routecast.power.files import power_schema
+
+        print_json(power_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

@@ -31,7 +31,8 @@ _RDMA_LEAST_GBPS = 2.5
 _RDMA_HEADER_BYTES, _IPERF_HEADER_BYTES = 58, 42
 """What the generators add to a payload (NetPowerBench, model_derivation/main.py): RDMA from 2.5 Gbit/s, iperf3 below.
 
-Ethernet 14, IP 20 and UDP 8 bytes, and for RoCEv2 12 of transport and 4 of check; the FCS is not counted.
+Ethernet 14, IP 20 and UDP 8 bytes, and for RoCEv2 12 of transport and 4 of check; its packets have no FCS, those of
+the rest of routecast do: with L2 bits (S1), such an E_bit counts four bytes too many in each frame.
 """
 
 
