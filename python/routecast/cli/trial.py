@@ -148,9 +148,10 @@ def _energy(trial: Trial) -> Table:
             Column(title="Pool", align="left"),
             Column(title="State", align="left"),
             Column(title="Energy", unit="J"),
+            Column(title="Mean power", form=format_power),
         ),
         rows=tuple(
-            (pool, state, joules)
+            (pool, state, joules, joules / trial.duration_s)
             for pool, states in trial.energy_j.items()
             for state, joules in states.items()
         ),

@@ -17,6 +17,7 @@ from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["UnitStates", "energy_of", "power_notes", "power_of"]
 
+_ROUNDING = 1e-12
 _FROM_MODEL = "power states of the model's pools"
 
 
@@ -46,7 +47,9 @@ class UnitStates:
     def idle_units(self) -> float:
         """Units that neither work nor sleep."""
         busy = self.active_units + self.waking_units + math.fsum(self.asleep_units)
-        return max(self.pool.units - busy, 0.0)
+        rest = self.pool.units - busy
+        # What is left of sums that should cancel is no idle unit.
+        return rest if rest > _ROUNDING * self.pool.units else 0.0
 
 
 def energy_of(states: Iterable[UnitStates], duration_s: float) -> dict[str, dict[str, float]]:

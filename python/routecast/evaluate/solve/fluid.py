@@ -246,6 +246,8 @@ def _batches_matter(task: TaskUnit) -> bool:
     activation, service = task.activation, task.service
     if service.per_batch_s or service.per_batch_cycles:
         return True
+    if activation.linger_s > 0.0:
+        return False
     costs = activation.interrupt_cost_s > 0.0 or activation.discipline == "gated"
     return activation.kind == "interrupt" and costs
 
