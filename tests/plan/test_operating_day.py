@@ -122,3 +122,22 @@ def test_a_step_without_traffic_draws_little_and_is_no_fault() -> None:
     found = plan_of(WHOLE, (9e5, 0.0))
     busy_w, quiet_w = found.plan.power_w
     assert 4.0 < quiet_w < busy_w
+
+
+def test_ctrl_c_gives_the_best_plan_that_is_known_by_then() -> None:
+    whole = plan_of(WHOLE, DAY_PPS)
+    said = 0
+
+    def stop_late(_done: int, _all: int, _what: str) -> None:
+        nonlocal said
+        said += 1
+        if said == whole.evaluated:
+            raise KeyboardInterrupt
+
+    found = optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
+    assert not found.is_whole
+    assert found.plan.missed == ()
+    assert whole.plan.energy_j <= found.plan.energy_j <= found.always.energy_j
+    said = whole.evaluated - 1
+    with pytest.raises(KeyboardInterrupt):
+        optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)

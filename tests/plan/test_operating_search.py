@@ -226,9 +226,10 @@ ROWS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(5, 1
 @settings(max_examples=100)
 @given(rows=ROWS, workers=st.integers(1, 4))
 def test_pruning_never_loses_the_best(rows: list[tuple[int, int, int]], workers: int) -> None:
-    least = min((float(bound + above) for bound, above, latency in rows if latency < 10), default=math.inf)
+    (limit,) = parse_targets(["p99 < 10 us"])
+    kept = [float(bound + above) for bound, above, latency in rows if limit.is_kept_by(latency * 1e-6)]
     found = look(rows, workers=workers)
-    assert (found.best.power_w if found.best else math.inf) == least
+    assert (found.best.power_w if found.best else math.inf) == min(kept, default=math.inf)
 
 
 @settings(max_examples=50)
@@ -280,3 +281,14 @@ def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
     assert found.best.setting.cores == 3
     assert [one.setting.cores for one, _ in found.rejected] == [1, 2]
     assert found.pruned == 1
+
+
+def test_ctrl_c_gives_the_best_so_far() -> None:
+    def stop_after_three(done: int, _all: int, _what: str) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    found = look([(1, 8, 5), (2, 3, 5), (3, 0, 11), (4, 0, 5)], on_progress=stop_after_three)
+    assert not found.is_whole
+    assert found.best is not None
+    assert found.best.power_w == 5.0

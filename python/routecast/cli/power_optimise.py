@@ -249,6 +249,9 @@ def _whole_day(
         print_json(day_document(plan, machine, series))
     else:
         print_day(data(), plan, machine, series)
+    if not plan.is_whole:
+        remark("Interrupted: this is the best plan so far; it was not checked, and a better one may exist.")
+        raise KeyboardInterrupt
 
 
 def _series(day: str, peak: str | None, step: str, load: OfferedLoad) -> TrafficSeries:

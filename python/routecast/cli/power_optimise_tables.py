@@ -279,6 +279,7 @@ def day_document(plan: DayPlan, machine: Machine, series: TrafficSeries) -> dict
         ],
         "evaluated": plan.evaluated,
         "places": plan.places,
+        "is_whole": plan.is_whole,
     }
 
 

@@ -18,7 +18,7 @@ from routecast.plan.operating.evaluation import Check, Checked, Evaluate
 from routecast.plan.operating.judged import Judged, judge
 from routecast.plan.operating.search import Progress
 from routecast.plan.operating.setting import Setting
-from routecast.plan.operating.switching import Costs, lazy_cheapest_path, switchings
+from routecast.plan.operating.switching import Costs, cheapest_path, lazy_cheapest_path, switchings
 from routecast.plan.operating.targets import Target
 from routecast.quantity import format_pps
 
@@ -82,7 +82,9 @@ class DayPlan:
     checks : tuple of Checked
         Of the plan's steps; empty without a check.
     evaluated, places : int
-        Pairs of step and setting that were evaluated, and all that there are.
+        Pairs of rate and setting that were evaluated, and all that there are.
+    is_whole : bool
+        Whether the planning came to its end; otherwise it is the best of what was known by then, unchecked.
     """
 
     step_s: float
@@ -95,6 +97,7 @@ class DayPlan:
     checks: tuple[Checked, ...]
     evaluated: int
     places: int
+    is_whole: bool = True
 
 
 def plan_day(
@@ -113,6 +116,8 @@ def plan_day(
     on_progress: Progress | None = None,
 ) -> DayPlan:
     """Return the settings over a day that meet the targets in every step with the least energy.
+
+    On Ctrl-C the best plan that is known by then is returned, if there is one.
 
     The plan is exact for the powers that the evaluator gives: bounds decide only which of them need not be known
     (:func:`~routecast.plan.operating.switching.lazy_cheapest_path`).
@@ -144,29 +149,37 @@ def plan_day(
     with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
         table = _Table(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
         table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
+        dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
+        most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
         try:
-            dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
+            table.costs_of([(step, most) for step in range(len(rates_pps))])
             cheapest = table.path(0.0, 1)
             planned = table.path(switching.energy_j, dwell_steps)
-            most = max(range(len(candidates)), key=lambda number: _performance(candidates[number].setting))
-            table.costs_of([(step, most) for step in range(len(rates_pps))])
-            return DayPlan(
-                step_s=step_s,
-                rates_pps=tuple(rates_pps),
-                targets=tuple(targets),
-                plan=table.course("plan", planned, switching.energy_j),
-                per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
-                always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
-                values=tuple(table.judged(step, one).values for step, one in enumerate(planned)),
-                checks=tuple(table.checked[place] for place in table.keys(planned)) if check else (),
-                evaluated=len(table.known),
-                places=len(set(rates_pps)) * len(candidates),
-            )
+            is_whole = True
         except KeyboardInterrupt:
             if stop is not None:
                 stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
+            cheapest = cheapest_path(table.known_costs(), switch_cost=0.0)
+            planned = cheapest_path(
+                table.known_costs(), switch_cost=switching.energy_j, dwell_steps=dwell_steps
+            )
+            is_whole = False
+            if not planned:
+                raise
+    return DayPlan(
+        step_s=step_s,
+        rates_pps=tuple(rates_pps),
+        targets=tuple(targets),
+        plan=table.course("plan", planned, switching.energy_j),
+        per_step=table.course("fewest watts in each step", cheapest, switching.energy_j),
+        always=table.course("always at its most", [most] * len(rates_pps), switching.energy_j),
+        values=tuple(table.judged(step, one).values for step, one in enumerate(planned)),
+        checks=tuple(table.checked[place] for place in table.keys(planned)) if check and is_whole else (),
+        evaluated=len(table.known),
+        places=len(set(rates_pps)) * len(candidates),
+        is_whole=is_whole,
+    )
 
 
 def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
@@ -256,6 +269,15 @@ class _Table:
         runs = [self.pool.submit(one, candidate, load) for one in check.runs()]
         self.checked[key] = check.verdict([one.result() for one in runs], self.targets)
 
+    def known_costs(self) -> Costs:
+        """Return the energies that are known, infinite elsewhere."""
+        costs = np.full(self.bounds.shape, math.inf)
+        for step, rate in enumerate(self.rates_pps):
+            for number in range(len(self.candidates)):
+                if (rate, number) in self.known:
+                    costs[step, number] = self._cost_j((rate, number))
+        return costs
+
     def course(self, name: str, path: Sequence[int], switch_j: float) -> Course:
         judged = [self.judged(step, number) for step, number in enumerate(path)]
         changes = switchings(path)
@@ -279,7 +301,7 @@ class _Table:
             tried = [one for (at, _), one in self.known.items() if at == rate and math.isfinite(one.excess)]
             nearest = min(tried, key=lambda one: (one.excess, one.power_w), default=None)
             said = "every setting is overloaded"
-            if nearest is not None:
+            if nearest is not None and np.isfinite(self.bounds[step]).any():
                 shows = ", ".join(
                     f"{target.quantity} {target.shown(value)} ({target})"
                     for target, value in zip(self.targets, nearest.values, strict=True)
