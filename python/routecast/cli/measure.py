@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -238,7 +239,7 @@ def _print(trial: Trial, facts: object, *, as_json: bool) -> None:
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
     """Append a row to the table of trials that `routecast import` and `export` know."""
     from routecast.benchmark.exchange.record import Record
-    from routecast.benchmark.exchange.table import csv_text, read_csv, read_parquet, write_parquet
+    from routecast.benchmark.exchange.table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain
 
     plain_facts = plain(facts)
@@ -259,8 +260,15 @@ def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, fac
         write_parquet([*(read_parquet(path) if path.exists() else ()), record], path)
         return
     is_new = not path.is_file() or path.stat().st_size == 0
-    if not is_new:
-        read_csv(path)  # refuse to append to what is no such table
-    text = csv_text([record])
-    with path.open("a", encoding="utf-8") as file:
-        file.write(text if is_new else text.partition("\n")[2])
+    there = () if is_new else read_csv(path)  # refuses to append to what is no such table
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        if is_new or file.readline().rstrip("\r\n") == ",".join(COLUMNS):
+            text = csv_text([record])
+            file.seek(0, os.SEEK_END)
+            file.write(text if is_new else text.partition("\n")[2])
+            return
+    # The table was begun with other columns: all its rows get those of today.
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    unfinished.write_text(csv_text([*there, record]), encoding="utf-8")
+    unfinished.replace(path)

@@ -10,6 +10,9 @@ import pytest
 from power_fakes import FakeMeter
 from testbed_fakes import FakeBed, FakeTester, FakeWatch
 
+from routecast.benchmark.exchange.record import Record
+from routecast.benchmark.exchange.table import csv_text, read_csv, read_parquet, write_parquet
+from routecast.cli.measure import _append
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.evaluate.trial import Trial
 from routecast.load.flows import Flow, FlowSet
@@ -196,3 +199,37 @@ def test_wrong_tables_of_power_are_refused_with_their_place(table: str, place: s
     assert [one.place for one in caught.value.problems] == [place]
     assert words in caught.value.problems[0].message
     assert "a:b" not in str(caught.value)
+
+
+def record_of(found: Trial) -> Record:
+    return Record(source="routecast measure", trial=found)
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "trials.parquet"])
+def test_a_table_of_trials_keeps_their_watts(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    records = [record_of(trial(FakeMeter(((0.0, 3.0, 80.0),)), loss_ratio=loss)) for loss in (0.25, 1.0)]
+    records.append(record_of(trial(None)))
+    if path.suffix == ".csv":
+        path.write_text(csv_text(records), encoding="utf-8")
+        found = read_csv(path)
+    else:
+        write_parquet(records, path)
+        found = read_parquet(path)
+    # As JSON: a NaN, of frames that were all lost, is not equal to itself.
+    assert [one.trial.to_json()["power"] for one in found] == [
+        one.trial.to_json()["power"] for one in records
+    ]
+
+
+def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text("offered_pps,forwarded_pps,loss_ratio\n1000000.0,900000.0,0.1\n", encoding="utf-8")
+    evaluator = Measure(FakeBed(), tester=FakeTester())  # type: ignore[arg-type]  # as above
+    evaluator.bed.device.title = "a router"
+    metered = trial(FakeMeter(((0.0, 3.0, 80.0),)))
+    for _ in range(2):
+        _append(path, metered, LOAD, evaluator, {})
+    old, *new = read_csv(path)
+    assert (old.trial.forwarded_pps, old.trial.power) == (9e5, None)
+    assert [one.trial.power for one in new] == 2 * [metered.power]

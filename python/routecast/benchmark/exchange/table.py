@@ -17,7 +17,7 @@ from routecast.benchmark.exchange.benchmark import is_journal, read_journal
 from routecast.benchmark.exchange.document import MOST, read_text
 from routecast.benchmark.exchange.record import NAN, Record
 from routecast.errors import FileProblem, Problem
-from routecast.evaluate.trial import Bottleneck, Delay, Trial
+from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
 
 if TYPE_CHECKING:
     import polars
@@ -45,6 +45,8 @@ _TRIAL_COUNTS = (
     *("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames"),
     *("duplicated_frames", "reordered_frames", "corrupted_frames"),
 )
+_POWER_NUMBERS = ("mean_w", "energy_j", "packet_j", "bit_j")
+_POWER_TEXTS = ("scope", "source")
 _RECORD_TEXTS = ("source", "title", "goal", "bound", "device", "tester")
 _RECORD_NUMBERS = ("goal_loss_ratio", "frame_bytes", "link_bps")
 _RECORD_COUNTS = ("ports", "cores", "flows")
@@ -58,6 +60,8 @@ def _columns() -> dict[str, type]:
     for delay in _DELAYS:
         columns |= {f"{delay}_{time}": float for time in _DELAY_TIMES}
         columns |= {f"{delay}_method": str, f"{delay}_hdr_base64": str}
+    columns |= {f"power_{name}": float for name in _POWER_NUMBERS}
+    columns |= {f"power_{name}": str for name in _POWER_TEXTS}
     columns |= dict.fromkeys(("bottleneck", "bottleneck_kind", "bottleneck_reason"), str)
     return columns | dict.fromkeys(("drops_pps", "invalid", "notes", "facts"), str)  # JSON in a cell
 
@@ -79,6 +83,10 @@ def row_of_trial(trial: Trial) -> dict[str, Cell]:
             row[f"{name}_{time}"] = getattr(delay, time) if delay else None
         row[f"{name}_method"] = delay.method if delay else None
         row[f"{name}_hdr_base64"] = delay.hdr_base64 if delay else None
+    row |= {
+        f"power_{name}": getattr(trial.power, name) if trial.power else None
+        for name in (*_POWER_NUMBERS, *_POWER_TEXTS)
+    }
     row |= {
         "bottleneck": trial.bottleneck.name,
         "bottleneck_kind": trial.bottleneck.kind,
@@ -252,6 +260,7 @@ def _record(row: Mapping[str, Cell], place: str, problems: list[Problem]) -> Rec
     drops, facts, invalid, notes = load("drops_pps"), load("facts"), load("invalid"), load("notes")
     of_trial: dict[str, Any] = {name: number(name) for name in _TRIAL_NUMBERS}
     of_trial |= {name: count(name) for name in _TRIAL_COUNTS} | {name: _delay(row, name) for name in _DELAYS}
+    of_trial["power"] = _power(row)
     of_trial["bottleneck"] = Bottleneck(
         name=text("bottleneck"), kind=cast("Any", kind), reason=text("bottleneck_reason")
     )
@@ -276,3 +285,12 @@ def _delay(row: Mapping[str, Cell], name: str) -> Delay | None:
         method=str(row.get(f"{name}_method") or ""),
         hdr_base64=str(row.get(f"{name}_hdr_base64") or ""),
     )
+
+
+def _power(row: Mapping[str, Cell]) -> TrialPower | None:
+    cells = {name: row.get(f"power_{name}") for name in _POWER_NUMBERS}
+    if cells["mean_w"] is None:
+        return None
+    found: dict[str, Any] = {name: NAN if cell is None else float(cell) for name, cell in cells.items()}
+    found |= {name: str(row.get(f"power_{name}") or "") for name in _POWER_TEXTS}
+    return TrialPower(**found)
