@@ -286,3 +286,45 @@ def test_yaml_that_is_no_port_model_says_what_is_wrong(text: str, message: str) 
 def test_a_class_without_three_names_has_no_place_in_netpowerbench() -> None:
     with pytest.raises(ModelProblem, match="PORT/TRX/SPEED"):
         netpowerbench_text(PortPower(device="d", classes={"any": TRUE}))
+
+
+def test_netpowerbenchs_own_measurements_are_read_as_the_same_samples(tmp_path: Path) -> None:
+    data = {
+        "device": "d",
+        "base": {"power": [249.0, 251.0], "ts": ["a", "b"]},
+        "QSFP": {
+            "PCC": {
+                "idle": {31: {"power": [260.0], "ts": ["c"]}},
+                "snake-test": {
+                    "100G": {32: {1024: {10.0: {"power": [299.0, 300.0, 301.0], "ts": ["d", "e", "f"]}}}}
+                },
+            }
+        },
+    }
+    (tmp_path / "power_data.yml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    (tmp_path / "samples.csv").write_text(
+        "device,path,n,mean_w\nd,base,2,250\nd,QSFP/PCC/idle/31,1,260\nd,QSFP/PCC/snake-test/100G/32/1024/10.0,3,300\n",
+        encoding="utf-8",
+    )
+    from_yaml, from_csv = (
+        read_port_samples(tmp_path / name)["d"] for name in ("power_data.yml", "samples.csv")
+    )
+    assert sorted(from_yaml, key=lambda one: one.power_w) == sorted(from_csv, key=lambda one: one.power_w)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("device: d\nbase: {power: [-1.0]}\n", "base: got"),
+        ("device: d\nbase: {power: warm}\n", "list of watts"),
+        ("device: d\nbase: 5\n", "list of watts"),
+        ("device: d\n", "holds no measurements"),
+        ("[1]", "is no NetPowerBench"),
+        ("device: d\nQSFP: {PCC: {loop: {3: {power: [1.0]}}}}\n", "it must be base"),
+    ],
+)
+def test_measurements_in_yaml_that_are_none_say_where(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "power_data.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FileProblem, match=message):
+        read_port_samples(file)

@@ -49,7 +49,7 @@ class Form(StrEnum):
 
 
 def fit(
-    samples: Annotated[Path, typer.Argument(metavar="SAMPLES.csv", help="Measured watts.", dir_okay=False)],
+    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="Measured watts.", dir_okay=False)],
     *,
     model: Annotated[
         Model | None, typer.Option("--model", help="The law; without it the columns of the file decide.")
@@ -86,7 +86,7 @@ def fit(
 
     A row for each sample has power_w and load_ratio or rate_pps (and frequency_hz, cores, device); a row for each
     server has w_0, w_10, …, w_100; ports have class, plugged, enabled, up, passed_bps, passed_pps, or NetPowerBench's
-    device, path, n, mean_w.
+    device, path, n, mean_w, or they are its power_data.yml.
     """
     from routecast.errors import FitProblem
     from routecast.power.error_summary import ErrorSummary

@@ -80,6 +80,8 @@ def model_for(path: str | Path) -> FitModel:
     routecast.errors.FileProblem
         The file cannot be read.
     """
+    if Path(path).suffix.lower() in {".yml", ".yaml"}:
+        return "port"
     columns = set(read_csv(path, kind="table of power samples").columns)
     if columns & {"path", "class", "plugged", "enabled", "up", "passed_bps"}:
         return "port"

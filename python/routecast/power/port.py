@@ -125,7 +125,13 @@ class PortPower:
     def power_w(self, point: OperatingPoint) -> float:
         """Return the power of the equipped device while it forwards a point's frames.
 
-        Traffic spreads over the equipped ports by their number; each frame passes two of them.
+        Traffic spreads over the equipped ports by their number; each frame passes two of them. The point's rates are
+        read and its load is not: what full load is in frames depends on their size.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            There is traffic, and no equipped port is up.
         """
         ports = sum(one.up for one in self.equipped.values())
         moves = point.rate_pps > 0.0 or point.l2_bps > 0.0

@@ -54,14 +54,19 @@ def read_port_samples(path: str | Path) -> dict[str, tuple[PortSample, ...]]:
     plugged in, all ports off), ``PORT/TRX/switch/SPEED/K`` (K ports on whose peers are off; ``port`` in newer
     files), ``PORT/TRX/trx/SPEED/K`` (K ports up), ``PORT/TRX/snake-test/SPEED/K/BYTES/GBPS`` (one stream of GBPS
     through K ports one after another, packets with BYTES of payload). In the last four every transceiver is plugged
-    in: as many as any experiment of the class used.
+    in: as many as any experiment of the class used. NetPowerBench's own ``power_data.yml`` is read as such a table.
 
     Raises
     ------
     routecast.errors.FileProblem
         Every fault of the file with its row and column; missing columns beside those that are there.
     """
-    file = read_csv(path, kind="table of port power samples")
+    if Path(path).suffix.lower() in {".yml", ".yaml"}:
+        from routecast.power.netpowerbench_data import read_power_data
+
+        file = read_power_data(path)
+    else:
+        file = read_csv(path, kind="table of port power samples")
     if "path" in file.columns:
         file.require(["device", "path", "mean_w"])
         samples = _netpowerbench(file)
