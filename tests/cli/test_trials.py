@@ -57,6 +57,30 @@ def test_both_evaluators_print_a_trial_and_name_the_bottleneck(
         assert "Bottleneck: cpu" in capsys.readouterr().out
 
 
+POWERSAVE = Path(__file__).parents[2] / "examples" / "powersave.router.toml"
+
+
+@pytest.mark.parametrize("command", ["solve", "simulate"])
+def test_a_router_with_power_states_shows_watts_energy_per_packet_and_each_sleep_state(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [command, str(POWERSAVE), *(["--duration", "500 ms"] if command == "simulate" else [])]
+    trial = json_of(arguments, capsys)
+    power, energy_j, activity = trial["power"], trial["energy_j"], trial["activity"]
+    assert isinstance(power, dict)
+    assert isinstance(energy_j, dict)
+    assert isinstance(activity, list)
+    # 20 W of base, and between 0.5 W asleep and 12 W at work.
+    assert 20.5 < power["mean_w"] < 32.0
+    assert power["energy_j"] == pytest.approx(sum(energy_j["cpu"].values()))
+    assert set(energy_j["cpu"]) == {"active", "idle", "C1", "C6", "waking", "base"}
+    # Lingering spares most frames their interrupt.
+    assert 0.0 < activity[0]["interrupts_per_s"] < 0.7 * float(str(trial["forwarded_pps"]))
+    assert run(arguments) == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("/packet", "/bit", "package", "C6", "waking", "base"))
+
+
 def test_options_change_the_load_of_the_file(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert json_of(["solve", router], capsys)["intended_pps"] == 3e6
     changed = json_of(["solve", router, "--load", "1 Mpps", "--frame", "512 B", "--flows", "2"], capsys)
