@@ -79,7 +79,8 @@ class _Rounded:
 
     def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
         arrays = dispatcher.arrays
-        quantum_bps = dispatcher.quantum_bps or float(dispatcher.loads_bps[-1]) / _CELLS or 1.0
+        peak_bps = float(dispatcher.loads_bps[-1]) or float(arrays.capacity_bps.max())
+        quantum_bps = dispatcher.quantum_bps or peak_bps / _CELLS
         self._dispatcher = dispatcher
         self._weights: Ints = rounding(arrays.capacity_bps / quantum_bps * (1.0 + 1e-12)).astype(np.int64)
         self._loads: Floats = dispatcher.loads_bps / quantum_bps

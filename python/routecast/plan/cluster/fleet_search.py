@@ -47,21 +47,21 @@ class _Tree:
         self._energy = energy
         self._order = list(order)
         arrays = energy.dispatcher.arrays
-        self._prices = arrays.price.tolist()
-        self._capacity = arrays.capacity_bps.tolist()
-        self._most = energy.dispatcher.most.tolist()
+        self._prices: list[float] = arrays.price.tolist()
+        self._capacity: list[float] = arrays.capacity_bps.tolist()
+        self._most: list[int] = energy.dispatcher.most.tolist()
         self._peak_bps = float(energy.dispatcher.loads_bps[-1])
         self._spare = energy.dispatcher.problem.spare
         self._by_capacity = sorted(range(len(self._order)), key=lambda j: -self._capacity[self._order[j]])
-        self._smallest_bps = min(self._capacity)
+        self._smallest_bps: float = min(self._capacity)
 
     def _affordable(self, group: int, left: float) -> int:
         if left < 0.0:
             return -1
         price = self._prices[group]
         if math.isinf(left) or price * self._most[group] <= left:
-            return int(self._most[group])
-        return min(int(self._most[group]), int(left / price * (1.0 + _ROUND)))
+            return self._most[group]
+        return min(self._most[group], int(left / price * (1.0 + _ROUND)))
 
     def spent(self, fixed: tuple[int, ...]) -> float:
         """Return the price of the machines that a node fixes."""
@@ -197,7 +197,7 @@ class PriceSearch(_Tree):
         """Search until nothing cheaper is left, or until ``stop``."""
         decided = True
         nodes: list[tuple[int, ...]] = [()]
-        while nodes:
+        while nodes and self.least_price > 0.0:
             if stop():
                 return
             fixed = nodes.pop()

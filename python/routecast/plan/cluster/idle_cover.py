@@ -51,7 +51,7 @@ def _window_minima(values: Floats, first: Ints, last: Ints, width: int) -> Float
         padded = np.minimum(padded[: padded.size - span], padded[span:])
         span *= 2
     begin = first + width + 1
-    return np.minimum(padded[begin], padded[last + width + 1 - (span - 1)])
+    return np.asarray(np.minimum(padded[begin], padded[last + width + 1 - (span - 1)]), dtype=np.float64)
 
 
 def _windows(loads: Floats, weight: int) -> tuple[Ints, Ints]:
@@ -79,7 +79,8 @@ def idle_cover_costs(weights: Ints, idle: Floats, slopes: Floats, limits: Ints, 
     for group, table in _last_machines(weights, idle + slopes * weights, slopes, limits, cells):
         weight = int(weights[group])
         first, last = _windows(loads, weight)
-        least = _window_minima(table - slopes[group] * quanta, first, last, weight)
+        width = min(weight, cells + 1)
+        least = _window_minima(table - slopes[group] * quanta, np.maximum(first, last - width), last, width)
         np.minimum(cost, least + idle[group] + slopes[group] * loads, out=cost)
     return np.where(loads > 0.0, cost, 0.0)
 
