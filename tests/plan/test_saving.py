@@ -224,3 +224,19 @@ def test_a_fleet_that_is_too_small_or_has_too_many_states_is_refused_with_number
         each_step(problem([4e9], (SMALL,)), (1,))
     with pytest.raises(ModelProblem, match="saving algorithms look at up to"):
         online(problem([4e9], THESIS), (40, 40, 40, 40))
+
+
+def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
+    # Noise that lasts for an hour, as traffic has; the mean of a day and night is far below the peak.
+    random = np.random.default_rng(10)
+    noise = np.convolve(random.standard_normal(7 * 288 + 11), np.ones(12) / 12.0**0.5, mode="valid")
+    shape = 1.0 + 0.6 * np.sin(2.0 * np.pi * np.arange(7 * 288) / 288.0) + 0.05 * noise
+    asked = problem((shape / shape.max() * 50e9).tolist(), THESIS)
+    least = each_step(asked, (3, 5, 1, 5)).schedule
+    switchings = []
+    for tolerance in (0.01, 0.03):
+        rules = SavingRules(tolerance_ratio=tolerance)
+        found = online(asked, (3, 5, 1, 5), rules).schedule
+        assert found.energy_j / least.energy_j - 1.0 == pytest.approx(tolerance, abs=0.004)
+        switchings.append(found.switchings)
+    assert switchings[1] < switchings[0] < least.switchings

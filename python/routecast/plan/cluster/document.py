@@ -132,6 +132,10 @@ class SavingTable(FileModel):
     payback: Span = Field(
         default=40.0, description="A switching must save what the machine draws at full load in this time"
     )
+    tolerance: Share = Field(
+        default=0.028,
+        description="On-line, worth: tune the payback to spend this part more energy than off-line; 0: it stays",
+    )
     min_on: Span = Field(default=0.0, description="Least time from switching on to switching off")
     days: Annotated[Count, Field(ge=1, le=1000)] = Field(
         default=21,

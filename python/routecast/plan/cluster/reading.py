@@ -207,6 +207,7 @@ def cluster_case(
             knows=file.saving.knows,
             headroom_ratio=file.saving.headroom,
             payback_s=file.saving.payback,
+            tolerance_ratio=file.saving.tolerance,
             min_on_s=file.saving.min_on,
         ),
         budgets=file.plan.budgets,

@@ -30,8 +30,11 @@ class SavingRules:
         On-line only: by how much more than the expected load the machines must route.
     payback_s : float
         What a switching must save to be worth it: as much as the machine draws at full load in this time. A figure
-        of the operator's, for wear and trouble; it is not counted as energy. With 40 s and steps of 5 minutes, fleets
-        of several kinds of machines came within 3 % of off-line with half of its switchings on two real traces.
+        of the operator's, for wear and trouble; it is weighed, but not counted as energy.
+    tolerance_ratio : float
+        On-line ``"worth"`` only: by which part more energy than off-line may be spent on switching less. The payback
+        doubles in a day while less was spent so far, and halves while more was; it begins with ``payback_s`` and
+        stays within a twentieth and twenty times of it. 0: it stays as it is.
     min_on_s : float
         Least time from switching on to switching off.
     """
@@ -40,6 +43,7 @@ class SavingRules:
     knows: Knowledge = "present"
     headroom_ratio: float = 0.0
     payback_s: float = 40.0
+    tolerance_ratio: float = 0.028
     min_on_s: float = 0.0
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from routecast.load.series import DAY_S
 from routecast.plan.cluster.fleet_states import FleetStates, fleet_states
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving import Saving, SavingRules, expected_bps
@@ -21,6 +22,9 @@ from routecast.plan.cluster.switching import (
 )
 
 __all__ = ["online", "traffic_missed"]
+
+RANGE = 20.0
+"""The payback is tuned from a twentieth to twenty times of what was given."""
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -38,7 +42,9 @@ def online(
     ``rule = "worth"`` is the work function algorithm (Borodin, Linial & Saks, An optimal on-line algorithm for metrical
     task systems, J. ACM 39(4), 1992): W_t(n) is the least energy of the past, switching costs included, that ends in
     state n; the state with the least W_t(n) plus the cost of going there comes next. So a machine is exchanged once
-    keeping it has cost more than exchanging it, and not at the first step that would gain.
+    keeping it has cost more than exchanging it, and not at the first step that would gain. What an exchange must be
+    worth follows from how much more energy than off-line may be spent (``tolerance_ratio``): off-line's energy of the
+    steps so far is known on-line as well.
 
     Machines boot within the step; what they cannot route while they do is missed (:func:`traffic_missed`).
 
@@ -59,7 +65,7 @@ def online(
     rules = rules or SavingRules()
     states = fleet_states(problem, fleet)
     most_bps = float(states.capacity_bps.max())
-    costs = switching_costs(problem, payback_s=rules.payback_s, ahead=False)
+    tuned = _TunedPayback(rules, problem.step_s)
     shape = [machines + 1 for machines in fleet]
     waits = Waits(len(fleet), steps_of(rules.min_on_s, problem.step_s) - 1)
     work = np.zeros(len(states.on))
@@ -69,6 +75,7 @@ def online(
         load_bps = min(expected, most_bps)
         carrying = states.carrying(load_bps)
         power = states.power_w(load_bps)
+        costs = switching_costs(problem, payback_s=tuned.payback_s, ahead=False)
         if rules.rule == "worth":
             work = cheapest_way(work, shape, costs) + np.where(carrying, power, np.inf) * problem.step_s
             work -= work.min()
@@ -80,6 +87,7 @@ def online(
         else:
             after = _fewest(states, power, here, allowed)
         waits.record(None if here is None else states.on[here].tolist(), states.on[after].tolist())
+        tuned.spent(float(power[after]), float(power[carrying].min()))
         rows.append(after)
         here = after
     on = [tuple(int(n) for n in states.on[row]) for row in rows]
@@ -90,6 +98,25 @@ def online(
         missed_steps=steps,
         missed_ratio=ratio,
     )
+
+
+class _TunedPayback:
+    """The payback that spends a given part more energy than off-line; boots are not counted."""
+
+    def __init__(self, rules: SavingRules, step_s: float) -> None:
+        self.payback_s = rules.payback_s
+        self._range_s = (rules.payback_s / RANGE, rules.payback_s * RANGE)
+        self._tolerance = rules.tolerance_ratio
+        self._factor = 2.0 ** (step_s / DAY_S) if rules.tolerance_ratio else 1.0
+        self._spent = self._least = 0.0
+
+    def spent(self, power_w: float, least_w: float) -> None:
+        """Take a step's power and the least that would have done, and tune the payback for the next."""
+        self._spent += power_w
+        self._least += least_w
+        is_within = self._spent <= (1.0 + self._tolerance) * self._least
+        payback_s = self.payback_s * (self._factor if is_within else 1.0 / self._factor)
+        self.payback_s = min(max(payback_s, self._range_s[0]), self._range_s[1])
 
 
 def _known(rules: SavingRules) -> str:

@@ -135,7 +135,12 @@ def _switching(result: ClusterResult) -> Section:
     prose = (
         "Off-line, each step takes the machines that draw the least, and exchanges machines for a few watts. On-line, "
         "a machine is switched once keeping it has cost more than switching it (the work function algorithm of "
-        f"Borodin, Linial & Saks); a switching is worth {format_duration(rules.payback_s)} of the machine's power."
+        f"Borodin, Linial & Saks). A switching must save what the machine draws in {format_duration(rules.payback_s)}"
+        + (
+            f", a time that is then tuned to spend {100.0 * rules.tolerance_ratio:.1f} % more energy than off-line."
+            if rules.tolerance_ratio
+            else "."
+        )
     )
     step_s = found.case.trace.step_s if found.case.trace else 0.0
     blocks: list[Block] = [Prose((prose,))]

@@ -252,7 +252,7 @@ def switching_figure(result: ClusterResult) -> Figure:
         )
     marks.append(
         Points(
-            name="study's payback",
+            name="on-line, tuned",
             x=(chosen.online.schedule.switchings / days,),
             y=(chosen.online.schedule.energy_j / KWH_J / days,),
             colour=CHOSEN,
@@ -271,9 +271,9 @@ def switching_figure(result: ClusterResult) -> Figure:
         name="switching",
         title=f"Energy against switchings: {chosen.design.name}",
         caption=(
-            f"Over {days:.0f} days; from right to left a switching must be worth more and more time. The ring is the "
-            f"study's payback of {result.answer.case.rules.payback_s:g} s: {100.0 * chosen.energy_ratio:.1f} % more "
-            f"energy than off-line with {100.0 * chosen.switchings_ratio:.0f} % of its switchings."
+            f"Over {days:.0f} days; from right to left a switching must be worth more and more time. Tuned "
+            f"to spend {100.0 * result.answer.case.rules.tolerance_ratio:.1f} % more energy than off-line, it needs "
+            f"{100.0 * chosen.energy_ratio:.1f} % more with {100.0 * chosen.switchings_ratio:.0f} % of its switchings."
         ),
         x=Axis(title="machines switched on or off, a day", low=0.0),
         y=Axis(title="energy (kWh/day)", low=0.2 * (0.99 * least // 0.2)),

@@ -168,7 +168,7 @@ def _fleets(case: ClusterCase, found: ClusterAnswer) -> tuple[FleetSaving, ...]:
 def _payback(case: ClusterCase, found: ClusterAnswer, payback_s: float) -> Payback:
     assert case.trace is not None
     traced = replace(case.problem, traffic_bps=case.trace.l2_bps, step_s=case.trace.step_s)
-    rules = replace(case.rules, rule="worth", payback_s=payback_s)
+    rules = replace(case.rules, rule="worth", payback_s=payback_s, tolerance_ratio=0.0)
     return Payback(
         payback_s=payback_s,
         online=online(traced, found.design.fleet, rules),
