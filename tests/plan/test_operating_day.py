@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from operating_machine import load_at, machine
 
-from routecast.errors import CriterionFailed
+from routecast.errors import CriterionFailed, ModelProblem
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.day import Course, DayPlan, Switching
@@ -141,3 +141,12 @@ def test_ctrl_c_gives_the_best_plan_that_is_known_by_then() -> None:
     said = whole.evaluated - 1
     with pytest.raises(KeyboardInterrupt):
         optimise_day(WHOLE, load_at(1e5), DAY_PPS, TARGETS, QUICK, step_s=HOUR_S, on_progress=stop_late)
+
+
+@pytest.mark.parametrize(
+    ("rates_pps", "told"),
+    [((1e5, math.nan), "step 1: got nan"), ((-1.0, 1e5), "step 0: got -1.0"), ((0.0, 0.0), "no traffic")],
+)
+def test_a_day_with_missing_rates_or_none_at_all_is_refused(rates_pps: tuple[float, ...], told: str) -> None:
+    with pytest.raises(ModelProblem, match=told):
+        plan_of(WHOLE, rates_pps)

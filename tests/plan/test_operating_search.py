@@ -14,6 +14,8 @@ from operating_machine import appraised, load_at, machine
 
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlook
 from routecast.plan.operating.candidates import Candidate
@@ -140,6 +142,20 @@ def test_polling_wins_only_where_waking_up_breaks_the_target() -> None:
     wakes_at_once = operating_point(machine(quick), load, tight, QUICK).best
     assert wakes_at_once is not None
     assert wakes_at_once.setting.sleep == "C6"
+
+
+def test_the_watts_of_the_answer_are_those_of_a_calculation_by_hand() -> None:
+    rate_pps = 1e4
+    load = replace(load_at(rate_pps), arrivals=Arrivals.cbr(), flows=FlowSet.crafted(1))
+    found = operating_point(SMALL, load, parse_targets(["p99 < 10 us"]), QUICK)
+    assert found.best is not None
+    # Each frame wakes one core at 1 GHz: 2 us to leave C1, 1 us of interrupt, 1000 cycles and 100 ns of memory.
+    assert found.best.values[0] == pytest.approx(4.1e-6, rel=0.01)
+    active = rate_pps * 4.1e-6
+    by_hand_w = 4.0 + 2.5 * active + 1.0 * (1.0 - active) + 0.1
+    assert found.best.power_w == pytest.approx(by_hand_w, rel=1e-3)
+    setting = found.best.setting
+    assert (setting.cores, setting.frequency_hz, setting.sleep, setting.mode) == (1, 1e9, "C1", "interrupt")
 
 
 def test_a_target_that_nothing_meets_is_told_with_the_best_reachable() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
@@ -210,9 +211,19 @@ def optimise_day(
 
     Raises
     ------
+    routecast.errors.ModelProblem
+        A rate is missing or negative, or all are 0.
     routecast.errors.CriterionFailed
         There is a step in which no setting meets the targets.
     """
+    wrong = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
+    problems = [
+        Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong
+    ]
+    if not problems and not any(rates_pps):
+        problems = [Problem("", "there is no traffic on this day")]
+    if problems:
+        raise ModelProblem("day", problems)
     effort = effort or Effort()
     wanted = with_no_loss(targets)
     peak_pps = max(rates_pps)
