@@ -101,6 +101,7 @@ class Mock:
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[str], object] = lambda path: None
     asked: list[str] = field(default_factory=list)
+    callers: set[int] = field(default_factory=set)  # their ports: one a connection
     url: str = ""
     certificate: Path | None = None  # with its key in one file: answers over TLS
 
@@ -123,6 +124,7 @@ def controller(mock: Mock) -> Iterator[Mock]:
 
         def do_GET(self) -> None:
             mock.asked.append(self.path)
+            mock.callers.add(self.client_address[1])
             mock.before(self.path)
             path = self.path.partition("?")[0].rstrip("/") or "/"
             status = mock.status.get(path, 200)

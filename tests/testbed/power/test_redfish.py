@@ -58,6 +58,23 @@ def test_the_older_document_tells_the_whole_and_its_parts_are_not_added() -> Non
         assert read_once(mock) == {"chassis 1U": 344.0}
 
 
+def test_all_is_asked_over_one_connection() -> None:
+    with controller(Mock(RACK)) as mock:
+        source = RedfishSource(mock.url, credentials=NOBODY)
+        source.open()
+        readings = [source.read() for _ in range(5)]
+        source.close()
+    assert readings == 5 * [{"chassis 1U": 344.0}]
+    assert len(mock.asked) == 8
+    assert len(mock.callers) == 1
+
+
+def test_a_connection_that_the_controller_ended_is_made_anew() -> None:
+    with controller(Mock(RACK, headers={"Connection": "close"})) as mock:
+        assert read_once(mock) == {"chassis 1U": 344.0}
+    assert len(mock.callers) == len(mock.asked) == 4
+
+
 def test_the_newer_document_goes_before_the_older() -> None:
     with controller(Mock(ENVIRONMENT)) as mock:
         assert read_once(mock) == {"chassis 1U": 374.0}

@@ -145,6 +145,7 @@ class Web:
             if len(body) > _MOST_BYTES:
                 self.close()
                 raise self._failed(path, f"answers with more than {_MOST_BYTES:,} bytes")
+        answer.read()  # nothing more comes, but only this frees the connection for the next question
         if answer.status != http.client.OK:
             kind = NotThere if answer.status == http.client.NOT_FOUND else EnvironmentProblem
             what = f"answers {answer.status} {answer.reason}{_advice(answer, self._headers)}"
