@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from routecast.testbed.checks import Limits
 from routecast.testbed.measure import Measure
 from routecast.testbed.power import MeteredTrial, Zone, with_power
 from routecast.testbed.power.of_file import meter_for
+from routecast.testbed.timed import TimedMeasure
 
 LOAD = OfferedLoad(
     rate_pps=1e5,
@@ -233,3 +235,15 @@ def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path
     old, *new = read_csv(path)
     assert (old.trial.forwarded_pps, old.trial.power) == (9e5, None)
     assert [one.trial.power for one in new] == 2 * [metered.power]
+
+
+def test_a_device_that_times_itself_is_not_metered_and_says_so() -> None:
+    bed: Any = SimpleNamespace(device=None, layer=2, placement=SimpleNamespace(tester=0, dut=1))
+    meter = FakeMeter(())
+    for wanted, words in ((meter, "power is not metered"), (None, "no power here")):
+        evaluator = TimedMeasure(bed, meter=wanted, no_power="" if wanted else "no power here, because: …")
+        evaluator._seconds_per_frame = lambda load, duration_s: 1e-7  # type: ignore[method-assign]  # no device
+        found = evaluator.trial(LOAD, 1.0)
+        assert found.power is None
+        assert any(words in note for note in found.notes)
+    assert meter.calls == []
