@@ -95,11 +95,22 @@ def test_the_front_is_drawn_with_the_target_and_the_best(tmp_path: Path) -> None
 def test_a_day_is_planned_from_a_series_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     series, figure = tmp_path / "day.csv", tmp_path / "day.svg"
     series.write_text(SERIES)
-    asked = ("--target", "p99 < 100 us", "--day", str(series), "--peak", "2 Mpps", "--step", "4 h")
-    optimise(*asked, "--switch-energy", "1 kJ", "--dwell", "8 h", "--figure", str(figure), "--json")
+    asked = (
+        "--target",
+        "p99 < 100 us",
+        "--day",
+        str(series),
+        "--peak",
+        "2 Mpps",
+        "--step",
+        "6 h",
+        "--linger",
+        "15 us",
+    )
+    optimise(*asked, "--switch-energy", "1 kJ", "--dwell", "12 h", "--figure", str(figure), "--json")
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     plan, per_step, always = answer["courses"]
-    assert [step["start_s"] for step in answer["steps"]] == [4 * 3600.0 * number for number in range(6)]
+    assert [step["start_s"] for step in answer["steps"]] == [6 * 3600.0 * number for number in range(4)]
     assert max(step["rate_pps"] for step in answer["steps"]) == pytest.approx(2e6)
     assert all(step["check"]["is_met"] for step in answer["steps"])
     assert per_step["energy_j"] <= plan["energy_j"] < always["energy_j"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -219,7 +220,7 @@ def fake_trial(power_w: float, p99_s: float) -> Trial:
     )
 
 
-def fakes(rows: list[tuple[int, int, int]]) -> tuple[list[Appraised], dict[int, Trial]]:
+def fakes(rows: Sequence[tuple[int, int, float]]) -> tuple[list[Appraised], dict[int, Trial]]:
     """Return candidates from (bound, power above it, latency in us), known by their number of cores."""
     found, trials = [], {}
     for number, (bound, above, latency) in enumerate(rows):
@@ -230,7 +231,7 @@ def fakes(rows: list[tuple[int, int, int]]) -> tuple[list[Appraised], dict[int, 
     return found, trials
 
 
-def look(rows: list[tuple[int, int, int]], **more: Any) -> Found:
+def look(rows: Sequence[tuple[int, int, float]], **more: Any) -> Found:
     candidates, trials = fakes(rows)
     targets = (*parse_targets(["p99 < 10 us"]), NO_LOSS)
     return search(candidates, load_at(1.0), targets, lambda one, _load: trials[one.setting.cores], **more)
@@ -290,7 +291,7 @@ class _Doubting:
 def test_what_its_check_turns_down_gives_way_to_the_next_best() -> None:
     check = _Doubting(least_cores=3)
     # The second is above the target by less than noise, so it is checked too; the last is never looked at.
-    rows = [(1, 1, 5), (2, 1, 10), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
+    rows = [(1, 1, 5), (2, 1, 10.4), (2, 2, 5), (3, 9, 5), (7, 0, 5)]
     found = look(rows, check=cast("Check", check))
     assert check.seen == [1, 2, 3]
     assert found.best is not None
@@ -308,3 +309,10 @@ def test_ctrl_c_gives_the_best_so_far() -> None:
     assert not found.is_whole
     assert found.best is not None
     assert found.best.power_w == 5.0
+
+
+def test_what_noise_pushed_over_the_limit_wins_if_its_check_says_so() -> None:
+    found = look([(1, 1, 10.4), (2, 2, 5)], check=cast("Check", _Doubting(least_cores=1)))
+    assert found.best is not None
+    assert (found.best.setting.cores, found.best.is_met) == (1, True)
+    assert found.best in found.judged

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
@@ -200,6 +200,10 @@ class _Search:
         return not self.is_exhaustive and contender.power_w <= self.queue[len(self.judged)].outlook.least_w
 
     def found(self, best: Judged | None, check: Checked | None = None, *, is_whole: bool = True) -> Found:
+        if best is not None and check is not None and not best.is_met:
+            # The check has the last word on what noise had pushed above a limit.
+            best, before = replace(best, excess=0.0), best
+            self.judged[self.judged.index(before)] = best
         return Found(
             targets=self.targets,
             best=best,
