@@ -32,7 +32,7 @@ def cluster_page(result: ClusterResult) -> Page:
             Section(
                 anchor="thesis",
                 title="The thesis beside it",
-                lead="Its statements hold in kind on another network's traffic; the figures depend on the trace.",
+                lead="What it says of its own trace, and the same quantities on this traffic.",
                 blocks=(statements_table(result),),
             )
         )
