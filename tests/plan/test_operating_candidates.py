@@ -120,6 +120,8 @@ def test_a_softirq_router_is_run_on_fewer_cores_too() -> None:
     found = machine_of(softirq)
     modes = {(one.setting.cores, one.setting.mode) for one in found.candidates}
     assert modes == {(cores, mode) for cores in (1, 2) for mode in ("polling", "interrupt", "adaptive")}
+    # To linger for as long as waking up takes, interrupt and wake-up, and five times.
+    assert {one.setting.linger_s for one in found.candidates} == {0.0, 22e-6, 110e-6}
 
 
 def test_several_pools_with_watts_need_a_name() -> None:

@@ -173,10 +173,10 @@ def _lingers(pool: ResourcePool, activation: Activation) -> set[float]:
     """Return times worth trying: the file's own, and what a wake-up costs as time at active power."""
     assert pool.power is not None
     active_w = max(pool.power.active_w, 1e-9)
-    costs = [activation.interrupt_cost_s]
-    costs += [
-        activation.interrupt_cost_s + state.exit_s + state.wake_energy_j / active_w
-        for state in pool.power.sleep
-    ]
+    woken_s = activation.interrupt_cost_s
+    if activation.wakeup is not None:
+        woken_s += activation.wakeup.average_s
+    costs = [woken_s]
+    costs += [woken_s + state.exit_s + state.wake_energy_j / active_w for state in pool.power.sleep]
     times = {float(f"{cost * multiple:.2g}") for cost in costs[-2:] for multiple in _LINGER_MULTIPLES}
     return {activation.linger_s, *times} - {0.0}
