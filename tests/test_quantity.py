@@ -24,6 +24,7 @@ PARSERS = [
     quantity.parse_duration_s,
     quantity.parse_frequency_hz,
     quantity.parse_power_w,
+    quantity.parse_energy_j,
     quantity.parse_cycles,
     quantity.parse_cost,
     quantity.parse_cost_per_byte,
@@ -36,6 +37,8 @@ PARSERS = [
     ("parse", "text", "value"),
     [
         (quantity.parse_rate_pps, "1.2 Mpps", 1.2e6),
+        (quantity.parse_energy_j, "12 mJ", 0.012),
+        (quantity.parse_energy_j, "1.5 kJ", 1500.0),
         (quantity.parse_rate_pps, "14,880,952 pps", 14_880_952.0),
         (quantity.parse_rate_pps, "3 kframes/s", 3e3),
         (quantity.parse_bit_rate_bps, "10 Gbit/s", 10e9),

@@ -19,6 +19,7 @@ class Kind(StrEnum):
     STUDY = "study"
     WIRE_STUDY = "wire_study"
     FUNCTION_STUDY = "function_study"
+    CLUSTER_STUDY = "cluster_study"
     NAPI_STUDY = "napi_study"
     TESTBED = "testbed"
     HARDWARE = "hardware"
@@ -32,13 +33,14 @@ def schema(
     kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")],
 ) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
-    if kind in (Kind.STUDY, Kind.WIRE_STUDY, Kind.FUNCTION_STUDY, Kind.NAPI_STUDY):
+    if kind is Kind.STUDY or kind.endswith("_study"):
         from routecast.study.reading import StudyKind, study_schema
 
         kinds: dict[Kind, StudyKind] = {
             Kind.WIRE_STUDY: "wire",
             Kind.FUNCTION_STUDY: "functions",
             Kind.NAPI_STUDY: "napi",
+            Kind.CLUSTER_STUDY: "cluster",
         }
         print_json(study_schema(kinds.get(kind, "tables")))
     elif kind is Kind.BENCHMARK:

@@ -88,6 +88,7 @@ class ClusterAnswer:
                 "notes": case.day.notes,
             },
             "groups": case.problem.groups,
+            "sources": case.sources,
             "budget": case.problem.budget,
             "currency": case.currency,
             "spare": case.problem.spare,

@@ -287,7 +287,7 @@ def _changed(traffic: TrafficTable, change: TrafficChange) -> TrafficTable:
     seconds, bits = change.step_s or data.pop("step"), change.peak_bps or data.pop("peak")
     for name in ("step", "peak"):
         data.pop(name, None)
-    changed = validated(TrafficTable, data, "--options")
+    changed = validated(TrafficTable, data, "command line")
     return changed.model_copy(update={"step": seconds, "peak": bits})
 
 
