@@ -22,8 +22,8 @@ __all__ = ["MOST_STATES", "FleetStates", "fleet_states"]
 Floats = npt.NDArray[np.float64]
 States = npt.NDArray[np.int64]
 
-MOST_STATES = 300_000
-"""Above it, three weeks of 5-minute steps take longer than anybody waits."""
+MOST_STATES = 20_000
+"""Above it, three weeks of 5-minute steps take half a gigabyte, and longer than anybody waits."""
 
 TOLERANCE = 1e-9
 """Share of a load that may be missing: sums of capacities are rounded."""

@@ -16,6 +16,7 @@ from routecast.study.cluster.plots import (
 )
 from routecast.study.cluster.result import ClusterResult, FleetSaving
 from routecast.study.cluster.tabulate import fleets_table, mismatch_table, statements_table
+from routecast.study.result import Criterion
 
 __all__ = ["cluster_page"]
 
@@ -56,11 +57,17 @@ def cluster_page(result: ClusterResult) -> Page:
         made=(
             ("Command", f"`{made.command}`"),
             ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),
+            ("Criteria", "; ".join(_told(one) for one in result.criteria) or "none"),
             ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
             ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ),
         source=study.source,
     )
+
+
+def _told(criterion: Criterion) -> str:
+    mark = "met" if criterion.is_met else "MISSED"
+    return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
 def _chosen(result: ClusterResult) -> FleetSaving:
