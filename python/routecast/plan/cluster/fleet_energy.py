@@ -21,7 +21,7 @@ from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_co
 
 __all__ = ["FleetEnergy"]
 
-_CELLS = 100_000
+_CELLS = 50_000
 """Quanta of the peak where capacities have no quantum in common."""
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.fleet_energy import FleetEnergy
 from routecast.plan.cluster.fleet_search import EnergySearch, PriceSearch, order_of_groups
-from routecast.plan.cluster.heuristics import design_i, design_ii, design_iii, design_iv
+from routecast.plan.cluster.heuristics import simple_fleets
 from routecast.plan.cluster.infeasible import check
 from routecast.plan.cluster.least_budget import check_budget, least_budget, price_of
 from routecast.plan.cluster.local_search import improve
@@ -27,8 +27,9 @@ _MARGIN = 1e-9
 """Taken off every bound: far above what rounding can add up to, far below any gap of interest."""
 _SAME_ENERGY = 1e-9
 """Energies this close are equal in (8.8)."""
+_SWAPS = 0.15
 _FIRST_GOAL = 0.8
-"""Share of the time that the search for the least energy may take."""
+"""Shares of the time after which swapping machines, and the search for the least energy, end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +99,14 @@ def goal_program(
     budget = math.inf if problem.budget is None else problem.budget
     energy = FleetEnergy(Dispatcher(problem))
     start = min(_starts(problem, energy, budget))
-    first = EnergySearch(energy, order_of_groups(energy, start[1]), budget, start)
+    first = EnergySearch(energy, range(len(problem.groups)), budget, start)
 
-    def first_stop() -> bool:
-        return clock.tell(first.best_j, first.bound_j, price_of(problem, first.fleet), "energy", _FIRST_GOAL)
+    def first_stop(share: float) -> bool:
+        return clock.tell(first.best_j, first.bound_j, price_of(problem, first.fleet), "energy", share)
 
-    improved = improve(energy, first.fleet, budget, stop=first_stop)
+    improved = improve(energy, first.fleet, budget, stop=lambda: first_stop(_SWAPS))
     first = EnergySearch(energy, order_of_groups(energy, improved[1]), budget, improved)
-    first.run(gap, stop=first_stop)
+    first.run(gap, stop=lambda: first_stop(_FIRST_GOAL))
     most_j = first.best_j * (1.0 + _SAME_ENERGY)
     second = PriceSearch(energy, order_of_groups(energy, first.fleet), most_j, first.fleet)
 
@@ -131,12 +132,8 @@ def _starts(
     problem: ClusterProblem, energy: FleetEnergy, budget: float
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Return the fleets that are easy to come by and within the budget, so the answer is never above theirs."""
-    fleets = [least_budget(problem)[1]]
-    for design in (design_i, design_ii, design_iii, design_iv):
-        fleet = design(problem).fleet
-        if price_of(problem, fleet) <= budget:
-            fleets.append(fleet)
-    return [(energy.high_j(fleet), fleet) for fleet in fleets]
+    fleets = [least_budget(problem)[1], *simple_fleets(problem)]
+    return [(energy.high_j(fleet), fleet) for fleet in fleets if price_of(problem, fleet) <= budget]
 
 
 class _Clock:

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from routecast.plan.cluster.dispatch import Dispatcher
+from routecast.plan.cluster.fleet_energy import FleetEnergy
 from routecast.plan.cluster.infeasible import check
 from routecast.plan.cluster.least_budget import check_budget, price_of
 from routecast.plan.cluster.model import ClusterProblem, Design, MachineGroup
 from routecast.plan.cluster.step_program import solve_step
 
-__all__ = ["design_i", "design_ii", "design_iii", "design_iv"]
+__all__ = ["design_i", "design_ii", "design_iii", "design_iv", "simple_fleets"]
 
 
 def design_i(problem: ClusterProblem) -> Design:
     """Return the machines of most capacity for their price, as many as the peak needs."""
-    return _greedy("Design-I", problem, lambda group: _ratio(group.capacity_bps, group.price))
+    return _design("Design-I", problem, _per_price)
 
 
 def design_ii(problem: ClusterProblem) -> Design:
     """Return the machines of most capacity, as many as the peak needs."""
-    return _greedy("Design-II", problem, lambda group: group.capacity_bps)
+    return _design("Design-II", problem, _capacity)
 
 
 def design_iii(problem: ClusterProblem) -> Design:
     """Return the machines of most capacity for their power, as many as the peak needs."""
-    return _greedy("Design-III", problem, lambda group: _ratio(group.capacity_bps, group.power_w))
+    return _design("Design-III", problem, _per_watt)
 
 
 def design_iv(problem: ClusterProblem) -> Design:
@@ -42,40 +43,54 @@ def design_iv(problem: ClusterProblem) -> Design:
     ModelProblem
         A field is out of range.
     """
-    begin = time.perf_counter()
-    check(problem)
     check_budget(problem)
+    return _design("Design-IV", problem, None)
+
+
+def simple_fleets(problem: ClusterProblem) -> Iterator[tuple[int, ...]]:
+    """Yield the fleets of the four designs, without their schedules."""
     dispatcher = Dispatcher(problem)
+    for merit in (_per_price, _capacity, _per_watt):
+        yield _greedy(problem, dispatcher, merit)
+    yield _locally_optimal(problem, dispatcher)
+
+
+def _per_price(group: MachineGroup) -> float:
+    return group.capacity_bps / group.price if group.price > 0.0 else math.inf
+
+
+def _capacity(group: MachineGroup) -> float:
+    return group.capacity_bps
+
+
+def _per_watt(group: MachineGroup) -> float:
+    return group.capacity_bps / group.power_w if group.power_w > 0.0 else math.inf
+
+
+def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[int, ...]:
     peak_bps = max(problem.traffic_bps)
-    limits = dispatcher.most
-    first = solve_step(dispatcher.arrays, limits, peak_bps, problem.spare, budget=problem.budget)
+    first = solve_step(dispatcher.arrays, dispatcher.most, peak_bps, problem.spare, budget=problem.budget)
     assert first is not None, "the budget was checked to buy a fleet that carries the peak"
     second = solve_step(
         dispatcher.arrays,
-        limits,
+        dispatcher.most,
         peak_bps,
         problem.spare,
         minimise="price",
         budget=problem.budget,
         most_w=first.value * (1.0 + 1e-9),
     )
-    fleet = (second or first).counts
-    return _design("Design-IV", problem, dispatcher, fleet, begin)
+    return (second or first).counts
 
 
-def _ratio(capacity_bps: float, cost: float) -> float:
-    return capacity_bps / cost if cost > 0.0 else math.inf
-
-
-def _greedy(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], float]) -> Design:
+def _greedy(
+    problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]
+) -> tuple[int, ...]:
     """Take N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
 
     Where fewer can be had the next best group goes on. The budget is not read, as in the thesis. Of groups of equal
     merit the one of more capacity comes first.
     """
-    begin = time.perf_counter()
-    check(problem)
-    dispatcher = Dispatcher(problem)
     peak_bps = max(problem.traffic_bps)
     order = sorted(
         range(len(problem.groups)),
@@ -84,29 +99,31 @@ def _greedy(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], 
     fleet = [0] * len(problem.groups)
     for group in order:
         # As many as are still missing: what is carried rises with each, so they are found by halving.
-        most = int(dispatcher.most[group])
-        low, high = 0, most
+        low, high = 0, int(dispatcher.most[group])
         while low < high:
-            middle = (low + high) // 2
-            fleet[group] = middle
+            fleet[group] = (low + high) // 2
             if dispatcher.carried_bps(fleet) >= peak_bps * (1.0 - 1e-12):
-                high = middle
+                high = fleet[group]
             else:
-                low = middle + 1
+                low = fleet[group] + 1
         fleet[group] = low
         if dispatcher.carried_bps(fleet) >= peak_bps * (1.0 - 1e-12):
             break
-    return _design(name, problem, dispatcher, tuple(fleet), begin)
+    return tuple(fleet)
 
 
-def _design(
-    name: str, problem: ClusterProblem, dispatcher: Dispatcher, fleet: tuple[int, ...], begin: float
-) -> Design:
+def _design(name: str, problem: ClusterProblem, merit: Callable[[MachineGroup], float] | None) -> Design:
+    """Make a fleet, by ``merit`` or locally optimal, and its schedule."""
+    begin = time.perf_counter()
+    check(problem)
+    dispatcher = Dispatcher(problem)
+    fleet = _locally_optimal(problem, dispatcher) if merit is None else _greedy(problem, dispatcher, merit)
+    bound_j = FleetEnergy(dispatcher).low_j(dispatcher.most.tolist())
     return Design(
         name=name,
         fleet=fleet,
         price=price_of(problem, fleet),
         schedule=dispatcher.schedule(fleet),
-        bound_j=dispatcher.energy_j() * (1.0 - 1e-9),
+        bound_j=bound_j * (1.0 - 1e-9),
         seconds=time.perf_counter() - begin,
     )
