@@ -3,7 +3,7 @@
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
 from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, TaskActivity, Trial, TrialPower
 
 __all__ = [
     "Bottleneck",
@@ -16,8 +16,10 @@ __all__ = [
     "Resource",
     "Simulate",
     "Solve",
+    "TaskActivity",
     "Trace",
     "Trial",
+    "TrialPower",
     "capacity_pps",
     "lossless_pps",
 ]

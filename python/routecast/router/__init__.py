@@ -15,6 +15,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import Distribution, multicore
+from routecast.router.performance import at_frequency
 from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
@@ -37,6 +38,7 @@ __all__ = [
     "ServiceCost",
     "SleepState",
     "TaskUnit",
+    "at_frequency",
     "check_load",
     "check_model",
     "multicore",

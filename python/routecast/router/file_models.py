@@ -15,18 +15,16 @@ from routecast.quantity.fields import (
     CostPerByte,
     Count,
     Duration,
-    Energy,
     FileModel,
     FrameCount,
     FrameRate,
     Frequency,
     Number,
-    Power,
     Span,
     TimePerByte,
-    Voltage,
 )
 from routecast.router.model import ActivationKind, PolicyKind, PollDiscipline, RouteKind
+from routecast.router.power_tables import PowerTable
 from routecast.router.random_time import Variation
 
 __all__ = [
@@ -38,15 +36,12 @@ __all__ = [
     "InterruptionsTable",
     "LoadTable",
     "MulticoreRouter",
-    "PerformanceTable",
     "PolicyTable",
     "PoolTable",
     "PortTable",
-    "PowerTable",
     "RandomTimeTable",
     "RouteTable",
     "ServiceTable",
-    "SleepTable",
     "SoftirqRouter",
     "TaskTable",
 ]
@@ -89,42 +84,6 @@ class PolicyTable(FileModel):
 
     kind: PolicyKind = Field(default="fifo", description="Order in which task units get units")
     quantum: Duration | None = Field(default=None, description="Longest grant under round_robin and fair, s")
-
-
-class SleepTable(FileModel):
-    """A C-state that an idle unit falls into."""
-
-    name: str = Field(description="Name of the state, such as C1 or C6")
-    power: Power = Field(description="Of a unit asleep in it, W")
-    exit: Span = Field(default=0.0, description="From the first work until the unit works, s")
-    after: Span = Field(default=0.0, description="Idle time after which the unit enters it, s")
-    wake_energy: Energy | None = Field(
-        default=None, description="Energy of entering and leaving beyond what the powers say, J"
-    )
-
-
-class PerformanceTable(FileModel):
-    """A P-state that a pool may run at."""
-
-    frequency: Frequency = Field(description="Cycles per second of a unit, Hz")
-    active: Power = Field(description="Of a unit at work, W")
-    idle: Power = Field(description="Of a unit that is neither at work nor asleep, W")
-    voltage: Voltage | None = Field(default=None, description="Supply voltage, V")
-
-
-class PowerTable(FileModel):
-    """Watts of one unit by state (S11)."""
-
-    active: Power = Field(description="While it works, W")
-    idle: Power = Field(description="While it does not, W")
-    base: Power = Field(default=0.0, description="Of the whole pool whatever its units do, W")
-    scope: str = Field(default="package", description="What the figures cover: package, server, wall")
-    sleep: list[SleepTable] = Field(
-        default=[], description="C-states of idle units, in rising idle time; none: they stay awake"
-    )
-    performance: list[PerformanceTable] = Field(
-        default=[], description="P-states that the pool could run at, in rising frequency"
-    )
 
 
 class RandomTimeTable(FileModel):
@@ -328,6 +287,9 @@ class SoftirqRouter(FileModel):
     ring: FrameCount = Field(default=256, description="Receive ring of each core, frames")
     budget: FrameCount = Field(default=64, description="Most frames of a poll (NAPI weight), frames")
     interrupt_cost: Span = Field(default=0.0, description="Work of an interrupt, s")
+    linger: Span = Field(
+        default=0.0, description="How long a core goes on polling an empty ring, at active power, s"
+    )
     wakeup: RandomTimeTable | None = Field(
         default=None, description="From an interrupt until a sleeping NAPI thread runs"
     )

@@ -24,7 +24,6 @@ from routecast.router.file_models import (
     LoadTable,
     MulticoreRouter,
     PoolTable,
-    PowerTable,
     RandomTimeTable,
     ServiceTable,
     SoftirqRouter,
@@ -43,7 +42,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.multicore import multicore
-from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
+from routecast.router.power_tables import power_draw
 from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 
@@ -220,7 +219,7 @@ def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
         contention=_contention(router.contention),
         interruptions=_interruptions(router.interruptions),
         frequency_hz=router.frequency,
-        power=_power(router.power),
+        power=power_draw(router.power),
         activation=_activation(router.activation),
         batch_frames=router.batch,
         nic_cap_pps=router.nic_cap,
@@ -244,6 +243,7 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
         ring_frames=router.ring,
         budget_frames=router.budget,
         interrupt_cost_s=router.interrupt_cost,
+        linger_s=router.linger,
         wakeup=_time(router.wakeup),
         interruptions=_interruptions(router.interruptions),
         contention=_contention(router.contention),
@@ -251,7 +251,7 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
         ports=router.ports,
         link_bps=router.link,
         tx_ring_frames=router.tx_ring,
-        power=_power(router.power),
+        power=power_draw(router.power),
         name=name,
     )
 
@@ -289,7 +289,7 @@ def _pool(pool: PoolTable) -> ResourcePool:
         migration_cost_s=pool.migration_cost,
         contention=_contention(pool.contention),
         interruptions=_interruptions(pool.interruptions),
-        power=_power(pool.power),
+        power=power_draw(pool.power),
     )
 
 
@@ -310,36 +310,6 @@ def _service(service: ServiceTable) -> ServiceCost:
 
 def _contention(contention: ContentionTable) -> Contention:
     return Contention(sigma=contention.sigma, kappa=contention.kappa, table=tuple(contention.table))
-
-
-def _power(power: PowerTable | None) -> PowerDraw | None:
-    if power is None:
-        return None
-    return PowerDraw(
-        active_w=power.active,
-        idle_w=power.idle,
-        base_w=power.base,
-        scope=power.scope,
-        sleep=tuple(
-            SleepState(
-                name=state.name,
-                power_w=state.power,
-                exit_s=state.exit,
-                after_s=state.after,
-                wake_energy_j=state.wake_energy or 0.0,
-            )
-            for state in power.sleep
-        ),
-        performance=tuple(
-            PerformanceState(
-                frequency_hz=state.frequency,
-                active_w=state.active,
-                idle_w=state.idle,
-                voltage_v=state.voltage,
-            )
-            for state in power.performance
-        ),
-    )
 
 
 def _activation(activation: ActivationTable) -> Activation:

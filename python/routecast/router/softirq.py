@@ -36,6 +36,7 @@ def softirq(
     ring_frames: int = VETH_RING_FRAMES,
     budget_frames: int = NAPI_WEIGHT,
     interrupt_cost_s: float = 0.0,
+    linger_s: float = 0.0,
     wakeup: RandomTime | None = None,
     interruptions: Interruptions | None = None,
     contention: Contention | None = None,
@@ -85,6 +86,9 @@ def softirq(
         Frames of a poll, at most.
     interrupt_cost_s : float
         Work of an interrupt, seconds.
+    linger_s : float
+        How long a core goes on polling an empty ring before it enables interrupts, seconds (busy polling); it draws
+        active power meanwhile.
     wakeup : RandomTime or None
         From the interrupt until the thread runs; on a virtual machine that of an idle core's inter-processor
         interrupt and the scheduler, some 20 µs. None: at once, as where frames are forwarded on the sender's core.
@@ -158,6 +162,7 @@ def softirq(
             kind="interrupt",
             budget_frames=budget_frames,
             interrupt_cost_s=interrupt_cost_s,
+            linger_s=linger_s,
             wakeup=wakeup,
             discipline="exhaustive",
         ),
