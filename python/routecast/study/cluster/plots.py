@@ -169,8 +169,8 @@ def frontier_figure(result: ClusterResult) -> Figure:
         name="frontier",
         title="What energy costs",
         caption=(
-            "Least daily energy that a budget buys. Designs I to IV lie on the line or above it: at their price the goal "
-            "program needs no more."
+            "Least daily energy that a budget buys. Designs I to IV lie on the line or above it: at their price the "
+            "goal program needs no more."
         ),
         x=Axis(title=f"price ({found.case.currency})", low=first, high=last),
         y=Axis(title="energy (kWh/day)", low=0.5 * (bound // 0.5)),
