@@ -58,11 +58,11 @@ class SoftwareRouterPower:
     Notes
     -----
     Equation 10 is damaged in our text: ``r = sum over c of min{l_c, (…) r_max(f_c)}`` with something before r_max.
-    The paper introduces |C|, the number of cores, and uses it nowhere else that is legible; it introduces gamma as
+    The paper introduces ``|C|``, the number of cores, and uses it nowhere else that is legible; it introduces gamma as
     the gain that "must be measured for each platform", and gives gains as totals ("about 150 %" of one core for two
-    Opteron cores, "near to 200 %" for the Xeon). So we read ``gamma / |C| · r_max(f_c)``: |C| cores together reach
+    Opteron cores, "near to 200 %" for the Xeon). So we read ``gamma / |C| · r_max(f_c)``: ``|C|`` cores together reach
     gamma times one core, each an equal share. A gain that was not measured is not extrapolated: the paper gives no
-    law for it. In eq. 9 the same share normalises the throughput of a core: x(r_c / (gamma / |C| · r_max(f_c))), so
+    law for it. In eq. 9 the same share normalises the throughput of a core: ``x(r_c / (gamma / |C| · r_max(f_c)))``, so
     a core that forwards all it can draws its active power.
 
     Parameters
@@ -70,7 +70,7 @@ class SoftwareRouterPower:
     states : tuple of CoreAt
         One for each frequency, rising.
     cores : int
-        Cores of the machine, |C| at most; those that do not forward draw Phi_idle.
+        Cores of the machine, ``|C|`` at most; those that do not forward draw Phi_idle.
     gains : tuple of float
         Throughput of 1, 2, … forwarding cores over that of one, as measured; the first is 1.
     form : FormFunction
