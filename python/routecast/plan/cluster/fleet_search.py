@@ -88,7 +88,15 @@ class _Tree:
         # What the money left buys at best, in parts of machines: no fleet of the node carries more.
         reach = carried + (best_rate * left if math.isfinite(best_rate * left) else math.inf)
         needed = self._peak_bps + self._spare_bps(fixed)
-        return tuple(fleet) if reach >= needed * (1.0 - 1e-9) else None
+        if reach < needed * (1.0 - 1e-9):
+            return None
+        if self._spare:
+            # A machine whose own loss the node's money cannot make up for is in no fleet of the node.
+            for group in self._order[len(fixed) :]:
+                with_it = self._capacity[group] + (self._spare - 1) * self._smallest_bps
+                if reach < (self._peak_bps + with_it) * (1.0 - 1e-9):
+                    fleet[group] = 0
+        return tuple(fleet)
 
     def _spare_bps(self, fixed: tuple[int, ...]) -> float:
         """Return a capacity that the ``spare`` largest machines of every fleet of a node have at least."""
