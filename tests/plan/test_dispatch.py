@@ -34,7 +34,7 @@ def fleets(draw: st.DrawFn) -> tuple[ClusterProblem, tuple[int, ...]]:
 
 
 @given(fleets())
-@settings(max_examples=120)
+@settings(max_examples=40)
 def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
 
 
 @given(fleets())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_energies_of_the_search_enclose_that_of_the_schedule(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
@@ -65,7 +65,7 @@ def test_energies_of_the_search_enclose_that_of_the_schedule(
 
 
 @given(fleets())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_capacities_without_a_common_quantum_are_dispatched_as_well(
     case: tuple[ClusterProblem, tuple[int, ...]],
 ) -> None:
@@ -85,7 +85,7 @@ def test_capacities_without_a_common_quantum_are_dispatched_as_well(
 
 
 @given(problems(largest_group=3))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterProblem) -> None:
     dispatcher = Dispatcher(problem)
     powers_w = dispatcher.power_w() if dispatcher.tabulated else None
@@ -109,7 +109,7 @@ def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(
 
 
 @given(problems())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_bound_is_the_sum_of_the_best_steps(problem: ClusterProblem) -> None:
     wanted = joules(problem, at_most(problem))
     assume(math.isfinite(wanted))

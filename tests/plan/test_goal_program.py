@@ -34,7 +34,7 @@ def day(steps: int) -> tuple[float, ...]:
 
 
 @given(problems(largest_group=2, steps=3) | problems(beyond=False, steps=3))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProblem) -> None:
     least_j, least_price = best_fleet(problem)
     assume(math.isfinite(least_j))

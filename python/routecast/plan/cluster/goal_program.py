@@ -75,7 +75,9 @@ def goal_program(
     gap : float
         The energy is good enough when it is at most this share above the proven bound; 0 for the optimum.
     seconds : float
-        Time after which the best design so far is returned, with the bound that is proven by then.
+        Time after which the search ends; the best design so far is returned with the bound that is proven by then.
+        Spares together with idle power, and capacities without a common quantum, take longer: the schedule of the
+        fleet found is then made by an integer program for each distinct load.
     progress : callable, optional
         Is told about every ``every_s`` seconds, and at the end of each goal.
     every_s : float
