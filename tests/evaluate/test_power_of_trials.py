@@ -208,6 +208,30 @@ def test_interrupts_per_packet_fall_with_load_and_vanish_in_overload() -> None:
 
 
 @pytest.mark.parametrize("arrivals", ["cbr", "poisson"])
+def test_idle_time_ends_well_below_the_maximum_rate(arrivals: str) -> None:
+    # Paper 003, fig. 6: with interrupts that cost, no idle time is left at 700 of 1040 kpps; here at 0.75 of 1 Mpps.
+    model, load = core(activation=napi()), at(0.75e6, arrivals)
+    for trial in (Solve(model).trial(load, 1.0), simulated(model, load)):
+        assert trial.loss_ratio == pytest.approx(0.0, abs=1e-6)
+        assert trial.activity[1].busy_ratio > 0.98
+        assert trial.activity[1].interrupts_per_s > 1e4
+    nearly = Solve(model).trial(at(0.975e6, arrivals), 1.0)
+    assert nearly.activity[1].busy_ratio == pytest.approx(1.0)
+    theirs = simulated(model, at(0.975e6, arrivals)).activity[1]
+    assert theirs.busy_ratio == pytest.approx(1.0, abs=1e-3)
+    # Interrupts fill what full polls leave: (1 - 0.975) s of 2 us each.
+    assert nearly.activity[1].interrupts_per_s == pytest.approx(12_500, rel=1e-6)
+    assert theirs.interrupts_per_s == pytest.approx(12_500, rel=0.1)
+
+
+def test_even_frames_may_wake_a_core_every_other_time() -> None:
+    # At 320 kpps a core that was late to wake has no time to sleep before the next frame, and sleeps after that.
+    model = core(replace(LIGHT, after_s=0.08 * US), activation=napi())
+    load = at(0.32e6, "cbr")
+    assert watts(Solve(model).trial(load, 1.0)) == pytest.approx(watts(simulated(model, load)), rel=2e-3)
+
+
+@pytest.mark.parametrize("arrivals", ["cbr", "poisson"])
 @pytest.mark.parametrize(
     "activation",
     [

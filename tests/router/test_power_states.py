@@ -131,3 +131,8 @@ def test_the_schema_says_what_power_states_are() -> None:
     tables = router_schema()["$defs"]
     assert {"power", "exit", "after", "wake_energy", "name"} == set(tables["SleepTable"]["properties"])
     assert "J" in tables["SleepTable"]["properties"]["wake_energy"]["description"]
+
+
+def test_a_softirq_router_can_linger_too() -> None:
+    model = parse_router('builder = "softirq"\nper_packet = "800 ns"\nlinger = "50 us"')[0]
+    assert model.task("core 0").activation.linger_s == pytest.approx(50e-6)

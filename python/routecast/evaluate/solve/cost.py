@@ -56,7 +56,9 @@ class Cost:
         frame_s, start_s = self.frame_s * factor, (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or rate_pps <= 0.0:
             return min(rate_pps * frame_s, 1.0)
-        return self.cycle(rate_pps, factor, even=even).used
+        if self.drains:
+            return self._until_empty(rate_pps, factor, even=even).used
+        return self._poll_by_poll(rate_pps, factor, even=even).used
 
     def cycle(self, rate_pps: float, factor: float, *, even: bool = False) -> Cycle:
         """Return what one server does from one beginning of work to the next, at a rate > 0 below overload.
@@ -68,7 +70,8 @@ class Cost:
         start_s = (self.batch_s + self.interrupt_s) * factor
         if start_s <= 0.0 or self.drains:
             return self._until_empty(rate_pps, factor, even=even)
-        return self._poll_by_poll(rate_pps, factor, even=even)
+        polls = self._poll_by_poll(rate_pps, factor, even=even)
+        return polls.at_equal_gaps(self.rest) if even else polls
 
     def _poll_by_poll(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
         """Cycle of polls that each begin with an interrupt, or with the cost of a batch.
@@ -89,9 +92,7 @@ class Cost:
             # What moderation leaves idle for certain, once the unit is awake and the work done.
             spare_s = max(self.moderation_s - work_s - away.exit_s, 0.0)
             if even:
-                cycle_s = max(work_s + away.exit_s, self.moderation_s, gap_s)
-                idle_s = cycle_s - work_s - away.exit_s
-                idle, away = float(idle_s > 0.0), rest_of(idle_s, rest=self.rest)
+                cycle_s = max(work_s, self.moderation_s, gap_s)
             elif spare_s > 0.0:
                 none = math.exp(-rate_pps * self.moderation_s)
                 cycle_s = self.moderation_s + none * gap_s
@@ -102,18 +103,24 @@ class Cost:
                 cycle_s = work_s + idle * (gap_s + away.exit_s)
             batch = rate_pps * cycle_s
             if batch >= self.batch_frames:
-                busy = min(rate_pps * self.busy_s * factor, 1.0)
-                return Cycle(cycle_s=cycle_s, work_s=busy * cycle_s, polls=batch / self.batch_frames)
+                return self._mostly_full(rate_pps, factor)
             if abs(batch - before) <= 1e-9 * batch and (away == last or not self.rest):
                 break
+        interrupts = 1.0 if self.interrupt_s or self.moderation_s else 0.0
         return Cycle(
-            cycle_s=cycle_s,
-            work_s=work_s,
-            interrupts=1.0 if self.interrupt_s or self.moderation_s else 0.0,
-            polls=1.0,
-            idles=idle,
-            rested=away,
+            cycle_s=cycle_s, work_s=work_s, interrupts=interrupts, polls=1.0, idles=idle, rested=away
         )
+
+    def _mostly_full(self, rate_pps: float, factor: float) -> Cycle:
+        """Cycle of polls that are full but for a few: below overload, interrupts fill what these leave.
+
+        A poll that comes back short costs an interrupt, during which the next frames come, so that the server never
+        idles; with moderation it does.
+        """
+        busy = min(rate_pps * self.busy_s * factor, 1.0)
+        if self.moderation_s > 0.0 or self.interrupt_s <= 0.0 or busy >= 1.0:
+            return Cycle(cycle_s=1.0, work_s=busy, polls=rate_pps / self.batch_frames)
+        return Cycle(cycle_s=1.0, work_s=1.0, interrupts=(1.0 - busy) / (self.interrupt_s * factor))
 
     def _until_empty(self, rate_pps: float, factor: float, *, even: bool) -> Cycle:
         """Cycle of an idle time, the set-up after it and a busy period, at whose end nobody waits.

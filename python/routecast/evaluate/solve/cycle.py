@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["Cycle", "Rested", "rest_at_random", "rest_of"]
 
 Rest = Sequence[tuple[float, float]]
+
+_WARM_UP = 16
+_AVERAGED = 48
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,16 @@ class Cycle:
     def share(self, time_s: float) -> float:
         """Share of the time that something takes which happens in every idle time; also a rate, for a count."""
         return self.idles * time_s / self.cycle_s
+
+    def at_equal_gaps(self, rest: Rest) -> Cycle:
+        """Return the mean of cycles like this one, whose idle times are known: waking up shortens the next one."""
+        spare_s, late_s = self.cycle_s - self.work_s, 0.0
+        cycles = []
+        for _ in range(_WARM_UP + _AVERAGED):
+            away = rest_of(max(spare_s - late_s, 0.0), rest=rest)
+            late_s = max(late_s - spare_s, 0.0) + away.exit_s
+            cycles.append(replace(self, idles=1.0, rested=away))
+        return Cycle.mean_of(cycles[_WARM_UP:])
 
     @staticmethod
     def mean_of(cycles: Sequence[Cycle]) -> Cycle:

@@ -123,7 +123,8 @@ def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) ->
         rest.unused(units - lanes * need)
         kind = answer.arriving.get(tasks[index].name, "")
         even = kind == "regular" and fluid.load.frames.is_fixed and _constant(fluid, index)
-        if cycle.idles == 0.0 or (lanes == 1 and (kind == "poisson" or even)):
+        lossless = tasks[index].name not in answer.drops_pps
+        if cycle.idles == 0.0 or (lanes == 1 and lossless and (kind == "poisson" or even)):
             return ""
         return (
             f'pool "{part.pool.name}": idle times are taken as those of random arrivals, one unit at a time'
