@@ -85,6 +85,8 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@ROUTECAST_REWRITE_PAGES=1 $(BIN)/python -m pytest tests/docs -p no:cacheprovider
 	@$(BIN)/routecast study meyer2014 --out build/meyer2014 > /dev/null
 	@cp build/meyer2014/figures/fig8b.svg docs/images/meyer2014-throughput.svg
+	@$(BIN)/routecast study napi_power --out build/napi_power > /dev/null
+	@cp build/napi_power/figures/idle.svg docs/images/napi-power-idle.svg
 
 .PHONY: clean
 clean: ## remove everything that was built

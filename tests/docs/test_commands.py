@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -216,9 +217,16 @@ def test_the_command_reference_names_every_option_of_every_command() -> None:
     from routecast.cli.app import app
 
     reference = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    group = typer.main.get_command(app)
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
-        assert f"routecast {name}" in reference
-        for parameter in command.params:
-            for option in parameter.opts:
-                assert not option.startswith("--") or option in reference, f"{name} {option}"
+    below = {"routecast": typer.main.get_command(app)}
+    while below:
+        below = {f"{name} {sub}": it for name, group in below.items() for sub, it in commands_of(group)}
+        for name, command in below.items():
+            assert name in reference
+            for parameter in command.params:
+                for option in parameter.opts:
+                    assert not option.startswith("--") or option in reference, f"{name} {option}"
+
+
+def commands_of(group: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the commands of a group by name; a command that is no group has none."""
+    yield from getattr(group, "commands", {}).items()
