@@ -88,7 +88,8 @@ def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> N
         )
         for end in range(len(states))
     ]
-    assert cheapest_way(np.array(values), shape, costs) == pytest.approx(every)
+    # Joules, among costs of hundreds: what rounding leaves is far below a microjoule.
+    assert cheapest_way(np.array(values), shape, costs) == pytest.approx(every, abs=1e-6)
 
 
 def test_each_step_agrees_with_the_dispatcher_that_knows_no_states() -> None:
