@@ -6,6 +6,6 @@ import os
 
 from hypothesis import settings
 
-# Runs at a desk look at new cases each time; continuous integration repeats the same, so that a failure is of the change.
+# Runs at a desk look at new cases each time. Continuous integration repeats the same, so a failure is of the change.
 settings.register_profile("untimed", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("untimed")
