@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack
+from routecast.report.ticks import log_ticks
 
 __all__ = ["draw"]
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 50
 LEGEND_ROW_PX = 20
+HEADING_ROW_PX = 20
 LETTER_PX = 6.6
+BOLD_LETTER_PX = 8.0
+SMALL_LETTER_PX = 5.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +30,16 @@ class _Scale:
     labels: tuple[str, ...]
 
 
-def draw(figure: Figure, *, width_px: int = 760) -> str:
-    """Return the figure as one SVG document that follows the reader's light or dark setting."""
-    legend, legend_px = _legend([mark for mark in figure.marks if getattr(mark, "legend", True)], width_px)
-    height = figure.height_px + legend_px
-    top, bottom = TOP + legend_px, height - BOTTOM
+def draw(figure: Figure, *, width_px: int = 760, has_heading: bool = False) -> str:
+    """Return the figure as one SVG document that follows the reader's light or dark setting.
+
+    ``has_heading`` writes title and caption above it, for a file that stands alone.
+    """
+    heading, heading_px = _heading(figure, width_px) if has_heading else ([], 0)
+    named = [mark for mark in figure.marks if getattr(mark, "legend", True)]
+    legend, legend_px = _legend(named, width_px, heading_px)
+    height = figure.height_px + heading_px + legend_px
+    top, bottom = TOP + heading_px + legend_px, height - BOTTOM
     piles = _piles(figure.marks)
     x = _scale(
         figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False
@@ -38,7 +48,7 @@ def draw(figure: Figure, *, width_px: int = 760) -> str:
         v for pile in piles.values() for v in pile[1]
     ]
     y = _scale(figure.y, heights, bottom, top, from_zero=True)
-    body = [*_grid(figure, x, y, width_px, top, bottom), *legend]
+    body = [*heading, *_grid(figure, x, y, width_px, top, bottom), *legend]
     for mark in figure.marks:
         if isinstance(mark, Line):
             body += _line(mark, x, y)
@@ -47,6 +57,7 @@ def draw(figure: Figure, *, width_px: int = 760) -> str:
     for mark in figure.marks:
         if isinstance(mark, Points):
             body += _points(mark, x, y)
+    body += _labels_of_points(figure.marks, x, y, width_px)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {height}" role="img"'
@@ -85,8 +96,7 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, fro
     if axis.scale == "log":
         low, high = (low / 1.15, high * 1.15) if axis.low is None else (low, high)
         span = math.log(high / low) or 1.0
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        ticks = axis.ticks or tuple(10.0**n for n in decades)
+        ticks = axis.ticks or log_ticks(low, high)
         return _Scale(lambda v: start + (end - start) * math.log(v / low) / span, ticks, _labels(axis, ticks))
     if from_zero and axis.low is None:
         low = min(low, 0.0)
@@ -133,14 +143,29 @@ def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, botto
     ]
 
 
-def _legend(marks: Sequence[Mark], width_px: int) -> tuple[list[str], int]:
+def _heading(figure: Figure, width_px: int) -> tuple[list[str], int]:
+    room = width_px - LEFT - RIGHT
+    rows = [(row, ' font-size="13" font-weight="600"') for row in _rows(figure.title, room, BOLD_LETTER_PX)]
+    rows += [(row, "") for row in _rows(figure.caption, room, LETTER_PX)]
+    parts = [
+        f'<text x="{LEFT}" y="{18 + at * HEADING_ROW_PX}"{look}>{escape(row)}</text>'
+        for at, (row, look) in enumerate(rows)
+    ]
+    return parts, len(rows) * HEADING_ROW_PX + 6
+
+
+def _rows(text: str, room_px: float, letter_px: float) -> list[str]:
+    return textwrap.wrap(text, max(int(room_px / letter_px), 1))
+
+
+def _legend(marks: Sequence[Mark], width_px: int, from_px: int) -> tuple[list[str], int]:
     parts: list[str] = []
     left, row = float(LEFT), 0
     for mark in marks:
         needs = 34 + LETTER_PX * len(mark.name)
         if left + needs > width_px and left > LEFT:
             left, row = float(LEFT), row + 1
-        middle = 14 + row * LEGEND_ROW_PX
+        middle = from_px + 14 + row * LEGEND_ROW_PX
         if isinstance(mark, Points):
             parts.append(_symbol(mark, left + 8, middle))
         else:
@@ -181,6 +206,26 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
     ]
     shown = zip(points.x, points.y, strict=True)
     return parts + [_symbol(points, x.pixel(a), y.pixel(b)) for a, b in shown if math.isfinite(b)]
+
+
+def _labels_of_points(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int) -> list[str]:
+    """Write labels beside their points, as far as they do not cover one another."""
+    parts: list[str] = []
+    taken: list[tuple[float, float, float]] = []
+    for mark in marks:
+        if not (isinstance(mark, Points) and mark.is_labelled):
+            continue
+        for a, b, label in zip(mark.x, mark.y, mark.labels, strict=True):
+            left, middle = x.pixel(a) + 7, y.pixel(b) - 6
+            right = left + SMALL_LETTER_PX * len(label)
+            is_free = all(
+                right < other_left or left > other_right or abs(middle - other) > 11
+                for other_left, other_right, other in taken
+            )
+            if is_free and right <= width_px:
+                taken.append((left, right, middle))
+                parts.append(f'<text x="{left:.1f}" y="{middle:.1f}" font-size="10">{escape(label)}</text>')
+    return parts
 
 
 def _symbol(points: Points, x: float, y: float) -> str:

@@ -75,7 +75,8 @@ class Line:
 class Points:
     """Points; ``filled`` ones were measured, hollow ones computed. Error bars where ``low`` and ``high`` are given.
 
-    A mark whose only point is NaN explains a symbol in the legend.
+    A mark whose only point is NaN explains a symbol in the legend. ``labels`` are shown where the reader points;
+    ``is_labelled`` writes them beside the points of an SVG, where there is room.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Points:
     symbol: Literal["circle", "square", "diamond", "cross"] = "circle"
     size_px: int = 8
     labels: tuple[str, ...] = ()
+    is_labelled: bool = False
     legend: bool = True
 
 

@@ -17,6 +17,7 @@ from routecast.benchmark.result import (
 )
 from routecast.report.benchmark.texts import frames_per_second, percent_of, time
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.ticks import log_ticks
 
 __all__ = ["frame_loss_figures", "latency_figures", "throughput_figure"]
 
@@ -117,25 +118,13 @@ def _frame_axis(rows: Sequence[ThroughputRow]) -> Axis:
 def _rate_axis(least: float, greatest: float, *, is_log: bool) -> Axis:
     title = "frames/s"
     if is_log:
-        ticks = _log_ticks(least, greatest)
+        ticks = log_ticks(least, greatest)
         labels = tuple(map(_short, ticks))
         return Axis(title=title, scale="log", ticks=ticks, labels=labels, low=ticks[0], high=ticks[-1])
     step = 10.0 ** math.floor(math.log10(greatest / 4.0))
     step *= max(factor for factor in (1.0, 2.0, 5.0) if factor * step <= greatest / 4.0)
     ticks = tuple(step * n for n in range(int(greatest / step) + 2))
     return Axis(title=title, ticks=ticks, labels=tuple(map(_short, ticks)), low=0.0, high=ticks[-1])
-
-
-def _log_ticks(least: float, greatest: float) -> tuple[float, ...]:
-    """Return round values from below the least to above the greatest: 1, 2, 5 of each decade, or whole decades."""
-    first, last = math.floor(math.log10(least)), math.ceil(math.log10(greatest))
-    if last - first > 4:
-        return tuple(10.0**n for n in range(first, last + 1))
-    ticks = [factor * 10.0**n for n in range(first, last + 1) for factor in (1.0, 2.0, 5.0)]
-    low = max(tick for tick in ticks if tick <= least * 1.0001)
-    high = min(tick for tick in ticks if tick >= greatest * 0.9999)
-    high = high if high > low else next(tick for tick in ticks if tick > low)
-    return tuple(tick for tick in ticks if low <= tick <= high)
 
 
 def _short(rate_pps: float) -> str:
@@ -231,7 +220,7 @@ def _latency_figure(rows: Sequence[LatencyRow], *, name: str, title: str) -> Fig
     if not marks:
         return None
     values = [value for mark in marks for value in mark.y]
-    marked = _log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
+    marked = log_ticks(max(min(values), 1e-3), max(*values, 1e-3))
     ticks = tuple(-math.log10(1.0 - ratio) for ratio in (0.0, *_TAIL))
     others = " and ".join(percent_of(share) for share in shares[1:])
     return Figure(
