@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.day_profile import GapsChoice, day_profile
+from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import FrameOption
 from routecast.cli.power_table import PowerEvaluator, power_evaluator
 from routecast.cli.tables import print_table
@@ -20,19 +21,11 @@ if TYPE_CHECKING:
 
     from routecast.load.series import TrafficSeries
     from routecast.power.day import PowerDay, Watts
+    from routecast.report.figures import Figure
 
-__all__ = ["GapsChoice", "power_day_command"]
+__all__ = ["power_day_command"]
 
 PROFILE = "Profile"
-
-
-class GapsChoice(StrEnum):
-    """What to do with missing steps."""
-
-    REFUSE = "refuse"
-    HOLD = "hold"
-    INTERPOLATE = "interpolate"
-    DROP = "drop"
 
 
 def power_day_command(
@@ -106,9 +99,15 @@ def power_day_command(
     20 loads with straight lines between them.
     """
     from routecast.power.day import power_day
+    from routecast.power.files import is_power_model
 
-    series = _day_profile(profile, peak, step, column, unit, gaps)
-    is_router = not (".power." in file.name or file.suffix in {".yaml", ".yml"})
+    refuse_no_figure_file(figure)
+    is_router = not is_power_model(file)
+    if is_router and capacity is not None:
+        raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
+    if not is_router and evaluator is not PowerEvaluator.SOLVE:
+        raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
+    series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
     with progress_bar("power day"):
         watts, scope, source, notes = (
             _of_router(file, series, frame, evaluator, duration, seed)
@@ -120,36 +119,11 @@ def power_day_command(
         )
     day = replace(day, notes=(*day.notes, *notes))
     if figure is not None:
-        _draw(day, figure)
-        remark(f"wrote {figure}")
+        write_figure(_day_figure(day), figure)
     if as_json:
         print_json(day.to_json())
         return
     _print(data(), day, price)
-
-
-def _day_profile(
-    profile: str, peak: str | None, step: str | None, column: str | None, unit: str | None, gaps: GapsChoice
-) -> TrafficSeries:
-    """Return the profile as one day."""
-    from routecast.load.series import DAY_S
-    from routecast.load.series_reading import read_series
-    from routecast.load.series_shapes import mean_day, resampled, scaled_to_peak, synthetic_day
-    from routecast.quantity import parse_bit_rate_bps, parse_duration_s
-
-    peak_bps = None if peak is None else parse_bit_rate_bps(peak)
-    if profile == "synthetic":
-        if peak_bps is None:
-            raise QuantityProblem(
-                "", 'a synthetic day has no size of its own: give --peak, e.g. --peak "8 Gbit/s"'
-            )
-        series = synthetic_day(mean_bps=peak_bps)
-    else:
-        series = read_series(profile, column=column, unit=unit, gaps=gaps.value)
-    step_s = series.step_s if step is None else parse_duration_s(step)
-    is_day = series.start is None and series.duration_s == DAY_S
-    day = resampled(series, step_s) if is_day else mean_day(series, step_s)
-    return day if peak_bps is None else scaled_to_peak(day, peak_bps)
 
 
 def _of_router(
@@ -214,18 +188,16 @@ def _of_model(
     return watts, model.scope, f"power model {file.name}", notes
 
 
-def _draw(day: PowerDay, path: Path) -> None:
-    from routecast.errors import FileProblem, Problem
-    from routecast.report.drawing import draw
+def _day_figure(day: PowerDay) -> Figure:
     from routecast.report.figures import Axis, Figure, Line, palette
 
     hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
     peak_bps = max(day.l2_bps)
     at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
     blue, orange = palette(2, ordered=False)
-    picture = Figure(
+    return Figure(
         name="power-day",
-        title="Power over the day",
+        title=f"{day.profile}: power over the day, {day.source}",
         caption="",
         x=Axis(title="hour of the day", low=0.0, high=24.0, ticks=(0.0, 6.0, 12.0, 18.0, 24.0)),
         y=Axis(title=f"power of the {day.scope} (W)", low=0.0),
@@ -240,10 +212,6 @@ def _draw(day: PowerDay, path: Path) -> None:
             ),
         ),
     )
-    try:
-        path.write_text(draw(picture), encoding="utf-8")
-    except OSError as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be written: {problem}")]) from problem
 
 
 def _print(console: Console, day: PowerDay, price: float | None) -> None:

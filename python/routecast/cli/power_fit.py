@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, remark
+from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 
 if TYPE_CHECKING:
     from routecast.power.error_summary import ErrorSummary
@@ -88,24 +89,30 @@ def fit(
     server has w_0, w_10, …, w_100; ports have class, plugged, enabled, up, passed_bps, passed_pps, or NetPowerBench's
     device, path, n, mean_w, or they are its power_data.yml.
     """
-    from routecast.errors import FitProblem
+    from routecast.errors import FileProblem, FitProblem, Problem
+    from routecast.power.csv_file import UNNAMED_DEVICE
     from routecast.power.error_summary import ErrorSummary
     from routecast.power.fits import fit_file, model_for
     from routecast.power.writing import file_suffix, write_power_model
 
     if out is not None:
         file_suffix(out)
+    refuse_no_figure_file(figure)
     chosen = model.value if model else model_for(samples)
-    fits = fit_file(
-        samples,
-        chosen,
-        points=None if points is None else percents(points),
-        device=device,
-        interpolation=between.value,
-        form=form.value,
-        cores=cores,
-        scope=scope,
-    )
+    try:
+        fits = fit_file(
+            samples,
+            chosen,
+            points=None if points is None else percents(points),
+            device=device,
+            interpolation=between.value,
+            form=form.value,
+            cores=cores,
+            scope=scope,
+        )
+    except FitProblem as problem:
+        place = "" if problem.series == UNNAMED_DEVICE else problem.series
+        raise FileProblem(str(samples), [Problem(place, problem.message)]) from problem
     if out is not None:
         if len(fits) > 1:
             raise FitProblem(
@@ -114,11 +121,9 @@ def fit(
         write_power_model(fits[0].model, out, name=fits[0].device, source=f"fitted to {samples.name}")
         remark(f"wrote {out}")
     if figure is not None:
-        from routecast.cli.power_fit_tables import fit_figure
-        from routecast.report.drawing import draw
+        from routecast.cli.power_fit_figure import fit_figure
 
-        figure.write_text(draw(fit_figure(chosen, fits)), encoding="utf-8")
-        remark(f"wrote {figure}")
+        write_figure(fit_figure(chosen, fits), figure)
     together = ErrorSummary.of([error for one in fits for error in one.error_ratio])
     if as_json:
         print_json(

@@ -1,18 +1,15 @@
-"""What ``routecast power fit`` shows: parameters with intervals, errors by device, samples beside the model."""
+"""What ``routecast power fit`` prints: parameters with intervals, errors by device."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from routecast.power.error_summary import ErrorSummary
 from routecast.power.fits import DeviceFit
 from routecast.power.load_fit import Parameter
-from routecast.power.model import OperatingPoint
-from routecast.report.figures import Axis, Figure, Line, Points, palette
 from routecast.report.tables import Column, Table, percent
 
-__all__ = ["error_table", "fit_figure", "parameter_table"]
+__all__ = ["error_table", "parameter_table"]
 
 _SHOWN = {
     "base_w": ("P_base", "W", 1.0),
@@ -27,8 +24,6 @@ _SHOWN = {
     "active_w": ("active", "W", 1.0),
     "max_pps": ("r_max", "kpps", 1e-3),
 }
-_DRAWN_DEVICES = 7
-_STEPS = 100
 
 
 def parameter_table(fit: DeviceFit) -> Table:
@@ -95,60 +90,3 @@ def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
 def _error_row(name: str, fitted: int, errors: Sequence[float]) -> tuple[str, int, int, float, float, float]:
     summary = ErrorSummary.of(errors)
     return name, fitted, summary.count, summary.median_ratio, summary.p90_ratio, summary.max_ratio
-
-
-def fit_figure(model: str, fits: Sequence[DeviceFit]) -> Figure:
-    """Return samples and model: watts over load, or for ports modelled over measured watts."""
-    shown = list(fits[:_DRAWN_DEVICES])
-    colours = palette(len(shown), ordered=False)
-    more = f" The first {len(shown)} of {len(fits)} devices." if len(fits) > len(shown) else ""
-    if model in {"port", "router"}:
-        ends = [
-            watts
-            for one in shown
-            for sample in one.samples
-            for watts in (sample.measured_w, sample.modelled_w)
-        ]
-        span = (min(ends), max(ends))
-        equal = Line(name="equal", x=span, y=span, colour="#7a7f87", dashed=True)
-        points = [
-            Points(
-                name=one.device,
-                x=tuple(sample.measured_w for sample in one.samples),
-                y=tuple(sample.modelled_w for sample in one.samples),
-                colour=colour,
-                filled=False,
-                size_px=5,
-            )
-            for one, colour in zip(shown, colours, strict=True)
-        ]
-        return Figure(
-            name="power",
-            title="Modelled over measured power",
-            caption=f"Each point is one sample.{more}",
-            x=Axis(title="measured power [W]"),
-            y=Axis(title="modelled power [W]", low=math.floor(span[0])),
-            marks=(equal, *points),
-        )
-    loads = tuple(step / _STEPS for step in range(_STEPS + 1))
-    marks: list[Line | Points] = []
-    for one, colour in zip(shown, colours, strict=True):
-        watts = tuple(one.model.power_w(OperatingPoint(load_ratio=load)) for load in loads)
-        marks.append(Line(name=one.device, x=tuple(100 * load for load in loads), y=watts, colour=colour))
-        marks.append(
-            Points(
-                name=f"{one.device}, measured",
-                x=tuple(100 * sample.place for sample in one.samples),
-                y=tuple(sample.measured_w for sample in one.samples),
-                colour=colour,
-                legend=False,
-            )
-        )
-    return Figure(
-        name="power",
-        title=f"Power over load, model {model}",
-        caption=f"Lines are the model, points the samples.{more}",
-        x=Axis(title="load [%]", low=0.0, high=100.0),
-        y=Axis(title="power [W]"),
-        marks=tuple(marks),
-    )

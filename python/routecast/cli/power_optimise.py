@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.day_profile import day_profile
+from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import (
     ArrivalsOption,
     BurstOption,
@@ -114,8 +116,9 @@ def optimise(
         ),
     ] = None,
     step: Annotated[
-        str, typer.Option("--step", metavar="TIME", help="Steps of the day.", rich_help_panel=DAY)
-    ] = "1 h",
+        str,
+        typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY),
+    ] = "",
     switch_energy: Annotated[
         str,
         typer.Option(
@@ -144,6 +147,9 @@ def optimise(
     from routecast.quantity import parse_duration_s
     from routecast.quantity.toml_file import parse_toml, read_text
 
+    refuse_no_figure_file(figure)
+    of_a_day = {"--peak": peak, "--step": step, "--switch-energy": switch_energy, "--dwell": dwell}
+    _refuse_half_a_day(day, load, [option for option, text in of_a_day.items() if text])
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -176,12 +182,19 @@ def optimise(
             offered,
             targets,
             effort,
-            _series(day, peak, step, offered),
+            day_profile(day, peak=peak, step=step or "1 h", frame_bytes=offered.frames.mean_bytes),
             _switching(switch_energy, dwell),
             figure,
             progress,
             as_json=as_json,
         )
+
+
+def _refuse_half_a_day(day: str | None, load: str | None, given: list[str]) -> None:
+    if day is None and given:
+        raise QuantityProblem("", f"{given[0]} is of a day: name its series with --day, or leave {given[0]}")
+    if day is not None and load is not None:
+        raise QuantityProblem("", "--load is one load, --day the loads of a day: give one of them")
 
 
 def _one_load(
@@ -194,15 +207,14 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power_optimise_figures import draw_front
+    from routecast.cli.power_optimise_figures import front_figure
     from routecast.cli.power_optimise_tables import found_document, print_found
     from routecast.plan.operating.optimise import operating_point
     from routecast.plan.operating.verdict import why_none
 
     found = operating_point(machine, load, targets, effort, on_progress=progress)
     if figure is not None:
-        draw_front(found, machine, figure)
-        remark(f"wrote {figure}")
+        write_figure(front_figure(found, machine), figure)
     if as_json:
         print_json(found_document(found, machine, load))
     elif found.best is not None:
@@ -227,7 +239,7 @@ def _whole_day(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power_optimise_figures import draw_day
+    from routecast.cli.power_optimise_figures import day_figure
     from routecast.cli.power_optimise_tables import day_document, print_day
     from routecast.plan.operating.optimise import optimise_day
 
@@ -243,8 +255,7 @@ def _whole_day(
         on_progress=progress,
     )
     if figure is not None:
-        draw_day(plan, machine, figure)
-        remark(f"wrote {figure}")
+        write_figure(day_figure(plan, machine), figure)
     if as_json:
         print_json(day_document(plan, machine, series))
     else:
@@ -252,33 +263,6 @@ def _whole_day(
     if not plan.is_whole:
         remark("Interrupted: this is the best plan so far; it was not checked, and a better one may exist.")
         raise KeyboardInterrupt
-
-
-def _series(day: str, peak: str | None, step: str, load: OfferedLoad) -> TrafficSeries:
-    """Return the profile as one day in steps; the peak may be given in bits or in frames."""
-    from routecast.load.series import DAY_S
-    from routecast.load.series_reading import read_series
-    from routecast.load.series_shapes import mean_day, resampled, scaled_to_peak, synthetic_day
-    from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
-
-    peak_bps = None
-    if peak is not None:
-        in_frames = peak.strip().lower().endswith(("pps", "frames/s", "packets/s"))
-        peak_bps = (
-            parse_rate_pps(peak) * 8.0 * load.frames.mean_bytes if in_frames else parse_bit_rate_bps(peak)
-        )
-    if day == "synthetic":
-        if peak_bps is None:
-            raise QuantityProblem(
-                "", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"'
-            )
-        series = synthetic_day(mean_bps=peak_bps)
-    else:
-        series = read_series(day)
-    step_s = parse_duration_s(step)
-    is_day = series.start is None and series.duration_s == DAY_S
-    found = resampled(series, step_s) if is_day else mean_day(series, step_s)
-    return found if peak_bps is None else scaled_to_peak(found, peak_bps)
 
 
 def _switching(energy: str, dwell: str) -> Switching:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
+from collections.abc import Sequence
 
-from routecast.errors import FileProblem, Problem
 from routecast.plan.operating.day import Course, DayPlan
-from routecast.plan.operating.judged import latency_quantity
+from routecast.plan.operating.judged import Judged, latency_quantity
 from routecast.plan.operating.optimise import Machine
 from routecast.plan.operating.search import Found
-from routecast.report.drawing import draw
+from routecast.plan.operating.setting import AS_GIVEN, Setting
+from routecast.quantity import format_duration, format_frequency
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 
-__all__ = ["draw_day", "draw_front", "front_figure"]
-
-
-def draw_front(found: Found, machine: Machine, path: Path) -> None:
-    """Write the Pareto front as SVG."""
-    _write(front_figure(found, machine), path)
+__all__ = ["day_figure", "front_figure"]
 
 
 def front_figure(found: Found, machine: Machine) -> Figure:
-    """Return the figure of everything that was evaluated, its front, the target and the best."""
+    """Return the figure of everything that was evaluated, its front, the target and the best.
+
+    The front is a staircase: for a bound on the latency between two settings the faster one is the answer.
+    """
     quantity = latency_quantity(found.targets)
     blue, orange, green, *_ = palette(4, ordered=False)
     shown = [
@@ -39,11 +37,16 @@ def front_figure(found: Found, machine: Machine) -> Figure:
             size_px=6,
             labels=tuple(str(one.setting) for one in shown),
         ),
-        Line(
-            name="front without loss",
+        _front_line(front, quantity, blue),
+        Points(
+            name="settings of the front",
             x=tuple(1e6 * one.latency_s(quantity) for one in front),
             y=tuple(one.power_w for one in front),
             colour=blue,
+            size_px=6,
+            labels=tuple(_short(one.setting) for one in front),
+            is_labelled=True,
+            legend=False,
         ),
     ]
     limit = next((target.limit for target in found.targets if target.quantity == quantity), None)
@@ -65,15 +68,50 @@ def front_figure(found: Found, machine: Machine) -> Figure:
     return Figure(
         name="front",
         title=f"{machine.model.name}: watts against latency",
-        caption="",
+        caption="Blue: the fewest watts for each bound on the latency, without loss. Labels: cores, clock, deepest "
+        "sleep, activation.",
         x=Axis(title=f"{quantity} latency (us)", scale="log"),
         y=Axis(title="power (W)", low=0.0),
         marks=tuple(marks),
     )
 
 
-def draw_day(plan: DayPlan, machine: Machine, path: Path) -> None:
-    """Write the power over the day as SVG, settings as steps."""
+def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:
+    corners: list[tuple[float, float]] = []
+    for one in sorted(front, key=lambda one: one.latency_s(quantity)):
+        if corners:
+            corners.append((1e6 * one.latency_s(quantity), corners[-1][1]))
+        corners.append((1e6 * one.latency_s(quantity), one.power_w))
+    return Line(
+        name="front without loss",
+        x=tuple(latency_us for latency_us, _ in corners),
+        y=tuple(watts for _, watts in corners),
+        colour=colour,
+    )
+
+
+def _short(setting: Setting) -> str:
+    """Name a setting in a few letters.
+
+    Examples
+    --------
+    >>> _short(Setting(cores=2, frequency_hz=1e9, sleep="C6", activation="interrupt", linger_s=3e-6))
+    '2 x 1 GHz C6 adaptive 3 us'
+    """
+    parts = [str(setting.cores)]
+    if setting.frequency_hz is not None:
+        parts.append(f"x {format_frequency(setting.frequency_hz)}")
+    if setting.sleep:
+        parts.append(setting.sleep)
+    if setting.activation != AS_GIVEN:
+        parts.append(setting.mode)
+    if setting.mode == "adaptive":
+        parts.append(format_duration(setting.linger_s))
+    return " ".join(parts)
+
+
+def day_figure(plan: DayPlan, machine: Machine) -> Figure:
+    """Return the power over the day, settings as steps."""
     courses = (plan.always, plan.per_step, plan.plan)
     colours = palette(3, ordered=False)
     marks = tuple(
@@ -81,7 +119,7 @@ def draw_day(plan: DayPlan, machine: Machine, path: Path) -> None:
         for course, colour in zip(courses, colours, strict=True)
     )
     hours = plan.step_s * len(plan.rates_pps) / 3600.0
-    figure = Figure(
+    return Figure(
         name="day",
         title=f"{machine.model.name}: power over the day",
         caption="",
@@ -89,7 +127,6 @@ def draw_day(plan: DayPlan, machine: Machine, path: Path) -> None:
         y=Axis(title="power (W)", low=0.0),
         marks=marks,
     )
-    _write(figure, path)
 
 
 def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> Line:
@@ -102,10 +139,3 @@ def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> L
         colour=colour,
         dashed=dashed,
     )
-
-
-def _write(figure: Figure, path: Path) -> None:
-    try:
-        path.write_text(draw(figure), encoding="utf-8")
-    except OSError as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be written: {problem}")]) from problem

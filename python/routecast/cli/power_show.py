@@ -8,6 +8,7 @@ import typer
 
 from routecast.cli.console import data, print_json
 from routecast.cli.power_fit import percents
+from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
     from routecast.power.model import PowerModel
@@ -24,7 +25,8 @@ def show(
         str,
         typer.Argument(
             metavar="FILE|form",
-            help="A power model (.toml, .json, .yaml), or form for the published function.",
+            help="A power model (.toml, .json, .yaml), form for the published function, or platforms for the paper's "
+            "machines.",
         ),
     ] = "form",
     *,
@@ -37,6 +39,8 @@ def show(
 ) -> None:
     """Show a power model as watts over load; the form function beside the monotone one that lies nearest to it."""
     at = percents(loads)
+    if model in {"form", "platforms"}:
+        _refuse_frame(frame)
     if model == "form":
         _show_form(at, as_json=as_json)
         return
@@ -51,10 +55,19 @@ def show(
     found = read_power_model(model)
     if isinstance(found, PortPower):
         show_ports(found, at, frame, as_json=as_json)
-    elif isinstance(found, SoftwareRouterPower):
+        return
+    _refuse_frame(frame)
+    if isinstance(found, SoftwareRouterPower):
         _show_router(found, at, as_json=as_json)
     else:
         _show_load(found, model, at, as_json=as_json)
+
+
+def _refuse_frame(frame: str | None) -> None:
+    if frame is not None:
+        raise QuantityProblem(
+            "", "--frame is of a model of ports: the watts of the others rest on their load"
+        )
 
 
 def _show_form(loads: list[float], *, as_json: bool) -> None:

@@ -13,7 +13,11 @@ from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import read_text
 
-__all__ = ["CsvFile", "Row", "read_csv", "watts"]
+__all__ = ["UNNAMED_DEVICE", "CsvFile", "Row", "read_csv", "watts"]
+
+UNNAMED_DEVICE = "device"
+"""What the one device of a file is called that names none."""
+
 
 _MOST_FAULTS = 20
 _MOST_W = 1e9
@@ -80,9 +84,11 @@ class CsvFile:
             problems = [
                 Problem("", f'has no column "{one}"; {did_you_mean(one, self.columns)}') for one in missing
             ]
-            problems[-1] = Problem(
-                "", f"{problems[-1].message}. Columns of the file: {there}. {hint}".strip()
-            )
+            if len(self.columns) == 1 and any(sign in there for sign in ";\t|"):
+                hint = f"Commas must stand between columns. {hint}"
+            last = problems[-1].message.removesuffix("?")
+            stop = "?" if last != problems[-1].message else "."
+            problems[-1] = Problem("", f"{last}{stop} Columns of the file: {there}. {hint}".strip())
             raise FileProblem(self.path, problems)
 
     def refuse_faults(self) -> None:

@@ -31,7 +31,7 @@ from routecast.quantity.toml_file import parse_toml, read_text, validated
 if TYPE_CHECKING:
     from routecast.power.model import PowerModel
 
-__all__ = ["parse_power_model", "power_schema", "read_power_model"]
+__all__ = ["is_power_model", "parse_power_model", "power_schema", "read_power_model"]
 
 _Table = LinearModel | FormModel | PiecewiseModel | RouterPowerModel | PortModel
 _TABLES: dict[str, type[_Table]] = {
@@ -41,6 +41,24 @@ _TABLES: dict[str, type[_Table]] = {
     "router": RouterPowerModel,
     "port": PortModel,
 }
+
+
+_ROUTER_KEYS = frozenset({"builder", "port", "task"})
+
+
+def is_power_model(path: str | Path) -> bool:
+    """Return whether a file is a power model rather than a router: by its name, else by what it says.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file cannot be read, or is no TOML.
+    """
+    path = Path(path)
+    if ".power." in path.name or path.suffix.lower() in {".json", ".yaml", ".yml"}:
+        return True
+    said = parse_toml(read_text(path, kind="router file or power model"), str(path))
+    return "model" in said and not said.keys() & _ROUTER_KEYS
 
 
 def read_power_model(path: str | Path) -> PowerModel:
@@ -75,6 +93,9 @@ def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power
     data = _json(text, subject) if suffix == ".json" else parse_toml(text, subject)
     kind = data.get("model")
     if not isinstance(kind, str) or kind not in _TABLES:
+        if kind is None and data.keys() & _ROUTER_KEYS:
+            message = "is a router, no power model: its watts are shown by routecast power table"
+            raise FileProblem(subject, [Problem("", message)])
         got = "is missing" if kind is None else f'got "{kind}"'
         raise FileProblem(subject, [Problem("model", f"{got}: {did_you_mean(str(kind), _TABLES)}")])
     table = validated(_TABLES[kind], data, subject)

@@ -34,11 +34,15 @@ FIT_MODELS: tuple[FitModel, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """One sample beside what the model says of it, with the load or, for ports, the passed bit/s as ``place``."""
+    """One sample beside what the model says of it, with the load or, for ports, the passed bit/s as ``place``.
+
+    ``is_fitted`` says whether the model rests on it, or it was left out to be predicted.
+    """
 
     place: float
     measured_w: float
     modelled_w: float
+    is_fitted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +168,13 @@ def _has(samples: Sequence[LoadSample], points: Sequence[float]) -> bool:
 
 
 def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFit:
+    rests_on = set(fit.fitted)
     shown = tuple(
         Fitted(
             place=one.load_ratio,
             measured_w=one.power_w,
             modelled_w=fit.model.power_w(operating_point(one)),
+            is_fitted=one in rests_on,
         )
         for one in samples
     )

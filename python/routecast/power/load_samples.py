@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.power.csv_file import CsvFile, read_csv, watts
+from routecast.power.csv_file import UNNAMED_DEVICE, CsvFile, read_csv, watts
 
 __all__ = ["COLUMNS", "LoadSample", "read_load_samples"]
 
@@ -96,7 +96,7 @@ def _rows(file: CsvFile) -> dict[str, tuple[LoadSample, ...]]:
         cores = row.number_in("cores", default=math.nan, low=1.0, high=_MOST_CORES, what=_CORES)
         if not math.isnan(cores) and cores != int(cores):
             row.fault("cores", f'got "{row.text("cores")}": it must be {_CORES}')
-        found.setdefault(row.text(named, "device"), []).append(
+        found.setdefault(row.text(named, UNNAMED_DEVICE), []).append(
             LoadSample(
                 load_ratio=load,
                 power_w=watts(row, "power_w"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from routecast.power.csv_file import CsvFile, Row, read_csv, watts
+from routecast.power.csv_file import UNNAMED_DEVICE, CsvFile, Row, read_csv, watts
 from routecast.power.port import PortsInUse
 
 __all__ = ["COLUMNS", "PortSample", "read_port_samples"]
@@ -89,7 +89,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
         port_class = row.text("class")
         if not port_class and (moves or any(ports.values())):
             row.fault("class", "is empty, and ports are in use: name their kind, such as QSFP/PCC/100G")
-        found.setdefault(row.text("device", "device"), []).append(
+        found.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
             PortSample(
                 port_class=port_class,
                 use=PortsInUse(
@@ -133,7 +133,7 @@ def _netpowerbench(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
     for row in file.rows:
         one = _experiment(row)
         if one is not None:
-            by_device.setdefault(row.text("device", "device"), []).append(one)
+            by_device.setdefault(row.text("device", UNNAMED_DEVICE), []).append(one)
     return {
         device: tuple(sample for one in experiments for sample in _samples(one, experiments))
         for device, experiments in by_device.items()

@@ -44,8 +44,12 @@ def read_text(path: Path, *, kind: str, largest_bytes: int = 10_000_000) -> str:
         if path.stat().st_size > largest_bytes:
             raise FileProblem(str(path), [Problem("", f"is larger than {largest_bytes} bytes: no {kind}")])
         return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError, ValueError) as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+    except UnicodeDecodeError as problem:
+        message = f"cannot be read as text: byte {problem.start} is no UTF-8; no {kind}"
+        raise FileProblem(str(path), [Problem("", message)]) from problem
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise FileProblem(str(path), [Problem("", f"cannot be read: {reason}")]) from problem
 
 
 def parse_toml(text: str, subject: str) -> dict[str, Any]:

@@ -24,7 +24,8 @@ def why_none(found: Found, rate_pps: float) -> str:
         best = found.reachable(number)
         if best is None:
             lines.append(
-                f"{target}: the evaluator knows this quantity of no setting; use the evaluator simulate"
+                f"{target}: the evaluator knows this quantity of no setting: take --evaluator simulate, and trials "
+                "that are long enough for frames to arrive (--duration)"
             )
         else:
             value = target.shown(best.values[number])

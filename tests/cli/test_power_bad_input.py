@@ -1,0 +1,106 @@
+"""Options and files that the commands for watts must not take silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routecast.cli.run import run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "green.router.toml"
+LINEAR = 'model = "linear"\nidle = "50 W"\nfull = "100 W"\n'
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return what a command says that leaves with 2."""
+    assert run(["power", *arguments]) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert "Traceback" not in said.err
+    return " ".join(said.err.split())
+
+
+@pytest.mark.parametrize("option", ["--peak", "--step", "--switch-energy", "--dwell"])
+def test_options_of_a_day_are_refused_without_a_day(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"--peak": "1 Gbit/s", "--switch-energy": "50 J"}.get(option, "2 h")
+    said = refused(capsys, "optimise", str(EXAMPLE), option, value)
+    assert f"{option} is of a day: name its series with --day" in said
+
+
+def test_one_load_and_the_loads_of_a_day_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refused(capsys, "optimise", str(EXAMPLE), "--load", "1 Mpps", "--day", "geant")
+    assert "give one of them" in said
+
+
+def test_a_router_is_no_power_model_and_the_message_says_what_shows_its_watts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "routecast power table" in refused(capsys, "show", str(EXAMPLE))
+
+
+def test_a_frame_size_is_refused_where_no_port_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "box.power.toml"
+    model.write_text(LINEAR, encoding="utf-8")
+    for shown in ("form", "platforms", str(model)):
+        assert "--frame is of a model of ports" in refused(capsys, "show", shown, "--frame", "64 B")
+
+
+def test_a_power_model_is_known_by_what_it_says_not_by_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for name in ("box.toml", "box.power.toml"):
+        model = tmp_path / name
+        model.write_text(LINEAR, encoding="utf-8")
+        assert run(["power", "day", str(model), "--profile", "synthetic", "--peak", "1 Gbit/s"]) == 0
+        said.append(capsys.readouterr().out.replace(name, "box"))
+    assert said[0] == said[1]
+    assert "kWh a day" in said[0]
+
+
+def test_options_that_the_file_has_no_use_for_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "box.toml"
+    model.write_text(LINEAR, encoding="utf-8")
+    day = ("--profile", "synthetic", "--peak", "1 Gbit/s")
+    of_model = refused(capsys, "day", str(EXAMPLE), *day, "--capacity", "1 Gbit/s")
+    assert "--capacity is of a power model" in of_model
+    of_router = refused(capsys, "day", str(model), *day, "--evaluator", "simulate")
+    assert "--evaluator is of a router" in of_router
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"load_ratio;power_w\n0;50\n1;90\n", "Commas must stand between columns"),
+        (b"load_ratio,power_kw\n0,5\n1,9\n", 'did you mean "power_kw"? Columns of the file'),
+        (b"load_ratio,power_w\n0,50\n", "samples.csv: has samples at 1 load"),
+        (b"\x7fELF\xff\xfe", "byte 4 is no UTF-8"),
+    ],
+)
+def test_samples_that_are_wrong_are_told_by_file_and_place(
+    content: bytes, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samples.csv"
+    file.write_bytes(content)
+    said = refused(capsys, "fit", str(file))
+    assert told in said
+    assert "samples.csv" in said
+
+
+def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "samples.csv"
+    file.write_text("device,load_ratio,power_w\na,0,50\na,1,90\nb,0,20\nb,1,40\n", encoding="utf-8")
+    said = refused(capsys, "fit", str(file), "--device", "c")
+    assert 'samples.csv: c: is no device of the file: known are "a", "b"' in said
+
+
+def test_trials_too_short_for_a_frame_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["power", "optimise", str(EXAMPLE), "--target", "p99 < 1 ms", "--duration", "1 us"]) == 1
+    assert "--duration" in capsys.readouterr().err
