@@ -221,7 +221,7 @@ def test_spare_machines_leave_the_others_enough_in_every_state() -> None:
 
 
 def test_a_fleet_that_is_too_small_or_has_too_many_states_is_refused_with_numbers() -> None:
-    with pytest.raises(InfeasiblePlan, match=r"1e\+09 bit/s are missing"):
+    with pytest.raises(InfeasiblePlan, match=r"1 Gbit/s are missing"):
         each_step(problem([4e9], (SMALL,)), (1,))
     with pytest.raises(ModelProblem, match="saving algorithms look at up to"):
         online(problem([4e9], THESIS), (40, 40, 40, 40))

@@ -12,6 +12,7 @@ from statistics import median, median_low
 
 from routecast.errors import Problem
 from routecast.load.series_table import shortened
+from routecast.quantity import format_bps
 
 __all__ = ["MOST_STEPS", "Grid", "gap_problems", "oddities", "put_on_grid", "sorted_samples", "step_between"]
 
@@ -152,11 +153,11 @@ def oddities(start: datetime, step_s: float, l2_bps: Sequence[float]) -> list[st
     ):
         if found:
             notes.append(
-                f"{_count(len(found), 'step')} {words} the median of {middle:.4g} bit/s, "
+                f"{_count(len(found), 'step')} {words} the median of {format_bps(middle)}, "
                 f"first at {when(found[0])}: kept; is the unit the same throughout?"
             )
     if max(rates) < 1e3 or max(rates) > 1e15:
-        notes.append(f"the highest rate is {max(rates):.4g} bit/s: is the unit right?")
+        notes.append(f"the highest rate is {format_bps(max(rates))}: is the unit right?")
     return notes
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
 from routecast.load.series import DAY_S, TrafficSeries
+from routecast.quantity import format_bps
 
 __all__ = [
     "Filling",
@@ -119,14 +120,16 @@ def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
     """
     highest_bps = series.peak_bps
     if not (math.isfinite(peak_bps) and peak_bps > 0.0):
-        raise ModelProblem(_name(series), [Problem("peak", f"{peak_bps:g} bit/s is no positive rate")])
+        raise ModelProblem(_name(series), [Problem("peak", f"{format_bps(peak_bps)} is no positive rate")])
     if not highest_bps > 0.0:
         raise ModelProblem(_name(series), [Problem("", "carries no traffic: it cannot be scaled to a peak")])
     factor = peak_bps / highest_bps
     # The peak itself is set, not computed: ceil(T/R) must not see a rounding error.
     rates = tuple(peak_bps if rate == highest_bps else rate * factor for rate in series.l2_bps)
     return replace(
-        series, l2_bps=rates, notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {peak_bps:g} bit/s")
+        series,
+        l2_bps=rates,
+        notes=(*series.notes, f"scaled by {factor:.6g} to a peak of {format_bps(peak_bps)}"),
     )
 
 

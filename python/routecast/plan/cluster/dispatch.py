@@ -20,6 +20,7 @@ from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem, Schedule
 from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_counts
 from routecast.plan.cluster.step_program import solve_step
+from routecast.quantity import format_bps
 
 __all__ = ["Dispatcher", "cheapest", "cheapest_of_many", "schedule"]
 
@@ -133,8 +134,8 @@ class Dispatcher:
                 "available",
                 carried_bps,
                 peak_bps,
-                f"the fleet {tuple(limits.tolist())} carries {carried_bps:.6g} bit/s, the load is {peak_bps:.6g}"
-                " bit/s; add machines",
+                f"the fleet {tuple(limits.tolist())} carries {format_bps(carried_bps)}, the load is"
+                f" {format_bps(peak_bps)}; add machines",
             )
         if self.quantum_bps is None:
             rows = [self._program(limits, load_bps) for load_bps in self.loads_bps.tolist()]

@@ -6,6 +6,7 @@ import math
 
 from routecast.errors import ModelProblem, Problem, RoutecastError
 from routecast.plan.cluster.model import ClusterProblem
+from routecast.quantity import format_bps
 
 __all__ = ["InfeasiblePlan", "check"]
 
@@ -58,8 +59,8 @@ def check(problem: ClusterProblem) -> None:
                 "available",
                 capacity_bps,
                 peak_bps,
-                f"all available machines together{without} route {capacity_bps:.6g} bit/s, the peak is"
-                f" {peak_bps:.6g} bit/s: {peak_bps - capacity_bps:.6g} bit/s are missing; raise available of a"
+                f"all available machines together{without} route {format_bps(capacity_bps)}, the peak is"
+                f" {format_bps(peak_bps)}: {format_bps(peak_bps - capacity_bps)} are missing; raise available of a"
                 " group or add one",
             )
 
@@ -98,7 +99,8 @@ def _load_problems(problem: ClusterProblem) -> list[Problem]:
         if not (math.isfinite(load_bps) and load_bps >= 0.0):
             problems.append(
                 Problem(
-                    f"traffic[{step}]", f"{load_bps:g} bit/s must be finite and at least 0; mend the trace"
+                    f"traffic[{step}]",
+                    f"{format_bps(load_bps)} must be finite and at least 0; mend the trace",
                 )
             )
     if not (math.isfinite(problem.step_s) and problem.step_s > 0.0):

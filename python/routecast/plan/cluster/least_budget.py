@@ -7,6 +7,7 @@ from dataclasses import replace
 from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem
+from routecast.quantity import format_bps
 
 __all__ = ["check_budget", "least_budget", "price_of"]
 
@@ -57,6 +58,6 @@ def check_budget(problem: ClusterProblem) -> None:
             problem.budget,
             least,
             f"the budget {problem.budget:.10g} is {least - problem.budget:.10g} too small: the cheapest fleet that"
-            f" carries the peak of {max(problem.traffic_bps):.6g} bit/s is {machines} for {least:.10g}; raise the"
+            f" carries the peak of {format_bps(max(problem.traffic_bps))} is {machines} for {least:.10g}; raise the"
             f" budget to {least:.10g} or more",
         )

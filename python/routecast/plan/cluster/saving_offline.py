@@ -12,6 +12,7 @@ from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving import Saving
 from routecast.plan.cluster.switching import Waits, cheapest_way, metered, steps_of, switching_costs
+from routecast.quantity import format_bps
 
 __all__ = ["each_step", "fewest_joules"]
 
@@ -128,8 +129,8 @@ def _able(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
     if not states.carrying(peak_bps).any():
         without = f" without the {problem.spare} largest" if problem.spare else ""
         what = (
-            f"the fleet routes {most_bps:.6g} bit/s{without}, the peak is {peak_bps:.6g} bit/s: "
-            f"{peak_bps - most_bps:.6g} bit/s are missing"
+            f"the fleet routes {format_bps(most_bps)}{without}, the peak is {format_bps(peak_bps)}: "
+            f"{format_bps(peak_bps - most_bps)} are missing"
         )
         raise InfeasiblePlan("fleet", most_bps, peak_bps, what)
     return states

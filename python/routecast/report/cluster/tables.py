@@ -12,7 +12,7 @@ from routecast.plan.cluster.switching import schedule_power_w
 from routecast.quantity import format_bps, format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 
-__all__ = ["clock", "designs_table", "headline", "machines", "plan_table", "savings_table"]
+__all__ = ["EXACT", "clock", "designs_table", "headline", "machines", "plan_table", "savings_table"]
 
 
 EXACT = 1e-6
@@ -184,6 +184,10 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
         + (f" with {100.0 * case.headroom_ratio:g} % headroom" if case.headroom_ratio else "")
         + ".",
     ]
+    if not design.price_is_least:
+        lines.append(
+            "Another fleet may need as little energy for a lower price: that was not searched to the end."
+        )
     if problem.spare:
         lines.append(f"Any {problem.spare} of the machines that are on may fail without loss of capacity.")
     if answer.mean_j is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from routecast.quantity import format_duration
 from routecast.report.cluster.figures import machines_figure, power_figure
-from routecast.report.cluster.tables import designs_table, machines, plan_table, savings_table
+from routecast.report.cluster.tables import EXACT, designs_table, machines, plan_table, savings_table
 from routecast.report.page import Block, Folded, Listing, Page, Prose, Section, Tile, Tiles
 from routecast.study.cluster.plots import (
     energy_figure,
@@ -90,7 +90,7 @@ def _designs(result: ClusterResult) -> Section:
             beside=f"{loose.price:,.10g} {found.case.currency} spent",
         ),
         Tile(
-            value=f"{max(100.0 * found.design.gap_ratio, 0.0):.2g} %",
+            value="0" if found.design.gap_ratio < EXACT else f"{100.0 * found.design.gap_ratio:.2g} %",
             meaning="proven distance to the best fleet of the budget",
             beside=found.design.name,
         ),
