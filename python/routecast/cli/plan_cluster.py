@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cluster"]
 
-TRAFFIC = "In the place of [traffic]"
+TRAFFIC = "In the place of what the file says of traffic"
 RESULTS = "Results"
 
 

@@ -13,6 +13,7 @@ from routecast.evaluate.protocol import Evaluator
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.power.model import OperatingPoint, PowerModel
+from routecast.quantity import format_bps
 
 __all__ = ["KWH_J", "ModelWatts", "PowerCurve", "PowerDay", "TrialWatts", "Watts", "power_day"]
 
@@ -86,8 +87,18 @@ class PowerCurve:
     is_interpolated: bool
 
     @classmethod
-    def through(cls, watts: Watts, loads_bps: Sequence[float], *, most: int = 20) -> PowerCurve:
-        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends."""
+    def through(
+        cls,
+        watts: Watts,
+        loads_bps: Sequence[float],
+        *,
+        most: int = 20,
+        progress: Callable[[int, int, str], object] | None = None,
+    ) -> PowerCurve:
+        """Ask for the watts at each distinct load; of more than ``most``, at that many between the ends.
+
+        ``progress`` is told how many loads are done, of how many, and what they are.
+        """
         distinct = sorted(set(loads_bps))
         few = len(distinct) <= most
         low_bps, high_bps = distinct[0], distinct[-1]
@@ -97,7 +108,12 @@ class PowerCurve:
             else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)]
             + [high_bps]
         )
-        return cls(l2_bps=tuple(asked), power_w=tuple(watts(load) for load in asked), is_interpolated=not few)
+        found = []
+        for load in asked:
+            if progress is not None:
+                progress(len(found), len(asked), "loads")
+            found.append(watts(load))
+        return cls(l2_bps=tuple(asked), power_w=tuple(found), is_interpolated=not few)
 
     def at(self, l2_bps: float) -> float:
         """Return the watts at a load between the ends of the curve."""
@@ -139,7 +155,12 @@ class ModelWatts:
         if l2_bps > self.capacity_bps * (1.0 + 1e-9):
             raise ModelProblem(
                 "power of a day",
-                [Problem("capacity", f"the load of {l2_bps:g} bit/s is beyond {self.capacity_bps:g} bit/s")],
+                [
+                    Problem(
+                        "capacity",
+                        f"the load of {format_bps(l2_bps)} is beyond {format_bps(self.capacity_bps)}",
+                    )
+                ],
             )
         return self.model.power_w(
             OperatingPoint(
