@@ -25,8 +25,8 @@ from routecast.calibrate.fit import fit
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibrate.score import quantile
 from routecast.calibrate.testbed import shared_poll
+from routecast.quantity.quantile import quantile
 
 __all__ = ["RECORDED", "Board", "PackResult", "Scored", "run_board"]
 

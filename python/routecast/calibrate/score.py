@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from routecast.calibrate.prediction import Prediction
+from routecast.quantity.quantile import quantile
 
-__all__ = ["quantile", "summarise"]
+__all__ = ["summarise"]
 
 
 def summarise(predictions: Sequence[Prediction]) -> dict[str, float]:
@@ -27,19 +28,3 @@ def summarise(predictions: Sequence[Prediction]) -> dict[str, float]:
         "max_abs_error_ratio": errors[-1] if errors else math.nan,
         "interval_coverage_ratio": fmean(inside) if inside else math.nan,
     }
-
-
-def quantile(ordered: Sequence[float], probability: float) -> float:
-    """Quantile of sorted values with linear interpolation (type 7 of Hyndman and Fan 1996); NaN of none.
-
-    Examples
-    --------
-    >>> quantile([1.0, 2.0, 4.0], 0.75)
-    3.0
-    """
-    if not ordered:
-        return math.nan
-    position = probability * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (position - low) * (ordered[high] - ordered[low])

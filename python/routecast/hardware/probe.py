@@ -23,8 +23,9 @@ from routecast.hardware.probe_facts import cpu_name, host_facts, network_cards, 
 from routecast.hardware.probe_levels import LevelFit, fit_levels
 from routecast.hardware.probe_native import native
 from routecast.hardware.probe_noise import Noise, noise_of
-from routecast.hardware.probe_repeats import quantile, typical
+from routecast.hardware.probe_repeats import typical
 from routecast.hardware.probe_shapes import fit_operations
+from routecast.quantity.quantile import quantile
 
 __all__ = ["Probed", "hardware_of", "probe"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from routecast.hardware.probe_repeats import quantile, scatter_ratio
+from routecast.hardware.probe_repeats import scatter_ratio
+from routecast.quantity.quantile import quantile
 
 __all__ = ["NOISE_LIMITS", "Noise", "NoiseLimits", "noise_of"]
 

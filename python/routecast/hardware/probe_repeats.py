@@ -9,26 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["quantile", "scatter_ratio", "typical"]
+from routecast.quantity.quantile import quantile
+
+__all__ = ["scatter_ratio", "typical"]
 
 _TYPICAL = 0.25
-
-
-def quantile(repeats: Sequence[float], probability: float) -> float:
-    """Return a quantile by linear interpolation; NaN of nothing.
-
-    Examples
-    --------
-    >>> quantile([4.0, 1.0, 2.0], 0.5)
-    2.0
-    """
-    values = sorted(repeats)
-    if not values:
-        return math.nan
-    place = probability * (len(values) - 1)
-    low = math.floor(place)
-    high = min(low + 1, len(values) - 1)
-    return values[low] + (place - low) * (values[high] - values[low])
 
 
 def typical(repeats: Sequence[float]) -> float:

@@ -14,6 +14,7 @@ from typing import Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.quantity import format_bps
+from routecast.quantity.quantile import quantile as quantile_of
 
 __all__ = [
     "Filling",
@@ -107,7 +108,7 @@ def quantile_day(series: TrafficSeries, step_s: float, quantile: float) -> Traff
     by_step: defaultdict[int, list[float]] = defaultdict(list)
     for (_, place), rates in cells.items():
         by_step[place].append(fmean(rates))
-    return _day(series, step_s, by_step, lambda rates: _quantile(rates, quantile), f"{quantile:g} quantile")
+    return _day(series, step_s, by_step, lambda rates: quantile_of(rates, quantile), f"{quantile:g} quantile")
 
 
 def scaled_to_peak(series: TrafficSeries, peak_bps: float) -> TrafficSeries:
@@ -297,14 +298,6 @@ def _steps_of_day(subject: str, step_s: float) -> int:
 def _mean(rates: Sequence[float]) -> float:
     there = [rate for rate in rates if not math.isnan(rate)]
     return fmean(there) if there else math.nan
-
-
-def _quantile(values: Sequence[float], quantile: float) -> float:
-    ordered = sorted(values)
-    place = quantile * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
 
 
 def _clock(time_s: float) -> str:

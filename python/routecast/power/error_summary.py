@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from routecast.quantity.quantile import quantile
+
 __all__ = ["ErrorSummary"]
 
 
@@ -26,14 +28,7 @@ class ErrorSummary:
         errors = sorted(error_ratio)
         return cls(
             count=len(errors),
-            median_ratio=_quantile(errors, 0.5),
-            p90_ratio=_quantile(errors, 0.9),
+            median_ratio=quantile(errors, 0.5),
+            p90_ratio=quantile(errors, 0.9),
             max_ratio=errors[-1],
         )
-
-
-def _quantile(rising: Sequence[float], share: float) -> float:
-    place = share * (len(rising) - 1)
-    low = min(int(place), len(rising) - 1)
-    high = min(low + 1, len(rising) - 1)
-    return rising[low] + (place - low) * (rising[high] - rising[low])

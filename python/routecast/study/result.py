@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from routecast.calibrate.score import quantile
 from routecast.evaluate.plain import plain
+from routecast.quantity.quantile import quantile
 from routecast.study.document import Study
 
 __all__ = [
