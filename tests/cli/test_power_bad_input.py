@@ -104,3 +104,14 @@ def test_a_device_that_is_not_in_the_file_is_told_with_the_file(
 def test_trials_too_short_for_a_frame_are_told_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "optimise", str(EXAMPLE), "--target", "p99 < 1 ms", "--duration", "1 us"]) == 1
     assert "--duration" in capsys.readouterr().err
+
+
+def test_a_clock_that_is_no_p_state_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    router = tmp_path / "odd.router.toml"
+    text = EXAMPLE.read_text(encoding="utf-8")
+    router.write_text(text.replace('frequency = "3 GHz"\n', 'frequency = "2.5 GHz"\n', 1), encoding="utf-8")
+    asked = ("--target", "p99 < 1 ms", "--duration", "5 ms", "--replications", "0")
+    assert run(["power", "optimise", str(router), *asked]) == 0
+    assert "2.5 GHz, at which pool" in capsys.readouterr().out
+    assert run(["power", "optimise", str(EXAMPLE), *asked]) == 0
+    assert "none of its P-states" not in capsys.readouterr().out

@@ -19,6 +19,7 @@ from routecast.errors import QuantityProblem
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from routecast.cli.console import Report
     from routecast.load.series import TrafficSeries
     from routecast.power.day import PowerDay, Watts
     from routecast.report.figures import Figure
@@ -108,9 +109,9 @@ def power_day_command(
     if not is_router and evaluator is not PowerEvaluator.SOLVE:
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
     series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
-    with progress_bar("power day"):
+    with progress_bar("power day") as progress:
         watts, scope, source, notes = (
-            _of_router(file, series, frame, evaluator, duration, seed)
+            _of_router(file, series, frame, evaluator, duration, seed, progress)
             if is_router
             else _of_model(file, series, frame, capacity)
         )
@@ -133,6 +134,7 @@ def _of_router(
     evaluator: PowerEvaluator,
     duration: str,
     seed: int,
+    progress: Report,
 ) -> tuple[Watts, str, str, list[str]]:
     from routecast.cli.offered import offered_load
     from routecast.power.day import PowerCurve, TrialWatts
@@ -155,7 +157,7 @@ def _of_router(
     trials = TrialWatts(
         evaluator=power_evaluator(evaluator, model, seed), load=load, duration_s=parse_duration_s(duration)
     )
-    curve = PowerCurve.through(trials, series.l2_bps)
+    curve = PowerCurve.through(trials, series.l2_bps, progress=progress)
     notes = [f"frames of {load.frames.name}, {evaluator.value}"]
     if curve.is_interpolated:
         notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")

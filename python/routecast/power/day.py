@@ -108,7 +108,7 @@ class PowerCurve:
             else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)]
             + [high_bps]
         )
-        found = []
+        found: list[float] = []
         for load in asked:
             if progress is not None:
                 progress(len(found), len(asked), "loads")

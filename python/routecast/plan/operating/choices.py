@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from routecast.errors import ModelProblem, Problem
 from routecast.plan.operating.setting import AS_GIVEN, ActivationChoice
+from routecast.quantity import format_frequency
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import Activation, ResourcePool, RouterModel, TaskUnit
 
@@ -140,7 +141,13 @@ def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]
     if not any(cost.per_packet_cycles or cost.per_byte_cycles or cost.per_batch_cycles for cost in costs):
         notes.append("one clock: all costs are given as times, which no clock changes; give them in cycles")
         return (None,)
-    return tuple(sorted(state.frequency_hz for state in pool.power.performance))
+    offered = sorted(state.frequency_hz for state in pool.power.performance)
+    if pool.frequency_hz is not None and pool.frequency_hz not in offered:
+        own = format_frequency(pool.frequency_hz)
+        notes.append(
+            f'clock: {own}, at which pool "{pool.name}" runs, is none of its P-states and is not tried'
+        )
+    return tuple(offered)
 
 
 def _activations(
