@@ -29,7 +29,19 @@ FLOORS = (
 )
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 
-HEAVY = ("scipy", "pint", "polars", "plotly", "pydantic", "typer", "rich", "jinja2", "numpy", "highspy", "yaml")
+HEAVY = (
+    "scipy",
+    "pint",
+    "polars",
+    "plotly",
+    "pydantic",
+    "typer",
+    "rich",
+    "jinja2",
+    "numpy",
+    "highspy",
+    "yaml",
+)
 
 
 def room_of(path: Path) -> str:
