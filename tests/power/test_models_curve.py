@@ -20,7 +20,6 @@ from routecast.power.load_fit import fit_load
 from routecast.power.load_samples import LoadSample, read_load_samples
 from routecast.power.piecewise import PiecewisePower
 
-
 # Watts as meters print them: SciPy's own harmonic mean overflows between powers that differ by 1e-320.
 TENTHS_W = st.integers(0, 5000).map(lambda tenths: tenths / 10)
 
