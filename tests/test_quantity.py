@@ -7,6 +7,7 @@ import math
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -130,3 +131,33 @@ def test_pint_is_not_imported_before_a_text_is_parsed():
     code = f"import sys, {rooms}; print('pint' in sys.modules, 'pydantic' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "expected"),
+    [
+        ("-0.04 W", quantity.parse_power_term_w, -0.04),
+        ("3.2 pJ/bit", quantity.parse_bit_energy_j, 3.2e-12),
+        ("-1 pJ/bit", quantity.parse_bit_energy_j, -1e-12),
+        ("13.4 nJ/packet", quantity.parse_packet_energy_j, 13.4e-9),
+        ("0.0134 uJ/frame", quantity.parse_packet_energy_j, 13.4e-9),
+    ],
+)
+def test_fitted_terms_of_a_power_may_be_of_either_sign(
+    text: str, read: Callable[[str], float], expected: float
+) -> None:
+    assert read(text) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "told"),
+    [
+        ("3.2 pJ", quantity.parse_bit_energy_j, "is an energy: wanted an energy per bit"),
+        ("3.2 pJ/bit", quantity.parse_packet_energy_j, "is an energy per bit: wanted an energy per packet"),
+        ("0.9", quantity.parse_power_term_w, "has no unit"),
+        ("-5 W", quantity.parse_power_w, "a power is at least 0"),
+    ],
+)
+def test_fitted_terms_of_another_kind_are_refused(text: str, read: Callable[[str], float], told: str) -> None:
+    with pytest.raises(QuantityProblem, match=told):
+        read(text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.errors import QuantityProblem
+from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.fields import (
     Count,
     FileModel,
@@ -32,28 +31,9 @@ __all__ = [
     "StateTable",
 ]
 
-_PREFIX = {"p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
-_SIGNED = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([pnuµmk]?)([A-Za-z/]+)\s*")
-
-
-def _signed(text: str, unit: str, example: str) -> float:
-    found = _SIGNED.fullmatch(text) if isinstance(text, str) else None
-    if found is None or found[3] != unit:
-        raise QuantityProblem(str(text), f'got "{text}": it must be a number of {unit}, such as "{example}"')
-    return float(found[1]) * _PREFIX[found[2]]
-
-
-SignedPower = Annotated[
-    float, parsed_by(lambda text: _signed(text, "W", "-0.04 W")), text_schema("W", "0.9 W")
-]
-BitEnergy = Annotated[
-    float, parsed_by(lambda text: _signed(text, "J/bit", "3.2 pJ/bit")), text_schema("J/bit", "3.2 pJ/bit")
-]
-PacketEnergy = Annotated[
-    float,
-    parsed_by(lambda text: _signed(text, "J/packet", "13.4 nJ/packet")),
-    text_schema("J/packet", "13.4 nJ/packet"),
-]
+SignedPower = Annotated[float, parsed_by(parse_power_term_w), text_schema("W", "0.9 W")]
+BitEnergy = Annotated[float, parsed_by(parse_bit_energy_j), text_schema("J/bit", "3.2 pJ/bit")]
+PacketEnergy = Annotated[float, parsed_by(parse_packet_energy_j), text_schema("J/packet", "13.4 nJ/packet")]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0, strict=True, allow_inf_nan=False)]
 
 

@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from routecast.errors import QuantityProblem
-
-if TYPE_CHECKING:
-    import pint
+from routecast.quantity.units import dimension as unit_dimension
+from routecast.quantity.units import dimension_of
+from routecast.quantity.units import factor as unit_factor
 
 __all__ = [
     "MAX_FRAME_BYTES",
     "MIN_FRAME_BYTES",
+    "parse_bit_energy_j",
     "parse_bit_rate_bps",
     "parse_byte_rate_bytes_per_s",
     "parse_cost",
@@ -33,6 +33,8 @@ __all__ = [
     "parse_frame_bytes",
     "parse_frames",
     "parse_frequency_hz",
+    "parse_packet_energy_j",
+    "parse_power_term_w",
     "parse_power_w",
     "parse_rate_pps",
     "parse_size_bytes",
@@ -46,46 +48,16 @@ MIN_FRAME_BYTES: Final = 64
 MAX_FRAME_BYTES: Final = 65_535
 """Largest frame that is taken for one: above it, a typing error is likelier than a frame."""
 
-_PREFIXES = (
-    "pico- = 1e-12 = p-",
-    "nano- = 1e-9 = n-",
-    "micro- = 1e-6 = µ- = μ- = u-",
-    "milli- = 1e-3 = m-",
-    "kilo- = 1e3 = k- = K-",
-    "mega- = 1e6 = M-",
-    "giga- = 1e9 = G-",
-    "tera- = 1e12 = T-",
-    "kibi- = 1024 = Ki-",
-    "mebi- = 1048576 = Mi-",
-    "gibi- = 1073741824 = Gi-",
-)
-_UNITS = (
-    "second = [time] = s = sec",
-    "minute = 60 * second = min",
-    "hour = 60 * minute = h",
-    "hertz = 1 / second = Hz",
-    "bit = [bit]",
-    "byte = [byte] = B = octet",
-    "frame = [frame] = frame = packet = pkt",
-    "pps = frame / second = pps = fps",
-    "bps = bit / second",
-    "cycle = [cycle] = cycle = clock",
-    "watt = [power] = W",
-    "joule = watt * second = J",
-    "volt = [voltage] = V",
-    "transfer = [transfer] = T",
-)
 _KNOWN_UNITS_TEXT = (
     "s ms us µs ns ps min h Hz kHz MHz GHz bit kbit Mbit Gbit bit/s kbit/s Mbit/s Gbit/s Tbit/s bps Mbps Gbps "
     "B kB MB GB KiB MiB B/s MB/s GB/s GiB/s pps kpps Mpps Gpps frames packets frames/s packets/s "
-    "cycles cycles/B ns/B ps/B W mW kW J V mV MT/s GT/s"
+    "cycles cycles/B ns/B ps/B W mW kW J V mV J/bit pJ/bit J/packet nJ/packet MT/s GT/s"
 )
 _QUANTITY = re.compile(
     r"""\s*(?P<number>[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d[\d_]*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?)
         \s*(?P<unit>[^\d\s].*?)?\s*""",
     re.VERBOSE,
 )
-_UNIT = re.compile(r"[A-Za-zµμ]{1,12}(?:/[A-Za-zµμ]{1,12})?")
 _SHOWN_CHARACTERS = 60
 
 
@@ -98,6 +70,8 @@ class _Kind:
     examples: str
     counts: bool = False
     """Whether thousandths of it make no sense, so that ``m`` is a mistyped ``M``."""
+    signed: bool = False
+    """Whether it may be less than 0, as fitted terms may be."""
 
 
 _FRAME_RATE = _Kind(
@@ -113,6 +87,11 @@ _TIME = _Kind(called="a time", base="second", examples='"100 ms", "1.5 us", "2 s
 _FREQUENCY = _Kind(called="a frequency", base="hertz", examples='"3.3 GHz", "800 MHz"', counts=True)
 _POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
 _ENERGY = _Kind(called="an energy", base="joule", examples='"900 J", "12.5 mJ"')
+_POWER_TERM = _Kind(called="a power", base="watt", examples='"0.9 W", "-0.04 W"', signed=True)
+_BIT_ENERGY = _Kind(called="an energy per bit", base="joule/bit", examples='"3.2 pJ/bit"', signed=True)
+_PACKET_ENERGY = _Kind(
+    called="an energy per packet", base="joule/frame", examples='"13.4 nJ/packet"', signed=True
+)
 _VOLTAGE = _Kind(called="a voltage", base="volt", examples='"0.9 V", "850 mV"')
 _CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
 _TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
@@ -149,7 +128,7 @@ def parse_bit_rate_bps(text: str) -> float:
     10000000000.0
     """
     number, unit, dimension = _split(text, _BIT_RATE)
-    if dimension == _dimension_of("byte/second"):
+    if dimension == dimension_of("byte/second"):
         return 8.0 * _in_base(text, number, unit, _BYTE_RATE)
     return _in_base(text, number, unit, _BIT_RATE)
 
@@ -157,7 +136,7 @@ def parse_bit_rate_bps(text: str) -> float:
 def parse_byte_rate_bytes_per_s(text: str) -> float:
     """Read a byte rate of a bus or memory in bytes/s, > 0; bit rates are converted."""
     number, unit, dimension = _split(text, _BYTE_RATE)
-    if dimension == _dimension_of("bit/second"):
+    if dimension == dimension_of("bit/second"):
         return _in_base(text, number, unit, _BIT_RATE) / 8.0
     return _in_base(text, number, unit, _BYTE_RATE)
 
@@ -244,6 +223,27 @@ def parse_energy_j(text: str) -> float:
     return _parse(text, _ENERGY, zero_allowed=True)
 
 
+def parse_power_term_w(text: str) -> float:
+    """Read a term of a power in watts, of either sign.
+
+    Examples
+    --------
+    >>> parse_power_term_w("-40 mW")
+    -0.04
+    """
+    return _parse(text, _POWER_TERM)
+
+
+def parse_bit_energy_j(text: str) -> float:
+    """Read an energy per bit in joules, of either sign."""
+    return _parse(text, _BIT_ENERGY)
+
+
+def parse_packet_energy_j(text: str) -> float:
+    """Read an energy per packet in joules, of either sign."""
+    return _parse(text, _PACKET_ENERGY)
+
+
 def parse_voltage_v(text: str) -> float:
     """Read a voltage in volts, > 0.
 
@@ -294,9 +294,9 @@ def parse_cost_per_byte(text: str) -> tuple[float, float]:
 
 def _cycles_or_time(text: str, cycles: _Kind, time: _Kind) -> tuple[float, float]:
     number, unit, dimension = _split(text, cycles, time)
-    if dimension == _dimension_of(time.base):
+    if dimension == dimension_of(time.base):
         return 0.0, _in_base(text, number, unit, time, zero_allowed=True)
-    if dimension == _dimension_of(cycles.base):
+    if dimension == dimension_of(cycles.base):
         return _in_base(text, number, unit, cycles, zero_allowed=True), 0.0
     raise _wrong_kind(text, unit, cycles, time)
 
@@ -324,12 +324,12 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
     unit = (match["unit"] or "").replace(" ", "")
     if not unit:
         raise QuantityProblem(text, f"{_shown(text)} has no unit: wanted {wanted}")
-    if unit[0] == "m" and all(kind.counts for kind in kinds) and _dimension("M" + unit[1:]) is not None:
+    if unit[0] == "m" and all(kind.counts for kind in kinds) and unit_dimension("M" + unit[1:]) is not None:
         raise QuantityProblem(
             text,
             f"{_shown(text)} would be thousandths: write {'M' + unit[1:]!r} for millions; wanted {wanted}",
         )
-    dimension = _dimension(unit)
+    dimension = unit_dimension(unit)
     if dimension is None:
         raise QuantityProblem(
             text, f"{_shown(text)}: the unit {unit[:30]!r} is not known{_meant(unit)}; wanted {wanted}"
@@ -338,12 +338,12 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
 
 
 def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: bool = False) -> float:
-    if _dimension(unit) != _dimension_of(kind.base):
+    if unit_dimension(unit) != dimension_of(kind.base):
         raise _wrong_kind(text, unit, kind)
     value = _scaled(number, unit, kind.base)
     if not math.isfinite(value):
         raise QuantityProblem(text, f"{_shown(text)} is too large for a number: wanted {_wanted((kind,))}")
-    if value < 0.0 or (value == 0.0 and not zero_allowed):
+    if not kind.signed and (value < 0.0 or (value == 0.0 and not zero_allowed)):
         bound = "at least 0" if zero_allowed else "more than 0"
         raise QuantityProblem(text, f"{_shown(text)} is not allowed: {kind.called} is {bound}")
     return value
@@ -351,7 +351,7 @@ def _in_base(text: str, number: float, unit: str, kind: _Kind, *, zero_allowed: 
 
 def _scaled(number: float, unit: str, base: str) -> float:
     """Convert by a division where the unit is a fraction, so that "100 ms" is 0.1 exactly."""
-    factor = _factor(unit, base)
+    factor = unit_factor(unit, base)
     if factor < 1.0:
         inverse = round(1.0 / factor)
         if abs(inverse * factor - 1.0) < 1e-12:
@@ -369,7 +369,7 @@ def _whole(text: str, value: float, kind: _Kind) -> int:
 
 
 def _wrong_kind(text: str, unit: str, *kinds: _Kind) -> QuantityProblem:
-    is_kind = _NAMES.get(_dimension(unit) or "", "something else")
+    is_kind = _NAMES.get(unit_dimension(unit) or "", "something else")
     return QuantityProblem(text, f"{_shown(text)} is {is_kind}: wanted {_wanted(kinds)}")
 
 
@@ -390,38 +390,6 @@ def _meant(unit: str) -> str:
     return f" (did you mean {lower[close[0]]!r}?)" if close else ""
 
 
-@lru_cache(maxsize=1)
-def _registry() -> pint.UnitRegistry[float]:
-    import pint  # half a second, only where text is parsed
-
-    registry: pint.UnitRegistry[float] = pint.UnitRegistry(None)
-    for definition in (*_PREFIXES, *_UNITS):
-        registry.define(definition)
-    return registry
-
-
-@lru_cache(maxsize=1024)
-def _dimension(unit: str) -> str | None:
-    """Return the dimension of a unit as text, None for an unknown unit."""
-    if not _UNIT.fullmatch(unit):
-        return None
-    try:
-        return str(_registry().parse_units(unit).dimensionality)
-    except Exception:  # whatever the parser dislikes is not a unit
-        return None
-
-
-@lru_cache(maxsize=64)
-def _dimension_of(base: str) -> str:
-    return str(_registry().parse_units(base).dimensionality)
-
-
-@lru_cache(maxsize=1024)
-def _factor(unit: str, base: str) -> float:
-    registry = _registry()
-    return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(base)).magnitude)
-
-
 _NAMES = {
     "[frame] / [time]": "a frame rate",
     "[bit] / [time]": "a bit rate",
@@ -434,6 +402,8 @@ _NAMES = {
     "[power]": "a power",
     "[transfer] / [time]": "a data rate",
     "[power] * [time]": "an energy",
+    "[power] * [time] / [bit]": "an energy per bit",
+    "[power] * [time] / [frame]": "an energy per packet",
     "[cycle]": "a number of cycles",
     "[cycle] / [byte]": "a number of cycles per byte",
     "[time] / [byte]": "a time per byte",
