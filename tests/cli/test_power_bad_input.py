@@ -79,6 +79,7 @@ def test_options_that_the_file_has_no_use_for_are_refused(
         (b"load_ratio;power_w\n0;50\n1;90\n", "Commas must stand between columns"),
         (b"load_ratio,power_kw\n0,5\n1,9\n", 'did you mean "power_kw"? Columns of the file'),
         (b"load_ratio,power_w\n0,50\n", "samples.csv: has samples at 1 load"),
+        (b"load_ratio,power_w\n0,0\n0.5,0\n1,0\n", "device: all its samples are 0 W"),
         (b"\x7fELF\xff\xfe", "byte 4 is no UTF-8"),
     ],
 )
@@ -115,3 +116,29 @@ def test_a_clock_that_is_no_p_state_is_told(tmp_path: Path, capsys: pytest.Captu
     assert "2.5 GHz, at which pool" in capsys.readouterr().out
     assert run(["power", "optimise", str(EXAMPLE), *asked]) == 0
     assert "none of its P-states" not in capsys.readouterr().out
+
+
+FORM = 'model = "form"\nidle = "5 W"\nactive = "10 W"\n'
+PIECEWISE = 'model = "piecewise"\npower = ["1 W", "2 W", "3 W"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (FORM + 'form = "foo"', 'form: is no form function: it is "published"'),
+        (FORM + 'form = { kind = "poly" }', 'form: is no form function: it is "published"'),
+        (FORM + 'form = { kind = "polynomial", coefficient = [1] }', 'did you mean "coefficients"?'),
+        (FORM + 'form = { kind = "polynomial", coefficients = [0, nan] }', "coefficients[1]: got nan"),
+        (PIECEWISE + "load = [0, 0.5, 0.4]", "load: got [0.0, 0.5, 0.4]: loads must rise"),
+        (PIECEWISE + "load = [0, 1]", "load: got 2 loads and 3 powers"),
+    ],
+)
+def test_a_power_model_that_is_wrong_is_told_in_the_words_of_its_file(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "box.power.toml"
+    model.write_text(text, encoding="utf-8")
+    said = refused(capsys, "show", str(model))
+    assert told in said
+    assert "literal[" not in said
+    assert "tagged-union" not in said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.fields import (
@@ -55,7 +55,22 @@ class MonotoneTable(FileModel):
     source: str = ""
 
 
-FormTable = Literal["published"] | Annotated[PolynomialTable | MonotoneTable, Field(discriminator="kind")]
+def _form_kind(form: object) -> str | None:
+    kind = form.get("kind") if isinstance(form, dict) else form if form == "published" else None
+    return kind if isinstance(kind, str) else None
+
+
+FormTable = Annotated[
+    Annotated[Literal["published"], Tag("published")]
+    | Annotated[PolynomialTable, Tag("polynomial")]
+    | Annotated[MonotoneTable, Tag("monotone")],
+    Discriminator(
+        _form_kind,
+        custom_error_type="value",
+        custom_error_message='is no form function: it is "published", or a table whose kind is "polynomial" or '
+        '"monotone"',
+    ),
+]
 
 
 class _Model(FileModel):

@@ -43,6 +43,9 @@ _TABLES: dict[str, type[_Table]] = {
 }
 
 
+_KEYS = {"load_ratio": "load", "power_w_at": "power", "states": "state"}
+"""What files call the parameters that models find wrong."""
+
 _ROUTER_KEYS = frozenset({"builder", "port", "task"})
 
 
@@ -102,7 +105,8 @@ def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power
     try:
         return _built(table, subject)
     except ModelProblem as problem:
-        raise FileProblem(subject, problem.problems) from problem
+        problems = [Problem(_KEYS.get(one.place, one.place), one.message) for one in problem.problems]
+        raise FileProblem(subject, problems) from problem
 
 
 def power_schema() -> dict[str, Any]:

@@ -65,6 +65,10 @@ def read_load_samples(path: str | Path) -> dict[str, tuple[LoadSample, ...]]:
             file.require(["load_ratio"], hint=_HINT)
         samples = _rows(file)
     file.refuse_faults()
+    dead = [name for name, of_one in samples.items() if all(one.power_w == 0.0 for one in of_one)]
+    if dead:
+        message = "all its samples are 0 W: what is on draws power; look at the meter"
+        raise FileProblem(file.path, [Problem(name, message) for name in dead])
     return samples
 
 
