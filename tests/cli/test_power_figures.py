@@ -92,3 +92,15 @@ def test_a_figure_that_cannot_be_written_is_refused_before_the_work(
     assert told in " ".join(said.err.split())
     assert not said.out
     assert not (tmp_path / name).exists()
+
+
+def test_a_front_without_settings_is_not_drawn_and_the_answer_still_comes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figure = tmp_path / "front.svg"
+    asked = ("--load", "100 Mpps", "--target", "p99 < 100 us", "--figure", str(figure))
+    assert run(["power", "optimise", str(EXAMPLE), *asked]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "is not written: of no setting are watts and latency known" in said
+    assert "every setting is overloaded" in said
+    assert not figure.exists()

@@ -69,3 +69,10 @@ def test_labels_of_points_never_cover_one_another() -> None:
 def test_labels_are_only_for_those_who_point_unless_they_are_asked_for() -> None:
     points = Points(name="p", x=(1.0, 2.0), y=(1.0, 2.0), labels=("one", "two"))
     assert not {"one", "two"} & {text for _, _, text in texts(draw(figure(points)))}
+
+
+def test_a_logarithmic_axis_that_shows_nothing_above_zero_is_drawn_all_the_same() -> None:
+    empty = draw(figure(Points(name="p", x=(), y=())))
+    nothing = draw(figure(Points(name="p", x=(math.nan,), y=(math.nan,))))
+    for drawn in (empty, nothing):
+        assert {"1", "10"} <= {text for _, _, text in texts(drawn)}

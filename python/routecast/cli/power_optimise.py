@@ -207,14 +207,16 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power_optimise_figures import front_figure
+    from routecast.cli.power_optimise_figures import front_figure, has_front
     from routecast.cli.power_optimise_tables import found_document, print_found
     from routecast.plan.operating.optimise import operating_point
     from routecast.plan.operating.verdict import why_none
 
     found = operating_point(machine, load, targets, effort, on_progress=progress)
-    if figure is not None:
+    if figure is not None and has_front(found):
         write_figure(front_figure(found, machine), figure)
+    elif figure is not None:
+        remark(f"{figure} is not written: of no setting are watts and latency known")
     if as_json:
         print_json(found_document(found, machine, load))
     elif found.best is not None:

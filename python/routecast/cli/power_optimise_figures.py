@@ -13,7 +13,12 @@ from routecast.plan.operating.setting import AS_GIVEN, Setting
 from routecast.quantity import format_duration, format_frequency
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 
-__all__ = ["day_figure", "front_figure"]
+__all__ = ["day_figure", "front_figure", "has_front"]
+
+
+def has_front(found: Found) -> bool:
+    """Return whether there is a setting whose watts and latency are known."""
+    return bool(_with_latency(found))
 
 
 def front_figure(found: Found, machine: Machine) -> Figure:
@@ -23,9 +28,7 @@ def front_figure(found: Found, machine: Machine) -> Figure:
     """
     quantity = latency_quantity(found.targets)
     blue, orange, green, *_ = palette(4, ordered=False)
-    shown = [
-        one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))
-    ]
+    shown = _with_latency(found)
     front = found.front
     marks: list[Mark] = [
         Points(
@@ -74,6 +77,13 @@ def front_figure(found: Found, machine: Machine) -> Figure:
         y=Axis(title="power (W)", low=0.0),
         marks=tuple(marks),
     )
+
+
+def _with_latency(found: Found) -> list[Judged]:
+    quantity = latency_quantity(found.targets)
+    return [
+        one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))
+    ]
 
 
 def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:

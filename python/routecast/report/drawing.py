@@ -90,10 +90,12 @@ def _piles(marks: Sequence[Mark]) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, from_zero: bool) -> _Scale:
-    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    is_log = axis.scale == "log"
+    finite = [value for value in values if math.isfinite(value) and not (is_log and value <= 0.0)]
+    finite = finite or ([1.0, 10.0] if is_log else [0.0, 1.0])
     low = axis.low if axis.low is not None else min(finite)
     high = axis.high if axis.high is not None else max(finite)
-    if axis.scale == "log":
+    if is_log:
         low, high = (low / 1.15, high * 1.15) if axis.low is None else (low, high)
         span = math.log(high / low) or 1.0
         ticks = axis.ticks or log_ticks(low, high)
