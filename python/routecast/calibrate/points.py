@@ -18,6 +18,7 @@ from routecast.calibrate.layout import Layout
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import line_rate_pps
+from routecast.quantity.toml_file import read_text
 
 __all__ = ["COLUMNS", "Point", "parse_points", "read_points"]
 
@@ -130,18 +131,8 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
     routecast.errors.FileProblem
         With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
     """
-    name = str(path)
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise FileProblem(name, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
-    except ValueError as error:
-        raise FileProblem(name, [Problem("", f"cannot be a file name: {error}")]) from None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileProblem(name, [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
-    return parse_points(text, name=name)
+    text = read_text(Path(path), kind="file of points").removeprefix("\ufeff")
+    return parse_points(text, name=str(path))
 
 
 def parse_points(text: str, *, name: str = "points") -> tuple[Point, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import read_text
 
 __all__ = ["SeriesTable", "column_place", "local_times", "parse_time", "read_series_table", "shortened"]
 
@@ -55,15 +56,10 @@ def read_series_table(path: Path) -> SeriesTable:
     FileProblem
         The file cannot be read, is empty, has no rows, or rows of different lengths.
     """
-    try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise FileProblem(str(path), [Problem("", f"is larger than {_LARGEST_BYTES:,} bytes: cut it")])
-        if path.suffix.lower() in {".parquet", ".pq"}:
-            return _parquet(path)
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read: {problem}")]) from problem
+    if path.suffix.lower() in {".parquet", ".pq"}:
+        return _parquet(path)
+    text = read_text(path, kind="traffic series", largest_bytes=_LARGEST_BYTES)
+    lines = text.removeprefix("\ufeff").splitlines()
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
     # nfdump writes totals below its records.
     summary = next((at for at, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
@@ -110,6 +106,8 @@ def _parquet(path: Path) -> SeriesTable:
     import polars  # only for Parquet
 
     try:
+        if path.stat().st_size > _LARGEST_BYTES:
+            raise FileProblem(str(path), [Problem("", f"is larger than {_LARGEST_BYTES:,} bytes: cut it")])
         frame = polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError) as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read as Parquet: {problem}")]) from problem

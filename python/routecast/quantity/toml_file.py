@@ -42,7 +42,7 @@ def read_text(path: Path, *, kind: str, largest_bytes: int = 10_000_000) -> str:
     """
     try:
         if path.stat().st_size > largest_bytes:
-            raise FileProblem(str(path), [Problem("", f"is larger than {largest_bytes} bytes: no {kind}")])
+            raise FileProblem(str(path), [Problem("", f"is larger than {largest_bytes:,} bytes: no {kind}")])
         return path.read_bytes().decode("utf-8")
     except UnicodeDecodeError as problem:
         message = f"cannot be read as text: byte {problem.start} is no UTF-8; no {kind}"
