@@ -142,3 +142,9 @@ def test_a_power_model_that_is_wrong_is_told_in_the_words_of_its_file(
     assert told in said
     assert "literal[" not in said
     assert "tagged-union" not in said
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf"])
+def test_a_price_is_a_number_that_is_not_negative(value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    day = ("--profile", "synthetic", "--peak", "1 Gbit/s")
+    assert "price" in refused(capsys, "day", str(EXAMPLE), *day, "--price", value)

@@ -86,8 +86,10 @@ def power_day_command(
         str, typer.Option("--duration", metavar="TIME", help="Length of a router's trials.")
     ] = "100 ms",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
-    price: Annotated[float | None, typer.Option("--price", help="Of a kWh, in any currency.")] = None,
-    carbon: Annotated[float | None, typer.Option("--carbon", help="Grams of CO2 for a kWh.")] = None,
+    price: Annotated[
+        float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")
+    ] = None,
+    carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
     figure: Annotated[
         Path | None,
         typer.Option("--figure", metavar="FILE.svg", help="Draw watts over the day.", dir_okay=False),
