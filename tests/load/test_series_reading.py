@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
-from routecast.load.series_pieces import Piece, counter_pieces, spread
-from routecast.load.series_reading import Gaps, read_series, shipped_series
-from routecast.load.series_units import parse_series_unit, unit_in_name
+from routecast.load.series.pieces import Piece, counter_pieces, spread
+from routecast.load.series.reading import Gaps, read_series, shipped_series
+from routecast.load.series.units import parse_series_unit, unit_in_name
 
 START = datetime(2004, 3, 1)
 

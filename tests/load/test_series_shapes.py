@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series_reading import read_series
-from routecast.load.series_shapes import (
+from routecast.load.series.reading import read_series
+from routecast.load.series.shapes import (
     filled,
     mean_day,
     quantile_day,

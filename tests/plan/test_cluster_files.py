@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.load.series_reading import read_series
-from routecast.load.series_shapes import mean_day
+from routecast.load.series.reading import read_series
+from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import answer
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.reading import TrafficChange, cluster_schema, parse_cluster, read_cluster

@@ -12,7 +12,7 @@ from routecast.errors import ModelProblem
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series_shapes import synthetic_day
+from routecast.load.series.shapes import synthetic_day
 from routecast.power.day import KWH_J, ModelWatts, PowerCurve, PowerDay, TrialWatts, power_day
 from routecast.power.model import OperatingPoint
 

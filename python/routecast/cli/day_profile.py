@@ -47,7 +47,7 @@ def day_profile(
     frame_bytes : float or None
         Mean size of the frames that a peak in frames counts, FCS included.
     column, unit, gaps
-        As :func:`routecast.load.series_reading.read_series` takes them.
+        As :func:`routecast.load.series.reading.read_series` takes them.
 
     Raises
     ------
@@ -55,8 +55,8 @@ def day_profile(
         The series, the peak or the step is none.
     """
     from routecast.load.series import DAY_S
-    from routecast.load.series_reading import read_series
-    from routecast.load.series_shapes import mean_day, resampled, scaled_to_peak, synthetic_day
+    from routecast.load.series.reading import read_series
+    from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day
     from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
 
     peak_bps = None

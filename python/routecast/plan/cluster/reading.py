@@ -10,8 +10,8 @@ from typing import Any
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series_reading import read_series
-from routecast.load.series_shapes import mean_day, quantile_day, resampled, scaled_to_peak
+from routecast.load.series.reading import read_series
+from routecast.load.series.shapes import mean_day, quantile_day, resampled, scaled_to_peak
 from routecast.plan.cluster.document import ClusterFile, GroupTable, TrafficTable
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving import SavingRules

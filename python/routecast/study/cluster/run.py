@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from routecast.load.series import DAY_S, TrafficSeries
-from routecast.load.series_reading import read_series
-from routecast.load.series_shapes import mean_day
+from routecast.load.series.reading import read_series
+from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, answer, goal_designs, savings_of
 from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.infeasible import InfeasiblePlan

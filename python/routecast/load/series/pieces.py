@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from routecast.errors import ModelProblem, Problem
-from routecast.load.series_grid import MOST_STEPS, Grid
+from routecast.load.series.grid import MOST_STEPS, Grid
 
 __all__ = ["Piece", "counter_pieces", "held_pieces", "spread"]
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.load.series_table import SeriesTable, shortened
+from routecast.load.series.table import SeriesTable, shortened
 
 __all__ = ["is_sndlib", "read_sndlib_totals"]
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import median, median_low
 
 from routecast.errors import Problem
-from routecast.load.series_table import shortened
+from routecast.load.series.table import shortened
 from routecast.quantity import format_bps
 
 __all__ = ["MOST_STEPS", "Grid", "gap_problems", "oddities", "put_on_grid", "sorted_samples", "step_between"]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
-from routecast.load.series import TrafficSeries
-from routecast.load.series_grid import Grid, gap_problems, oddities, put_on_grid, sorted_samples, step_between
-from routecast.load.series_pieces import Piece, counter_pieces, held_pieces, spread
-from routecast.load.series_shapes import filled
-from routecast.load.series_sndlib import is_sndlib, read_sndlib_totals
-from routecast.load.series_table import (
+from routecast.load.series.grid import Grid, gap_problems, oddities, put_on_grid, sorted_samples, step_between
+from routecast.load.series.model import TrafficSeries
+from routecast.load.series.pieces import Piece, counter_pieces, held_pieces, spread
+from routecast.load.series.shapes import filled
+from routecast.load.series.sndlib import is_sndlib, read_sndlib_totals
+from routecast.load.series.table import (
     SeriesTable,
     column_place,
     local_times,
@@ -22,7 +22,7 @@ from routecast.load.series_table import (
     read_series_table,
     shortened,
 )
-from routecast.load.series_units import SERIES_UNITS_TEXT, SeriesUnit, parse_series_unit, unit_in_name
+from routecast.load.series.units import SERIES_UNITS_TEXT, SeriesUnit, parse_series_unit, unit_in_name
 
 __all__ = ["Gaps", "read_series", "shipped_series"]
 
@@ -72,7 +72,7 @@ def read_series(
     step : float or None
         Length of a step in seconds; None for the commonest distance of the samples (60 s for flow records).
     gaps : {"refuse", "hold", "interpolate", "drop"}
-        What to do with missing and with negative values; :data:`~routecast.load.series_shapes.Filling`.
+        What to do with missing and with negative values; :data:`~routecast.load.series.shapes.Filling`.
 
     Raises
     ------
