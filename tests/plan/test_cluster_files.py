@@ -135,7 +135,7 @@ def test_groups_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ([*DAY[:5], "", *DAY[6:]], "1 steps missing"),
+        ([*DAY[:5], "", *DAY[6:]], "missing steps: 1; say what to do about gaps: hold, interpolate or drop"),
         ([*DAY[:5], "-3", *DAY[6:]], "-3"),
         ([*DAY[:5], "many", *DAY[6:]], "many"),
     ],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def cluster(
     from routecast.plan.cluster.reading import TrafficChange, read_cluster
     from routecast.quantity import parse_bit_rate_bps, parse_duration_s
 
+    refuse_no_figure_file(figure)
     case = read_cluster(
         file,
         budget=budget,
@@ -143,10 +145,8 @@ def cluster(
         remark(f"Plan: {out / 'plan.json'}")
     if figure is not None:
         from routecast.report.cluster.figures import power_figure
-        from routecast.report.drawing import draw
 
-        figure.write_text(draw(power_figure(found)), encoding="utf-8")
-        remark(f"Figure: {figure}")
+        write_figure(power_figure(found), figure)
 
 
 def _print(found: ClusterAnswer) -> None:

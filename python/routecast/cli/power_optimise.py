@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.day_profile import day_profile
+from routecast.cli.day_profile import GapsChoice, day_profile
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import (
     ArrivalsOption,
@@ -119,6 +119,17 @@ def optimise(
         str,
         typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY),
     ] = "",
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=DAY)
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=DAY),
+    ] = None,
+    gaps: Annotated[
+        GapsChoice | None,
+        typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=DAY),
+    ] = None,
     switch_energy: Annotated[
         str,
         typer.Option(
@@ -148,8 +159,16 @@ def optimise(
     from routecast.quantity.toml_file import parse_toml, read_text
 
     refuse_no_figure_file(figure)
-    of_a_day = {"--peak": peak, "--step": step, "--switch-energy": switch_energy, "--dwell": dwell}
-    _refuse_half_a_day(day, load, [option for option, text in of_a_day.items() if text])
+    of_a_day = {
+        "--peak": peak,
+        "--step": step,
+        "--column": column,
+        "--unit": unit,
+        "--gaps": gaps,
+        "--switch-energy": switch_energy,
+        "--dwell": dwell,
+    }
+    _refuse_half_a_day(day, load, [option for option, given in of_a_day.items() if given])
     targets = parse_targets(target or [])
     lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
     document = parse_toml(read_text(file, kind="router file"), str(file))
@@ -182,7 +201,15 @@ def optimise(
             offered,
             targets,
             effort,
-            day_profile(day, peak=peak, step=step or "1 h", frame_bytes=offered.frames.mean_bytes),
+            day_profile(
+                day,
+                peak=peak,
+                step=step or "1 h",
+                frame_bytes=offered.frames.mean_bytes,
+                column=column,
+                unit=unit,
+                gaps=gaps or GapsChoice.REFUSE,
+            ),
             _switching(switch_energy, dwell),
             figure,
             progress,

@@ -107,8 +107,8 @@ def read_series(
                 *shortened(missing),
                 Problem(
                     "",
-                    f'{sum(math.isnan(rate) for rate in grid.values):,} steps missing: choose gaps="hold", '
-                    '"interpolate" or "drop"',
+                    f"missing steps: {sum(math.isnan(rate) for rate in grid.values):,}; say what to do about gaps: "
+                    "hold, interpolate or drop",
                 ),
             ],
         )
