@@ -10,9 +10,9 @@ from exhaustive_cluster import at_most, best_fleet, joules, price, problems, sub
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from routecast.plan.cluster.bound import optimal_bound
-from routecast.plan.cluster.goal_program import Progress, goal_program, least_budget
-from routecast.plan.cluster.heuristics import design_i, design_ii, design_iii, design_iv
+from routecast.plan.cluster.design.bound import optimal_bound
+from routecast.plan.cluster.design.goal_program import Progress, goal_program, least_budget
+from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 

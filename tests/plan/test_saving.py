@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.plan.cluster.dispatch import schedule
-from routecast.plan.cluster.fleet_states import fleet_states
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
-from routecast.plan.cluster.saving import SavingRules, always_on, expected_bps
-from routecast.plan.cluster.saving_offline import each_step, fewest_joules
-from routecast.plan.cluster.saving_online import online, traffic_missed
-from routecast.plan.cluster.switching import cheapest_way, metered, switching_costs
+from routecast.plan.cluster.saving.fleet_states import fleet_states
+from routecast.plan.cluster.saving.model import SavingRules, always_on, expected_bps
+from routecast.plan.cluster.saving.offline import each_step, fewest_joules
+from routecast.plan.cluster.saving.online import online, traffic_missed
+from routecast.plan.cluster.saving.switching import cheapest_way, metered, switching_costs
+from routecast.plan.cluster.step.dispatch import schedule
 
 # Li 2012, sec. 8.3.2.
 THESIS = (

@@ -9,16 +9,16 @@ from typing import Any
 from routecast.errors import ModelProblem
 from routecast.evaluate.plain import plain
 from routecast.load.series import DAY_S
-from routecast.plan.cluster.bound import optimal_bound
-from routecast.plan.cluster.dispatch import schedule
-from routecast.plan.cluster.goal_program import goal_program
-from routecast.plan.cluster.heuristics import design_i, design_ii, design_iii, design_iv
+from routecast.plan.cluster.design.bound import optimal_bound
+from routecast.plan.cluster.design.goal_program import goal_program
+from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, Design, Schedule
 from routecast.plan.cluster.reading import ClusterCase
-from routecast.plan.cluster.saving import Saving, always_on
-from routecast.plan.cluster.saving_offline import each_step, fewest_joules
-from routecast.plan.cluster.saving_online import online
+from routecast.plan.cluster.saving.model import Saving, always_on
+from routecast.plan.cluster.saving.offline import each_step, fewest_joules
+from routecast.plan.cluster.saving.online import online
+from routecast.plan.cluster.step.dispatch import schedule
 
 __all__ = ["KWH_J", "ClusterAnswer", "Progress", "answer", "goal_designs", "plain_designs", "savings_of"]
 

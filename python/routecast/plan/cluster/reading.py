@@ -14,7 +14,7 @@ from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day, quantile_day, resampled, scaled_to_peak
 from routecast.plan.cluster.document import ClusterFile, GroupTable, TrafficTable
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
-from routecast.plan.cluster.saving import SavingRules
+from routecast.plan.cluster.saving.model import SavingRules
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routecast.plan.cluster.answer import ClusterAnswer
-from routecast.plan.cluster.switching import schedule_power_w
+from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.report.figures import Axis, Figure, Line, Mark, Stack, palette
 
 __all__ = ["CHOSEN", "COLOURS", "GREY", "machines_figure", "power_figure", "stairs"]

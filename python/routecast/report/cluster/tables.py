@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from routecast.load.series import DAY_S
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
 from routecast.plan.cluster.model import ClusterProblem
-from routecast.plan.cluster.saving import Saving
-from routecast.plan.cluster.switching import schedule_power_w
+from routecast.plan.cluster.saving.model import Saving
+from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.quantity import format_bps, format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from routecast.plan.cluster.answer import ClusterAnswer
-from routecast.plan.cluster.switching import schedule_power_w
+from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.report.cluster.figures import machines_figure, power_figure
 from routecast.report.cluster.tables import clock
 from routecast.report.drawing import draw

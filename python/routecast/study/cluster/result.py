@@ -10,7 +10,7 @@ from routecast.evaluate.plain import plain
 from routecast.load.series import TrafficSeries
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
 from routecast.plan.cluster.model import Design
-from routecast.plan.cluster.saving import Saving
+from routecast.plan.cluster.saving.model import Saving
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.result import Criterion, Made
 

@@ -13,13 +13,13 @@ from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, answer, goal_designs, savings_of
-from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, Design
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
-from routecast.plan.cluster.saving_offline import fewest_joules
-from routecast.plan.cluster.saving_online import online
-from routecast.plan.cluster.switching import schedule_power_w
+from routecast.plan.cluster.saving.offline import fewest_joules
+from routecast.plan.cluster.saving.online import online
+from routecast.plan.cluster.saving.switching import schedule_power_w
+from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.study.cluster.chapters import cluster_page
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.cluster.result import ClusterResult, FleetSaving, Payback, Sampled

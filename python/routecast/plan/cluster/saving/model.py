@@ -87,7 +87,7 @@ def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules
 
 def always_on(problem: ClusterProblem, fleet: Sequence[int]) -> Saving:
     """Return what the fleet needs when no machine is ever switched off."""
-    from routecast.plan.cluster.switching import metered
+    from routecast.plan.cluster.saving.switching import metered
 
     on = [tuple(fleet)] * len(problem.traffic_bps)
     return Saving(name="always on", schedule=metered(problem, on, repeats=False))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routecast.plan.cluster.fleet_power import group_arrays, power_w
 from routecast.plan.cluster.model import ClusterProblem, Schedule
+from routecast.plan.cluster.step.power import group_arrays, power_w
 
 __all__ = [
     "SwitchingCosts",

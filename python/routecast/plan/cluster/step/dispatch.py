@@ -2,7 +2,7 @@
 
 For a given fleet the steps of a day are independent and equal loads have equal answers, so each load is solved once,
 and one table over capacity answers all loads together (``cover``, ``spare_cover``, ``idle_cover``). Capacities without
-a common quantum, and spares together with idle power, go to HiGHS (``step_program``).
+a common quantum, and spares together with idle power, go to HiGHS (``program``).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.cluster.cover import Floats, Ints, common_quantum, cover_costs, cover_counts
-from routecast.plan.cluster.fleet_power import group_arrays, power_w
-from routecast.plan.cluster.idle_cover import idle_cover_costs, idle_cover_counts
 from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem, Schedule
-from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_counts
-from routecast.plan.cluster.step_program import solve_step
+from routecast.plan.cluster.step.cover import Floats, Ints, common_quantum, cover_costs, cover_counts
+from routecast.plan.cluster.step.idle_cover import idle_cover_costs, idle_cover_counts
+from routecast.plan.cluster.step.power import group_arrays, power_w
+from routecast.plan.cluster.step.program import solve_step
+from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
 from routecast.quantity import format_bps
 
 __all__ = ["Dispatcher", "cheapest", "cheapest_of_many", "schedule"]

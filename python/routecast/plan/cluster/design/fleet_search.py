@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from routecast.plan.cluster.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.fleet_energy import FleetEnergy
 
 __all__ = ["EnergySearch", "PriceSearch", "order_of_groups"]
 

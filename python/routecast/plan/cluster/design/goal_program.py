@@ -2,7 +2,7 @@
 
 The thesis states it over all n_kt at once, which is too slow for a solver from a few groups and a day of steps. Here
 only the fleet N_k is searched (``fleet_search``): for a fixed fleet the steps are independent and one table gives the
-energy of the day exactly (``dispatch``). The answer carries a proven bound.
+energy of the day exactly (``step.dispatch``). The answer carries a proven bound.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from routecast.plan.cluster.dispatch import Dispatcher
-from routecast.plan.cluster.fleet_energy import FleetEnergy
-from routecast.plan.cluster.fleet_search import EnergySearch, PriceSearch, order_of_groups
-from routecast.plan.cluster.heuristics import simple_fleets
+from routecast.plan.cluster.design.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.fleet_search import EnergySearch, PriceSearch, order_of_groups
+from routecast.plan.cluster.design.heuristics import simple_fleets
+from routecast.plan.cluster.design.least_budget import check_budget, least_budget, price_of
+from routecast.plan.cluster.design.local_search import improve
 from routecast.plan.cluster.infeasible import check
-from routecast.plan.cluster.least_budget import check_budget, least_budget, price_of
-from routecast.plan.cluster.local_search import improve
 from routecast.plan.cluster.model import ClusterProblem, Design
+from routecast.plan.cluster.step.dispatch import Dispatcher
 
 __all__ = ["Progress", "goal_program", "least_budget"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routecast.plan.cluster.dispatch import Dispatcher
 from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem
+from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.quantity import format_bps
 
 __all__ = ["check_budget", "least_budget", "price_of"]

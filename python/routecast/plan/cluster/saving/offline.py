@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from routecast.plan.cluster.fleet_states import FleetStates, fleet_states
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem
-from routecast.plan.cluster.saving import Saving
-from routecast.plan.cluster.switching import Waits, cheapest_way, metered, steps_of, switching_costs
+from routecast.plan.cluster.saving.fleet_states import FleetStates, fleet_states
+from routecast.plan.cluster.saving.model import Saving
+from routecast.plan.cluster.saving.switching import Waits, cheapest_way, metered, steps_of, switching_costs
 from routecast.quantity import format_bps
 
 __all__ = ["each_step", "fewest_joules"]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from routecast.plan.cluster.cover import Floats, Ints, parcels
+from routecast.plan.cluster.step.cover import Floats, Ints, parcels
 
 __all__ = ["idle_cover_costs", "idle_cover_counts"]
 

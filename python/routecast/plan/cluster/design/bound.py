@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from routecast.plan.cluster.dispatch import schedule
 from routecast.plan.cluster.model import ClusterProblem, Schedule
+from routecast.plan.cluster.step.dispatch import schedule
 
 __all__ = ["optimal_bound"]
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.plan.cluster.cover import Floats, Ints, cover_costs
-from routecast.plan.cluster.dispatch import Dispatcher
-from routecast.plan.cluster.fleet_power import power_w
-from routecast.plan.cluster.idle_cover import idle_cover_costs
-from routecast.plan.cluster.spare_cover import spare_cover_costs, spare_cover_counts
+from routecast.plan.cluster.step.cover import Floats, Ints, cover_costs
+from routecast.plan.cluster.step.dispatch import Dispatcher
+from routecast.plan.cluster.step.idle_cover import idle_cover_costs
+from routecast.plan.cluster.step.power import power_w
+from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
 
 __all__ = ["FleetEnergy"]
 

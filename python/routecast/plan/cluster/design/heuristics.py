@@ -6,12 +6,12 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
-from routecast.plan.cluster.dispatch import Dispatcher
-from routecast.plan.cluster.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.least_budget import check_budget, price_of
 from routecast.plan.cluster.infeasible import check
-from routecast.plan.cluster.least_budget import check_budget, price_of
 from routecast.plan.cluster.model import ClusterProblem, Design, MachineGroup
-from routecast.plan.cluster.step_program import solve_step
+from routecast.plan.cluster.step.dispatch import Dispatcher
+from routecast.plan.cluster.step.program import solve_step
 
 __all__ = ["design_i", "design_ii", "design_iii", "design_iv", "simple_fleets"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from routecast.load.series import DAY_S
-from routecast.plan.cluster.fleet_states import FleetStates, fleet_states
 from routecast.plan.cluster.model import ClusterProblem
-from routecast.plan.cluster.saving import Saving, SavingRules, expected_bps
-from routecast.plan.cluster.switching import (
+from routecast.plan.cluster.saving.fleet_states import FleetStates, fleet_states
+from routecast.plan.cluster.saving.model import Saving, SavingRules, expected_bps
+from routecast.plan.cluster.saving.switching import (
     SwitchingCosts,
     Waits,
     cheapest_way,

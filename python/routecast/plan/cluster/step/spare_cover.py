@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.plan.cluster.cover import Floats, Ints, cover_costs, cover_counts
+from routecast.plan.cluster.step.cover import Floats, Ints, cover_costs, cover_counts
 
 __all__ = ["spare_cover_costs", "spare_cover_counts"]
 

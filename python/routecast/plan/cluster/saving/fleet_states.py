@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.cluster.fleet_power import group_arrays
 from routecast.plan.cluster.model import ClusterProblem
+from routecast.plan.cluster.step.power import group_arrays
 
 __all__ = ["MOST_STATES", "FleetStates", "fleet_states"]
 

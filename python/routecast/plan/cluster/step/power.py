@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.plan.cluster.cover import Floats, Ints
 from routecast.plan.cluster.model import ClusterProblem
+from routecast.plan.cluster.step.cover import Floats, Ints
 
 __all__ = ["GroupArrays", "group_arrays", "power_w"]
 

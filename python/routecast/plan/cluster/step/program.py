@@ -19,8 +19,8 @@ from typing import Any, Literal
 import highspy
 import numpy as np
 
-from routecast.plan.cluster.cover import Ints, common_quantum
-from routecast.plan.cluster.fleet_power import GroupArrays
+from routecast.plan.cluster.step.cover import Ints, common_quantum
+from routecast.plan.cluster.step.power import GroupArrays
 
 __all__ = ["StepAnswer", "solve_step"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from routecast.plan.cluster.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.fleet_energy import FleetEnergy
 
 __all__ = ["improve"]
 
