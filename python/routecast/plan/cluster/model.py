@@ -47,6 +47,11 @@ class MachineGroup:
     boot_energy_j: float = 0.0
     available: int | None = None
 
+    @property
+    def unloaded_w(self) -> float:
+        """What one draws switched on without load."""
+        return self.power_w if self.idle_w is None else self.idle_w
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterProblem:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from routecast.load.series import DAY_S
 from routecast.plan.cluster.model import ClusterProblem, Schedule
 
 __all__ = ["Knowledge", "Saving", "SavingRules", "always_on", "expected_bps"]
 
 Knowledge = Literal["present", "past", "day before"]
-DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,8 +49,7 @@ def boot_energy_j(problem: ClusterProblem, group: int, *, ahead: bool) -> float:
     boots within that step, whose idle power is counted already.
     """
     one = problem.groups[group]
-    idle_w = one.power_w if one.idle_w is None else one.idle_w
-    return one.boot_energy_j + (idle_w * one.boot_s if ahead else 0.0)
+    return one.boot_energy_j + (one.unloaded_w * one.boot_s if ahead else 0.0)
 
 
 def switching_costs(problem: ClusterProblem, *, payback_s: float, ahead: bool) -> SwitchingCosts:

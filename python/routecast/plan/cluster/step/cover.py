@@ -12,12 +12,21 @@ largest. Machines of a group enter in parcels of 1, 2, 4, … so that a group of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MAX_CELLS", "Floats", "Ints", "common_quantum", "cover_costs", "cover_counts", "parcels"]
+__all__ = [
+    "MAX_CELLS",
+    "Floats",
+    "Ints",
+    "common_quantum",
+    "cover_costs",
+    "cover_counts",
+    "parcels",
+    "parcels_taken",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,13 +103,37 @@ def cover_counts(weights: Ints, costs: Floats, limits: Ints, needs: Ints) -> Int
 
     Every need must be coverable.
     """
-    cells = int(needs.max(initial=0))
-    table = cover_costs(weights, costs, np.zeros_like(limits), cells)
+    return parcels_taken(_put, range(limits.size), weights, costs, limits, needs)
+
+
+def parcels_taken(
+    put: Callable[[Floats, int, float], None],
+    order: Iterable[int],
+    weights: Ints,
+    costs: Floats,
+    limits: Ints,
+    needs: Ints,
+) -> Ints:
+    """Return the machines that a table was lowered by at each need, shape (needs, groups).
+
+    Parameters
+    ----------
+    put : callable
+        Lowers a table, in place, by one parcel of a weight and a cost.
+    order : iterable of int
+        The groups as they are put in.
+    weights, costs, limits
+        As for :func:`cover_costs`.
+    needs : array
+        In quanta; each must be met with these machines.
+    """
+    table = np.full(int(needs.max(initial=0)) + 1, np.inf)
+    table[0] = 0.0
     taken: list[tuple[int, int, npt.NDArray[np.bool_]]] = []
-    for group, limit in enumerate(limits.tolist()):
-        for size in parcels(limit):
+    for group in order:
+        for size in parcels(int(limits[group])):
             before = table.copy()
-            _put(table, size * int(weights[group]), size * float(costs[group]))
+            put(table, size * int(weights[group]), size * float(costs[group]))
             taken.append((group, size, table < before))
     counts = np.zeros((needs.size, limits.size), dtype=np.int64)
     left = needs.copy()

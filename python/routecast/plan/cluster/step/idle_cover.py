@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from routecast.plan.cluster.step.cover import Floats, Ints, parcels
+from routecast.plan.cluster.step.cover import Floats, Ints, parcels, parcels_taken
 
 __all__ = ["idle_cover_costs", "idle_cover_counts"]
 
 
 def _put(table: Floats, weight: int, cost: float) -> None:
+    """Let one parcel be taken or left, for exactly so many quanta; what it adds to is a copy."""
     if weight < table.size:
         np.minimum(table[weight:], table[:-weight] + cost, out=table[weight:])
 
@@ -117,24 +117,6 @@ def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints,
         for before in order[: order.index(group)]:
             bounds[before] = limits[before]
         bounds[group] = limits[group] - 1
-        counts[rows] = _exact_counts(weights, full, bounds, at[rows], order)
+        counts[rows] = parcels_taken(_put, order, weights, full, bounds, at[rows])
         counts[rows, group] += 1
-    return counts
-
-
-def _exact_counts(weights: Ints, full: Floats, limits: Ints, targets: Ints, order: list[int]) -> Ints:
-    table = np.full(int(targets.max(initial=0)) + 1, np.inf)
-    table[0] = 0.0
-    taken: list[tuple[int, int, npt.NDArray[np.bool_]]] = []
-    for group in order:
-        for size in parcels(int(limits[group])):
-            before = table.copy()
-            _put(table, size * int(weights[group]), size * float(full[group]))
-            taken.append((group, size, table < before))
-    counts = np.zeros((targets.size, limits.size), dtype=np.int64)
-    left = targets.copy()
-    for group, size, better in reversed(taken):
-        here = better[left]
-        counts[here, group] += size
-        left[here] -= size * weights[group]
     return counts

@@ -37,7 +37,7 @@ def group_arrays(problem: ClusterProblem) -> GroupArrays:
     """Return the groups as arrays."""
     capacity = np.array([group.capacity_bps for group in problem.groups])
     power = np.array([group.power_w for group in problem.groups])
-    idle = np.array([g.power_w if g.idle_w is None else g.idle_w for g in problem.groups])
+    idle = np.array([group.unloaded_w for group in problem.groups])
     return GroupArrays(
         capacity_bps=capacity,
         power_w=power,
