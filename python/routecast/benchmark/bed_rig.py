@@ -15,6 +15,8 @@ from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
 from routecast.testbed.measure import Measure, Phases
 from routecast.testbed.opening import open_testbed
+from routecast.testbed.power.meter import tried
+from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 
 __all__ = ["BedRig"]
@@ -38,6 +40,8 @@ class BedRig:
         Its options.
     own_network : bool
         Send on interfaces that carry other traffic as well.
+    power : str or None
+        The power meter, instead of the file's; ``"auto"`` for the first that can be read here, ``"none"`` for none.
     said : callable
         Told what the user should know, line by line.
 
@@ -56,10 +60,11 @@ class BedRig:
         device: str | None = None,
         options: Mapping[str, object] | None = None,
         own_network: bool = False,
+        power: str | None = None,
         said: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._testbed, self._device, self._own_network, self._said = testbed, device, own_network, said
-        self._options = dict(options or {})
+        self._options, self._power = dict(options or {}), power
         self._file = read_testbed(testbed, device=device, options=options)
         self._under_test = make_device(self._file.dut.device, self._file.dut.options)
         self._open = ExitStack()
@@ -86,8 +91,8 @@ class BedRig:
 
     @property
     def identity(self) -> str:
-        """The test bed's file and the device with its options."""
-        return f"{self._file!r}/{self._device}/{sorted(self._options.items())}"
+        """The test bed's file, the device with its options, and the power meter."""
+        return f"{self._file!r}/{self._device}/{sorted(self._options.items())}/{self._power}"
 
     @property
     def resets_not_run(self) -> Mapping[str, str]:
@@ -143,6 +148,7 @@ class BedRig:
             return self._measure
         self._measure = None
         self._open.close()
+        self._try_meter()
         options = dict(self._options)
         if modifier:
             options["rules"] = int(modifier.split(maxsplit=1)[0]) - 1  # the last condition accepts
@@ -152,9 +158,20 @@ class BedRig:
             options=options,
             own_network=self._own_network,
             said=self._said,
+            power=self._power,
             retries=0,  # the benchmark runs an invalid trial again itself, and keeps each
         )
         self._measure, self._modifier = self._open.enter_context(bed), modifier
         if not self._facts:
             self._facts = self._measure.facts()
         return self._measure
+
+    def _try_meter(self) -> None:
+        """Refuse a meter that cannot be read before the test bed is up, and say once why there is none."""
+        if self._facts:
+            return
+        meter, no_power = meter_for(self._file.power, self._power)
+        if meter is not None:
+            tried(meter)
+        elif no_power:
+            self._said(no_power)

@@ -16,7 +16,7 @@ from typing import Any
 from routecast.benchmark.result import TrialRecord
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+from routecast.evaluate.trial import Bottleneck, Delay, Resource, TaskActivity, Trial, TrialPower
 
 __all__ = ["SUMMARY", "TABLE", "Journal", "open_journal", "read_trial"]
 
@@ -54,6 +54,11 @@ COLUMNS: Columns = {
     "latency_p99_s": "number",
     "latency_p999_s": "number",
     "latency_max_s": "number",
+    "power_mean_w": "number",
+    "power_packet_j": "number",
+    "power_bit_j": "number",
+    "power_scope": "text",
+    "power_source": "text",
     "invalid": "text",
     "trial": "text",
 }
@@ -133,10 +138,13 @@ def _row(key: str, record: TrialRecord) -> Row:
         "invalid": "; ".join(trial.invalid),
         "trial": json.dumps(trial.to_json(), ensure_ascii=False),
     }
-    same = (name for name in COLUMNS if name not in {*row, "run"} and not name.startswith("latency_"))
+    apart = ("latency_", "power_")
+    same = (name for name in COLUMNS if name not in {*row, "run"} and not name.startswith(apart))
     row |= {name: getattr(trial, name) for name in same}
     for name in ("min_s", "mean_s", "p50_s", "p99_s", "p999_s", "max_s"):
         row[f"latency_{name}"] = getattr(trial.latency, name) if trial.latency else None
+    for name in ("mean_w", "packet_j", "bit_j", "scope", "source"):
+        row[f"power_{name}"] = getattr(trial.power, name) if trial.power else None
     return row
 
 
@@ -148,6 +156,9 @@ def read_trial(text: str) -> Trial:
     for name in ("latency", "waiting", "delay_variation"):
         if document.get(name) is not None:
             document[name] = _made(Delay, document[name])
+    if document.get("power") is not None:
+        document["power"] = _made(TrialPower, document["power"])
+    document["activity"] = tuple(_made(TaskActivity, row) for row in document.get("activity", ()))
     document["interval"] = {name: tuple(ends) for name, ends in document["interval"].items()}
     document["notes"] = tuple(document["notes"])
     document["invalid"] = tuple(document["invalid"])

@@ -163,6 +163,13 @@ class ThroughputResult:
     search: str = ""
     section: str = "RFC 2544 sec. 26.1"
 
+    @property
+    def watts(self) -> str:
+        """What the rows' watts cover and where they come from, in words; empty where there are none."""
+        seen = dict.fromkeys((row.power.scope, row.power.source) for row in self.rows if row.power)
+        covered = " and ".join(f"the {scope} ({source})" for scope, source in seen)
+        return f"Power: of {covered}, in a trial at the throughput." if covered else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyResult:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from statistics import fmean, stdev
 from typing import Literal
 
+from routecast.evaluate.trial import TrialPower
+
 __all__ = [
     "BackToBackRow",
     "FrameLossRow",
@@ -82,6 +84,9 @@ class ThroughputRow:
         Length of the trials that decided.
     trials : int
         How many trials it took.
+    power : TrialPower or None
+        Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was metered
+        and the model has no power states.
     """
 
     stream: str
@@ -103,6 +108,7 @@ class ThroughputRow:
     repeats_pps: Spread = field(default_factory=lambda: Spread.of(()))
     final_trial_s: float = float("nan")
     trials: int = 0
+    power: TrialPower | None = None
 
     @property
     def of_theoretical_ratio(self) -> float:

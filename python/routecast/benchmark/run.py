@@ -42,6 +42,9 @@ from routecast.evaluate.protocol import Evaluator, Resettable
 
 __all__ = ["run_benchmark"]
 
+_NO_POWER = ("no power here", "power: ", "power is not metered")
+"""How notes of trials begin that say why there are no watts."""
+
 FRAME_FORMAT = (
     "UDP echo requests over {protocols} in Ethernet II frames (RFC 2544 appendix C.2), port 7 for one pair of "
     "addresses, pseudo-random ports for several flows (RFC 4814); an 18-byte signature opens the payload: sequence "
@@ -296,7 +299,7 @@ def _result(
         trials=tuple(records),
         invalid_trials=sum(not record.trial.is_valid for record in records),
         versions=_versions(),
-        notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium)),
+        notes=(*plan.notes, *dict.fromkeys(rows.short_of_medium), *_power_notes(records)),
     )
 
 
@@ -312,6 +315,20 @@ def _said(failures: list[str]) -> list[str]:
         f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}"
         for text, n in times.items()
     ]
+
+
+def _power_notes(records: list[TrialRecord]) -> list[str]:
+    """Say what is wanting of the watts: no meter, or one that told nothing of some trials."""
+    missing = [
+        note
+        for record in records
+        if record.trial.power is None
+        for note in record.trial.notes
+        if note.startswith(_NO_POWER)
+    ]
+    if not missing:
+        return []
+    return [f"{len(missing)} of {len(records)} trials have no watts: {missing[0]}"]
 
 
 def _versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.result import Spread, Stream, ThroughputResult, ThroughputRow
 from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 
 __all__ = ["advertised", "find_ceiling", "result_of", "run"]
@@ -192,6 +192,7 @@ def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> T
         repeats_pps=spread,
         final_trial_s=goal.final_trial,
         trials=trials,
+        power=_power(stage, goal, ports * last.lower_pps),
     )
     if last.outcome == "below":
         least = stage.profile.throughput.least * stage.theoretical_pps
@@ -199,3 +200,18 @@ def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> T
             row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s"
         )
     return row
+
+
+def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | None:
+    """Return the watts of the longest trial at a rate that met the goal; of equal ones the last."""
+    found = [
+        record.trial
+        for record in stage.records
+        if (record.procedure, record.stream, record.frame_bytes)
+        == (stage.procedure, stage.stream.name, stage.frame_bytes)
+        and record.trial.power is not None
+        and record.trial.is_valid
+        and math.isclose(record.rate_pps, rate_pps, rel_tol=1e-9)
+        and counts_of(record.trial, record.trial.duration_s).loss_ratio <= goal.loss_ratio
+    ]
+    return max(reversed(found), key=lambda trial: trial.duration_s).power if found else None

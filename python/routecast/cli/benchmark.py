@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
+from routecast.cli.measure import PowerOption
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def rfc2544(
             rich_help_panel=WHAT,
         ),
     ] = False,
+    power: PowerOption = None,
     profile: Annotated[
         str,
         typer.Option(
@@ -205,6 +207,7 @@ def rfc2544(
         options=dut_option or [],
         outages=outage or [],
         own_network=own_network,
+        power=power,
         seed=seed,
     )
     if dry_run or evaluator is EvaluatorName.MEASURE:
@@ -252,6 +255,7 @@ def _rig(
     options: Sequence[str],
     outages: Sequence[str],
     own_network: bool,
+    power: str | None,
     seed: int,
 ) -> Rig:
     from routecast.errors import QuantityProblem
@@ -272,13 +276,23 @@ def _rig(
         from routecast.testbed.options import pairs
 
         return BedRig(
-            testbed or "namespaces", device=dut, options=pairs(options), own_network=own_network, said=remark
+            testbed or "namespaces",
+            device=dut,
+            options=pairs(options),
+            own_network=own_network,
+            power=power,
+            said=remark,
         )
     if router is None:
         name = evaluator.value
         raise QuantityProblem("", f"--evaluator {name} answers for a model: give a ROUTER.toml as argument")
     if testbed is not None or dut is not None:
         raise QuantityProblem("", f"--testbed and --dut are for --evaluator measure, not {evaluator.value}")
+    if power is not None:
+        text = (
+            f"--power {power}: a model's watts come from its power states; a meter is for --evaluator measure"
+        )
+        raise QuantityProblem(power, text)
     from routecast.benchmark.rig import ModelRig
     from routecast.router.files import read_router_and_load
 

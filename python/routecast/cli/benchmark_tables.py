@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -88,10 +89,11 @@ def _reasons(rows: Sequence[Any]) -> str:
 
 
 def _throughput(result: Any, several: bool) -> Table:
+    watts = (Column(title="Power", unit="W"), Column(title="Packet", unit="uJ")) if result.watts else ()
     return Table(
         name="throughput",
         title="Throughput (RFC 2544 sec. 26.1)",
-        caption=" ".join(filter(None, (f"By {result.search}.", _reasons(result.rows)))),
+        caption=" ".join(filter(None, (f"By {result.search}.", result.watts, _reasons(result.rows)))),
         columns=_columns(
             several,
             _FRAME,
@@ -100,6 +102,7 @@ def _throughput(result: Any, several: bool) -> Table:
             Column(title="Upper bound", unit="frames/s", form=_PPS),
             Column(title="Theoretical", unit="frames/s", form=_PPS),
             Column(title="Of it", unit="%", form=percent),
+            *watts,
         ),
         rows=_rows(
             result.rows,
@@ -111,6 +114,11 @@ def _throughput(result: Any, several: bool) -> Table:
                 row.upper_pps,
                 row.theoretical_pps,
                 row.of_theoretical_ratio,
+                *(
+                    (row.power.mean_w, 1e6 * row.power.packet_j)
+                    if row.power
+                    else watts and (math.nan, math.nan)
+                ),
             ),
         ),
     )

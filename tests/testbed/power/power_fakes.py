@@ -26,6 +26,7 @@ class FakeMeter:
 
     name = "fake"
     scope = "wall"
+    interval_s = 0.1
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from routecast.benchmark.result import BenchmarkResult, LatencyResult, ThroughputResult, ThroughputRow
-from routecast.quantity import format_bps, format_duration
+from routecast.quantity import format_bps, format_duration, format_power
 from routecast.report.benchmark.columns import Row, reasons
 from routecast.report.benchmark.facts import setup_facts
 from routecast.report.benchmark.figures import frame_loss_figures, latency_figures, throughput_figure
@@ -213,8 +213,15 @@ def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
         value=frames_per_second(row.throughput_pps),
         meaning=f"frames/s of {row.frame_bytes} bytes, {loss}",
         beside=f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
-        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire",
+        f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}",
     )
+
+
+def _watts(row: ThroughputRow) -> str:
+    """Write the power at the throughput with what it covers; nothing where there is none."""
+    if row.power is None:
+        return ""
+    return f"; {format_power(row.power.mean_w)} and {1e6 * row.power.packet_j:.4g} uJ a packet ({row.power.scope})"
 
 
 def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:

@@ -55,6 +55,8 @@ def throughput_table(result: ThroughputResult) -> Table:
         rate_column("Upper bound"),
         Column(title="Frames", unit="Gbit/s", form=".3f"),
         Column(title="Wire", unit="Gbit/s", form=".3f"),
+        Column(title="Power", unit="W"),
+        Column(title="Packet", unit="uJ"),
     ]
     if repeated:
         columns += [Column(title="Searches", form="d"), Column(title="sd", form=percent_of)]
@@ -71,6 +73,8 @@ def throughput_table(result: ThroughputResult) -> Table:
             row.upper_pps,
             row.l2_bps / 1e9,
             row.l1_bps / 1e9,
+            row.power.mean_w if row.power else math.nan,
+            1e6 * row.power.packet_j if row.power else math.nan,
         ]
         if repeated:
             cells += [row.repeats_pps.repeats, _relative(row.repeats_pps)]
@@ -85,6 +89,7 @@ def throughput_table(result: ThroughputResult) -> Table:
             "20). Upper bound: the least rate that failed, at the end of the search. Bit rates: of the frames, and "
             "with the 20 bytes that each takes on the wire besides.",
             final,
+            result.watts,
         ),
         columns=tuple(columns),
         rows=tuple(rows),

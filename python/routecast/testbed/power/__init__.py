@@ -14,7 +14,7 @@ from routecast.testbed.power.csv_log import CsvMeter
 from routecast.testbed.power.finding import FoundMeter, choose_meter, find_meters, no_power
 from routecast.testbed.power.http_watts import HttpSource
 from routecast.testbed.power.ipmi import IpmiSource
-from routecast.testbed.power.meter import Metering, PowerMeter, metering
+from routecast.testbed.power.meter import Metering, PowerMeter, metering, tried
 from routecast.testbed.power.naming import AUTO, MeterSettings, meter_of
 from routecast.testbed.power.perf import PerfSource
 from routecast.testbed.power.rapl import RaplSource
@@ -47,5 +47,6 @@ __all__ = [
     "meter_of",
     "metering",
     "no_power",
+    "tried",
     "with_power",
 ]

@@ -70,7 +70,7 @@ class CsvMeter:
         self.name = f"csv:{path}"
         self.scope = scope
         self._path = path
-        self._interval_s = interval_s
+        self.interval_s = interval_s
         self._wait_s = wait_s
         self._clock = clock
         self._wall = wall_clock
@@ -109,7 +109,7 @@ class CsvMeter:
         self._bad = 0
         self._begin_s = self._clock()
         self._done.clear()
-        if math.isfinite(self._interval_s):
+        if math.isfinite(self.interval_s):
             self._thread = threading.Thread(target=self._run, name=f"power meter {self.name}", daemon=True)
             self._thread.start()
 
@@ -182,7 +182,7 @@ class CsvMeter:
         self._own_clock_s: float | None = None
 
     def _run(self) -> None:
-        while not self._done.wait(self._interval_s):
+        while not self._done.wait(self.interval_s):
             self._look()
 
     def _look(self) -> None:

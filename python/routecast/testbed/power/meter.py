@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 from routecast.errors import EnvironmentProblem
 from routecast.testbed.power.reading import PowerReading
 
-__all__ = ["Metering", "PowerMeter", "metering"]
+__all__ = ["Metering", "PowerMeter", "metering", "tried"]
 
 
 @runtime_checkable
@@ -24,6 +24,11 @@ class PowerMeter(Protocol):
     @property
     def scope(self) -> str:
         """What its watts cover: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``."""
+        ...
+
+    @property
+    def interval_s(self) -> float:
+        """Time between its samples."""
         ...
 
     def start(self) -> None:
@@ -70,6 +75,19 @@ class Metering:
     def end(self) -> None:
         """Stop the meter."""
         self._reading = self.meter.stop()
+
+
+def tried(meter: PowerMeter) -> PowerMeter:
+    """Return a meter that can be read: what it needs is better known before a test bed is up than after.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        It cannot be read.
+    """
+    meter.start()
+    meter.stop()
+    return meter
 
 
 @contextlib.contextmanager
