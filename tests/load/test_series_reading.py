@@ -104,7 +104,7 @@ def test_every_gap_is_listed_with_its_length_and_filled_only_when_asked(tmp_path
     path = written(tmp_path, "\n".join([*rows[:2], *rows[4:6], *rows[6:]]))
     text = faults(path)
     assert "2004-03-01 00:05:00 to 2004-03-01 00:15:00: 2 steps missing" in text
-    assert "gaps=" in text
+    assert "say what to do about gaps: hold, interpolate or drop" in text
     assert read_series(path, gaps="hold").l2_bps == (1e6, 1e6, 1e6, 4e6, 5e6, 6e6)
     filled = read_series(path, gaps="interpolate")
     assert filled.l2_bps == pytest.approx((1e6, 2e6, 3e6, 4e6, 5e6, 6e6))
