@@ -96,6 +96,46 @@ def test_weights_that_do_not_sum_to_one_are_refused(router: Path) -> None:
     assert "no list of numbers" in routecast_("table", router, "--loads", "100;30").stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "give a FILE.router.toml"),
+        (("--testbed", "namespaces"), "needs a power meter"),
+        (("--testbed", "namespaces", "--power", "none"), "needs a power meter"),
+        (("--testbed", "namespaces", "--power", "wattson"), "got 'wattson'"),
+        (("--testbed", "namespaces", "--evaluator", "simulate"), "answers for a model"),
+        (("--testbed", "namespaces", "--power", "csv:{log}", "--flows", "3"), "an even number"),
+        (("--dut", "linx", "--power", "csv:{log}"), 'did you mean "linux"'),
+        (("{router}", "--testbed", "namespaces"), "--testbed is for a real router"),
+        (("{router}", "--power", "rapl"), "--power is for a real router"),
+        (("{router}", "--base-watts", "-3"), "watts are a number"),
+        (("{router}", "--base-watts", "inf"), "watts are a number"),
+    ],
+)
+def test_a_router_is_either_a_model_or_on_a_test_bed_with_a_meter(
+    arguments: tuple[str, ...], said: str, router: Path, tmp_path: Path
+) -> None:
+    done = routecast_("table", *(one.format(router=router, log=tmp_path / "pdu.csv") for one in arguments))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_a_meter_that_cannot_be_read_leaves_with_3_before_the_test_bed_is_made(tmp_path: Path) -> None:
+    log = tmp_path / "pdu.csv"
+    done = routecast_("table", "--testbed", "namespaces", "--dut", "linux", "--power", f"csv:{log}")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "cannot be read: No such file" in done.stderr
+
+
+def test_base_is_what_the_user_says_and_is_marked_as_told(router: Path) -> None:
+    table = document("table", router, "--base-watts", "7.5")
+    assert table["rows"][0]["power_w"] == 7.5
+    assert any("told by the user" in note for note in table["notes"])
+    printed = routecast_("table", router).stdout
+    assert "Not measured: base" in printed
+    assert "told by the user" not in printed
+
+
 def test_a_linear_servers_day_is_the_closed_form(tmp_path: Path) -> None:
     path = tmp_path / "server.power.toml"
     path.write_text(LINEAR, encoding="utf-8")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from routecast.benchmark.power_result import PowerTable, PowerTableRow
 from routecast.benchmark.profile import GoalProfile
-from routecast.benchmark.search import Bounds, binary_search
+from routecast.benchmark.search import binary_search
 from routecast.benchmark.stage import Counts, counts_of
-from routecast.errors import ModelProblem, Problem
+from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem, Problem
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import OfferedLoad
@@ -28,7 +28,7 @@ from routecast.power.metrics import (
     proportionality_ratio,
 )
 
-__all__ = ["PowerTableSettings", "power_table"]
+__all__ = ["FoundThroughput", "PowerTableSettings", "power_table"]
 
 _NO_POWER = (
     "a trial carries no watts: give every pool of the router file its power states, "
@@ -54,11 +54,15 @@ class PowerTableSettings:
         Length of each line's trial and of those that decide on the throughput; of the search's first ones, at most as
         long.
     idle_pps : float
-        Offered in place of nothing: an offered load is more than 0.
+        Offered in place of nothing: an offered load is more than 0. Where not one frame is due, a test bed sends none.
     width_ratio : float
         Distance of the bounds of the throughput, relative to the upper one.
     least_ratio : float
         Least load of the search, over the greatest.
+    base_w : float
+        What the user has measured by hand without transceivers; NaN if nobody has.
+    averaging : str
+        How the watts of a line are averaged, in words.
     """
 
     load_ratios: tuple[float, ...] = CORE_LOADS
@@ -70,6 +74,8 @@ class PowerTableSettings:
     idle_pps: float = 1e-3
     width_ratio: float = 0.005
     least_ratio: float = 1e-3
+    base_w: float = math.nan
+    averaging: str = "energy over the length of the trial, one trial for each line"
 
     def __post_init__(self) -> None:
         problems = []
@@ -92,8 +98,22 @@ class PowerTableSettings:
         for name in ("measure_s", "search_s", "idle_pps"):
             if not getattr(self, name) > 0.0:
                 problems.append(Problem(name, f"is {getattr(self, name):g}: it is more than 0"))
+        if self.base_w < 0.0 or math.isinf(self.base_w):
+            problems.append(Problem("base_w", f"is {self.base_w:g}: watts are a number >= 0"))
         if problems:
             raise ModelProblem("power table", problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundThroughput:
+    """What a search has found: the greatest rate without loss, all ports together, and what must be said of it.
+
+    ``rate_pps`` is not above 0 where there is none, and ``reason`` says why.
+    """
+
+    rate_pps: float
+    reason: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def power_table(
@@ -104,6 +124,7 @@ def power_table(
     ports: int,
     most_pps: float,
     settings: PowerTableSettings | None = None,
+    search: Callable[[], FoundThroughput] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> PowerTable:
     """Measure the table.
@@ -121,6 +142,8 @@ def power_table(
     most_pps : float
         Greatest rate of the search over all ports, such as that of the links.
     settings : PowerTableSettings or None
+    search : callable or None
+        Finds the throughput instead of a plain binary search, which a disturbed trial would mislead.
     report : callable or None
         Told what each trial is for.
 
@@ -128,15 +151,19 @@ def power_table(
     ------
     routecast.errors.ModelProblem
         A trial carries no watts, or the router loses frames at every rate.
+    routecast.errors.EnvironmentProblem
+        A meter told nothing during a trial.
+    routecast.errors.CriterionFailed
+        A measured trial stayed invalid.
     """
     chosen = settings or PowerTableSettings()
     lab = _Lab(evaluator=evaluator, load=load, router=router, settings=chosen, report=report)
     idle = lab.measured("idle", chosen.idle_pps)  # first: it tells at once whether there are watts
-    bounds = lab.search(ports, most_pps)
-    if not bounds.lower_pps > 0.0:
-        reason = bounds.reason or "frames are lost at every rate that was tried"
+    found = search() if search else lab.search(ports, most_pps)
+    full_pps = found.rate_pps
+    if not full_pps > 0.0:
+        reason = found.reason or "frames are lost at every rate that was tried"
         raise ModelProblem(router, [Problem("throughput", f"no rate without loss was found: {reason}")])
-    full_pps = ports * bounds.lower_pps
     plus = lab.measured("idle+", float(ports))
     # Rising loads, full load last: the draft wants the device to return to it without loss.
     ratios = sorted({chosen.typical_ratio, 1.0, *chosen.load_ratios} - {0.0})
@@ -144,7 +171,7 @@ def power_table(
         ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios
     }
     trials[0.0] = idle
-    notes = _notes(load, chosen, trials, bounds)
+    notes = _notes(load, chosen, trials, found)
     powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
     points = [
         LoadPoint(
@@ -165,11 +192,7 @@ def power_table(
         throughput_pps=full_pps,
         throughput_bps=trials[1.0].l2_bps,
         rows=(
-            PowerTableRow(
-                name="base",
-                state="factory settings, no transceivers",
-                not_measured="the router was not seen without its transceivers and its configuration",
-            ),
+            _base(chosen.base_w),
             _row("idle", "configured, all ports up, no traffic", idle, lab.power(idle), 0.0),
             _row(
                 "idle+", "1 frame/s on every active port", plus, lab.power(plus), plus.intended_pps / full_pps
@@ -199,7 +222,7 @@ def power_table(
         ),
         stabilise_s=chosen.stabilise_s,
         measure_s=chosen.measure_s,
-        averaging="energy over the length of the trial, one trial for each line",
+        averaging=chosen.averaging,
         facts=evaluator.facts() if isinstance(evaluator, Described) else {},
         notes=notes,
     )
@@ -230,15 +253,18 @@ class _Lab:
 
     def power(self, trial: Trial) -> TrialPower:
         if not trial.is_valid:
-            reasons = "; ".join(trial.invalid)
-            raise ModelProblem(
-                self.router, [Problem("trial", f"at {trial.intended_pps:g} frames/s: {reasons}")]
-            )
+            reasons = f"at {trial.intended_pps:g} frames/s: {'; '.join(trial.invalid)}"
+            if trial.evaluator == "measure":
+                raise CriterionFailed(f"{self.router}: invalid after {trial.attempts} attempts: {reasons}")
+            raise ModelProblem(self.router, [Problem("trial", reasons)])
+        if trial.power is None and trial.evaluator == "measure":
+            why = "; ".join(note for note in trial.notes if "power" in note) or "no meter was read"
+            raise EnvironmentProblem(f"{self.router}: a trial carries no watts: {why}")
         if trial.power is None:
             raise ModelProblem(self.router, [Problem("power", _NO_POWER)])
         return trial.power
 
-    def search(self, ports: int, most_pps: float) -> Bounds:
+    def search(self, ports: int, most_pps: float) -> FoundThroughput:
         first_s = min(self.settings.search_s, self.settings.measure_s)
         length = f"{self.settings.measure_s!r} s"
         goal = GoalProfile.model_validate(
@@ -256,12 +282,26 @@ class _Lab:
                 self.report(f"throughput, {purpose}")
             return counts_of(self.evaluator.trial(self.load.at(ports * per_port_pps), duration_s), duration_s)
 
-        return binary_search(
+        bounds = binary_search(
             probe,
             goal,
             least_pps=self.settings.least_ratio * most_pps / ports,
             most_pps=most_pps / ports,
         )
+        links = ("the links, not the router, limit the throughput",)
+        return FoundThroughput(
+            rate_pps=ports * bounds.lower_pps,
+            reason=bounds.reason,
+            notes=links if bounds.outcome == "maximum" else (),
+        )
+
+
+def _base(base_w: float) -> PowerTableRow:
+    state = "factory settings, no transceivers"
+    if math.isnan(base_w):
+        why = "the router was not seen without its transceivers and its configuration"
+        return PowerTableRow(name="base", state=state, not_measured=why)
+    return PowerTableRow(name="base", state=f"{state}; told by the user", power_w=base_w)
 
 
 def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: float) -> PowerTableRow:
@@ -283,14 +323,18 @@ def _row(name: str, state: str, trial: Trial, power: TrialPower, load_ratio: flo
 
 
 def _notes(
-    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], bounds: Bounds
+    load: OfferedLoad, settings: PowerTableSettings, trials: dict[float, Trial], found: FoundThroughput
 ) -> tuple[str, ...]:
+    stand_in = f"an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic"
     notes = [
-        f"idle: an offered load is more than 0, so {settings.idle_pps:g} frames/s stand for no traffic",
+        f"idle: {stand_in if trials[0.0].intended_pps > 0.0 else 'no frame was sent; the meter alone was read'}",
         "a zero-loss throughput; no loss is tolerated",
+        *found.notes,
     ]
-    if bounds.outcome == "maximum":
-        notes.append("the links, not the router, limit the throughput")
+    if not math.isnan(settings.base_w):
+        notes.append(
+            f"base: {settings.base_w:g} W measured by hand without transceivers, as told by the user"
+        )
     full = trials[1.0]
     if full.loss_ratio > 1e-9:
         notes.append(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption, PowerOption
 from routecast.cli.offered import FlowsOption, FrameOption
-from routecast.cli.solve import RouterFile
 from routecast.cli.tables import print_table
 from routecast.errors import QuantityProblem
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from routecast.benchmark.power_result import PowerTable
+    from routecast.benchmark.power_table import PowerTableSettings
     from routecast.evaluate.protocol import Evaluator
     from routecast.router.model import RouterModel
 
@@ -31,11 +33,34 @@ class PowerEvaluator(StrEnum):
 
 
 def power_table_command(
-    router: RouterFile,
+    router: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.router.toml", help="The router, as a model.", dir_okay=False),
+    ] = None,
     *,
     evaluator: Annotated[
-        PowerEvaluator, typer.Option("--evaluator", help="Who answers: closed form or simulator.")
-    ] = PowerEvaluator.SOLVE,
+        PowerEvaluator | None,
+        typer.Option("--evaluator", help="Who answers for a model: closed form (default) or simulator."),
+    ] = None,
+    testbed: Annotated[
+        str | None,
+        typer.Option(
+            "--testbed",
+            metavar="namespaces|FILE",
+            help="A real router instead: a *.testbed.toml, or namespaces, a test bed on this machine alone.",
+            rich_help_panel="Test bed",
+        ),
+    ] = None,
+    dut: DeviceOption = None,
+    dut_option: DeviceOptions = None,
+    own_network: OwnNetworkOption = False,
+    power: PowerOption = None,
+    base_watts: Annotated[
+        float | None,
+        typer.Option(
+            "--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."
+        ),
+    ] = None,
     loads: Annotated[
         str, typer.Option("--loads", metavar="LIST", help="Loads of the EER, percent of the throughput.")
     ] = "100,30,0",
@@ -45,30 +70,92 @@ def power_table_command(
     frame: FrameOption = "IMIX",
     flows: FlowsOption = None,
     duration: Annotated[
-        str, typer.Option("--duration", metavar="TIME", help="Length of each line's trial.")
-    ] = "1 s",
+        str | None,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Length of each line's trial: 1 s, and with a meter ten of its samples, if not given.",
+        ),
+    ] = None,
     stabilise: Annotated[
-        str, typer.Option("--stabilise", metavar="TIME", help="Trial before each, not counted.")
-    ] = "0 s",
+        str | None,
+        typer.Option(
+            "--stabilise",
+            metavar="TIME",
+            help="Trial before each, not counted: 0 s, and with a meter three of its samples, if not given.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON document.")] = False,
 ) -> None:
     """Watts when idle, at 1 frame/s, at 30 % and at full load, and the efficiency over them (EER, ECR, EPI).
 
-    The procedure is that of draft-ietf-bmwg-powerbench-02. The router file must give its pools their power states.
+    The procedure is that of draft-ietf-bmwg-powerbench-02. The router file must give its pools their power states; a
+    real router on a test bed needs a power meter.
     """
-    from routecast.benchmark.power_table import PowerTableSettings, power_table
-    from routecast.cli.offered import offered_load
-    from routecast.load.offered import line_rate_pps
-    from routecast.quantity import parse_duration_s
-    from routecast.router.files import read_router_and_load
+    import math
 
+    from routecast.benchmark.power_table import PowerTableSettings
+    from routecast.quantity import parse_duration_s
+
+    duration_s = parse_duration_s(duration) if duration else None
+    stabilise_s = parse_duration_s(stabilise, zero_allowed=True) if stabilise else None
     settings = PowerTableSettings(
         load_ratios=tuple(percent / 100.0 for percent in numbers("--loads", loads)),
         weights=numbers("--weights", weights),
-        measure_s=parse_duration_s(duration),
-        stabilise_s=parse_duration_s(stabilise, zero_allowed=True),
+        measure_s=duration_s or 1.0,
+        stabilise_s=stabilise_s or 0.0,
+        base_w=math.nan if base_watts is None else base_watts,
     )
+    wire = {"--testbed": testbed, "--dut": dut, "--dut-option": dut_option, "--power": power}
+    given = [name for name, value in {**wire, "--i-own-this-network": own_network}.items() if value]
+    if router is None and (testbed or dut):
+        if evaluator is not None:
+            text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
+            raise QuantityProblem(evaluator.value, text)
+        from routecast.cli.power_table_wire import measured_table
+
+        table = measured_table(
+            testbed or "namespaces",
+            device=dut,
+            options=dut_option or [],
+            own_network=own_network,
+            power=power,
+            frame=frame or "IMIX",
+            flows=flows,
+            seed=seed,
+            settings=settings,
+            duration_s=duration_s,
+            stabilise_s=stabilise_s,
+        )
+    elif router is None:
+        text = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
+        raise QuantityProblem("", text)
+    elif given:
+        text = f"{given[0]} is for a real router, {router} is a model: leave one of them out"
+        raise QuantityProblem(given[0], text)
+    else:
+        table = _predicted(router, evaluator or PowerEvaluator.SOLVE, frame, flows, seed, settings)
+    if as_json:
+        print_json(table.to_json())
+        return
+    _print(data(), table)
+
+
+def _predicted(
+    router: Path,
+    evaluator: PowerEvaluator,
+    frame: str | None,
+    flows: int | None,
+    seed: int,
+    settings: PowerTableSettings,
+) -> PowerTable:
+    """Return the table of a model."""
+    from routecast.benchmark.power_table import power_table
+    from routecast.cli.offered import offered_load
+    from routecast.load.offered import line_rate_pps
+    from routecast.router.files import read_router_and_load
+
     model, default = read_router_and_load(router)
     load = offered_load(
         default,
@@ -83,7 +170,7 @@ def power_table_command(
         seed=seed,
     )
     with progress_bar("power table") as progress:
-        table = power_table(
+        return power_table(
             power_evaluator(evaluator, model, seed),
             load,
             router=model.name,
@@ -92,10 +179,6 @@ def power_table_command(
             settings=settings,
             report=lambda now: progress(0, 0, now),
         )
-    if as_json:
-        print_json(table.to_json())
-        return
-    _print(data(), table)
 
 
 def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:

@@ -1,0 +1,207 @@
+"""The power benchmark's table of a real router: what is sent on a test bed for each line, and the search before them.
+
+::
+
+    meter alone ─► search (as in the profile "quick") ─► idle+ ─► typical ─► loaded
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from routecast.benchmark import throughput
+from routecast.benchmark.journal import Journal
+from routecast.benchmark.power_result import PowerTable
+from routecast.benchmark.power_table import FoundThroughput, PowerTableSettings, power_table
+from routecast.benchmark.profile import Profile, read_profile
+from routecast.benchmark.result import Stream, ThroughputRow
+from routecast.benchmark.stage import Stage
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.evaluate.trial import Trial
+from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
+from routecast.quantity import format_duration, format_ratio
+from routecast.testbed.measure import Measure
+from routecast.testbed.silence import silent_trial
+from routecast.testbed.timed import TimedMeasure
+
+__all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table"]
+
+SHORTEST_LINE_S = 1.0
+"""Line "idle+" has a frame a second on every port: a shorter trial would have none."""
+
+_STABILISE_SAMPLES = 3
+_MEASURE_SAMPLES = 10
+_SHORTEST_STABILISE_S = 0.5
+
+
+def intervals_s(sample_s: float) -> tuple[float, float]:
+    """Return for how long each line is stabilised and measured, from the time between a meter's samples.
+
+    Examples
+    --------
+    >>> intervals_s(0.1), intervals_s(5.0)
+    ((0.5, 1.0), (15.0, 50.0))
+    """
+    if not math.isfinite(sample_s):
+        sample_s = 0.0
+    return (
+        max(_SHORTEST_STABILISE_S, _STABILISE_SAMPLES * sample_s),
+        max(SHORTEST_LINE_S, _MEASURE_SAMPLES * sample_s),
+    )
+
+
+def search_profile() -> Profile:
+    """Return the profile of the search: "quick", with its goal without loss alone."""
+    quick = read_profile("quick")
+    base = quick.throughput.base
+    return quick.model_copy(
+        update={"throughput": quick.throughput.model_copy(update={"goal": (base,), "base_goal": base.name})}
+    )
+
+
+def wire_power_table(
+    measure: Measure,
+    load: OfferedLoad,
+    *,
+    settings: PowerTableSettings,
+    report: Callable[[str], None] | None = None,
+) -> PowerTable:
+    """Measure the table of the device of a test bed.
+
+    Parameters
+    ----------
+    measure : Measure
+        An evaluator on a test bed that is up, with a meter.
+    load : OfferedLoad
+        Frames and flows; all ports send and receive. Its rate does not matter.
+    settings : PowerTableSettings
+        ``measure_s`` is at least :data:`SHORTEST_LINE_S`.
+    report : callable or None
+        Told what each trial is for.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The device makes its frames itself, so no load is on it while it is metered.
+    routecast.errors.ModelProblem
+        A line is shorter than :data:`SHORTEST_LINE_S`, or the device loses frames at every rate.
+    routecast.errors.EnvironmentProblem
+        The meter told nothing, or the tester failed.
+    """
+    if isinstance(measure, TimedMeasure):
+        what = "makes its frames itself and works at its capacity whatever the load: there are no watts over load"
+        raise FileProblem("power table", [Problem(f"device {measure.bed.device.name}", what)])
+    if not settings.measure_s >= SHORTEST_LINE_S:
+        what = f"is {settings.measure_s:g} s: idle+ has a frame a second on every port, so give 1 s or more"
+        raise ModelProblem("power table", [Problem("measure_s", what)])
+    profile = search_profile()
+    wire_bps = tuple(port.wire_bps for port in measure.bed.ports)
+    # All ports are offered the same, so the slowest wire decides (RFC 2544 sec. 20).
+    line_pps = len(wire_bps) * line_rate_pps(min(wire_bps), load.frames.mean_bytes)
+    stage = _MixStage(
+        procedure="throughput",
+        stream=Stream(name="all ports", bidirectional=True),
+        frame_bytes=round(load.frames.mean_bytes),
+        evaluator=_unmetered(measure),
+        profile=profile,
+        link_bps=wire_bps,
+        identity="power table",
+        journal=Journal(),
+        records=[],
+        on_trial=lambda seconds, known, purpose: report(f"throughput, {purpose}") if report else None,
+        offered=load,
+        wire_pps=line_pps,
+    )
+    table = power_table(
+        _Wire(measure),
+        load,
+        router=measure.bed.device.title,
+        ports=len(measure.bed.ports),
+        most_pps=line_pps,
+        # Less than a frame is due in a line, so none is sent.
+        settings=replace(settings, idle_pps=0.5 / (settings.measure_s + settings.stabilise_s)),
+        search=lambda: _found(stage),
+        report=report,
+    )
+    return replace(table, notes=(*table.notes, *_meter_notes(measure)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """Sends a load, or nothing where not every port has a frame to send."""
+
+    measure: Measure
+
+    def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
+        if load.rate_pps * duration_s < len(self.measure.bed.ports):
+            return silent_trial(self.measure, duration_s)
+        return self.measure.trial(load, duration_s)
+
+    def facts(self) -> Mapping[str, object]:
+        return self.measure.facts()
+
+
+def _unmetered(measure: Measure) -> Measure:
+    """Return a view for the search: it wants no watts, and a slow meter would hold each of its short trials up."""
+    view = measure.attempted_once()  # the stage runs an invalid trial again itself
+    view.meter, view.no_power = None, ""
+    return view
+
+
+@dataclass(slots=True, kw_only=True)
+class _MixStage(Stage):
+    """A stage with a mix of frame sizes; ``wire_pps`` is what the wires of all ports carry of it."""
+
+    offered: OfferedLoad
+    wire_pps: float
+
+    @property
+    def theoretical_pps(self) -> float:
+        return self.wire_pps
+
+    def load(self, rate_pps: float, *steps: RateStep) -> OfferedLoad:
+        assert not steps
+        return self.offered.at(rate_pps)
+
+
+def _found(stage: _MixStage) -> FoundThroughput:
+    """Search as ``routecast benchmark rfc2544 --profile quick`` does, and say how."""
+    short = throughput.find_ceiling(stage)
+    row = throughput.run(stage)[0]
+    return FoundThroughput(
+        rate_pps=row.throughput_pps, reason=row.reason, notes=(*_limits(row, short), _method(stage.profile))
+    )
+
+
+def _limits(row: ThroughputRow, short: str) -> tuple[str, ...]:
+    if row.outcome != "maximum":
+        return ()
+    who = "the tester" if short else "the links"
+    return (f"{who}, not the router, limit{'s' if short else ''} the throughput", *([short] if short else ()))
+
+
+def _method(profile: Profile) -> str:
+    goal, settings = profile.throughput.base, profile.throughput
+    return ", ".join(
+        (
+            f"throughput by binary search as in the profile {profile.name}: "
+            f"loss tolerance {format_ratio(goal.loss_ratio)}",
+            f"width {format_ratio(goal.width)}",
+            f"trials of {format_duration(goal.final_trial)}",
+            f"losses below {format_ratio(settings.verify_below)} verified {settings.verify_losses} times",
+        )
+    )
+
+
+def _meter_notes(measure: Measure) -> tuple[str, ...]:
+    notes = []
+    if measure.meter is not None:
+        notes.append(
+            f"meter {measure.meter.name}, scope {measure.meter.scope}, a sample each "
+            f"{format_duration(measure.meter.interval_s)}"
+        )
+    if any(port.is_virtual for port in measure.bed.ports):
+        notes.append("tester and router share this machine: the watts are those of both")
+    return tuple(notes)
