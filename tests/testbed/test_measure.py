@@ -26,7 +26,7 @@ NOBODY_STEALS = Limits(steal_ratio=1.0)
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
 
 
 def load(rate_pps: float = 1e5, **values: Any) -> OfferedLoad:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -10,11 +11,12 @@ from typing import Self
 from routecast.testbed.netlink import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
-__all__ = ["Link", "LinkReader"]
+__all__ = ["Link", "LinkReader", "wait_for_frames"]
 
 _GET_LINK, _NEW_LINK = 18, 16
 _ADDRESS, _NAME, _MTU, _MASTER, _STATISTICS, _CARRIER, _CARRIER_CHANGES = 1, 3, 4, 10, 23, 33, 35
 _IFF_UP = 1
+_LOOK_S = 2e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +71,16 @@ class LinkReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def wait_for_frames(netns: str | None, interface: str, done: threading.Event) -> None:
+    """Return when an interface sends, or is gone, or ``done`` is set."""
+    with LinkReader(netns) as reader:
+        before = reader.read().get(interface)
+        while before is not None and not done.wait(_LOOK_S):
+            now = reader.read().get(interface)
+            if now is None or now.tx_frames > before.tx_frames:
+                return
 
 
 def _link(body: bytes) -> Link:

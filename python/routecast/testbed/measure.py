@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 import threading
 import time
@@ -12,30 +10,24 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
+from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.testbed.bed import Bed, TesterPort
+from routecast.testbed.bed import Bed
 from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted
-from routecast.testbed.links import LinkReader
+from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
 from routecast.testbed.phases import Phases
 from routecast.testbed.power.attaching import MeteredTrial
 from routecast.testbed.power.meter import PowerMeter
-from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
-from routecast.testbed.tester import BACK_ENDS, Tester, open_tester, said
-from routecast.testbed.watch import Reading, Watch
+from routecast.testbed.sender import Sender
+from routecast.testbed.streams import Addressing, Streams, streams_of
+from routecast.testbed.tester import BACK_ENDS, Tester, open_tester
 
 __all__ = ["Measure", "Phases"]
 
-_LEARNING_PPS = 5_000.0
-_REMEMBERED_S = 60.0
-"""How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
-
-_LOOK_S = 2e-3
-_TRIAL_IDS = 128
 _BETWEEN_ATTEMPTS_S = 0.2
 
 
@@ -104,12 +96,7 @@ class Measure:
         self.meter = meter
         self.no_power = no_power
         self._addressing = Addressing(layer=bed.layer, version=version, networks=networks, seed=seed)
-        self._back_end = back_end
-        self._open = tester
-        self._tester: Tester | None = None
-        self._watch: Watch | None = None
-        self._marks = itertools.count(1)
-        self._learnt: dict[str, float] = {}
+        self._sender = Sender(bed, back_end=back_end, tester=tester)
         self._is_view = False
 
     @property
@@ -139,30 +126,13 @@ class Measure:
 
     def open(self) -> Self:
         """Open the tester; the context does it too."""
-        if self._tester is None:
-            ports = self.bed.ports
-            self._tester = self._open(self.bed.tester_configuration(self._back_end))
-            try:
-                self.bed.settle()
-                site = self.bed.site
-                self._watch = Watch(
-                    [*(port.netns for port in ports), site.netns], list(self._cores().values())
-                )
-            except BaseException:
-                self.close()
-                raise
+        self._sender.open()
         return self
 
     def close(self) -> None:
         """Let go of the ports."""
-        if self._is_view:
-            return
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
-        if self._tester is not None:
-            self._tester.close()
-            self._tester = None
+        if not self._is_view:
+            self._sender.close()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -212,7 +182,9 @@ class Measure:
 
         def reset() -> None:
             try:
-                self._wait_for_frames(self.bed.ports[streams.streams[0]["port"]], done)
+                # The tester may have to wait for its turn on a core.
+                port = self.bed.ports[streams.streams[0]["port"]]
+                wait_for_frames(port.netns, port.interface, done)
                 if done.wait(self.phases.warmup_s + at_s):
                     return
                 happened.set()
@@ -226,7 +198,7 @@ class Measure:
             trial = self._attempt(load, duration_s, streams, beside=thread, is_reset=True)
         finally:
             done.set()
-            self._learnt.clear()  # a reset may make the device forget
+            self._sender.forget()  # a reset may make the device forget
             if thread.ident is not None:
                 thread.join()
         if failed:
@@ -239,12 +211,11 @@ class Measure:
 
     def facts(self) -> Mapping[str, object]:
         """Return what answers: the device, the bed, the tester, and how trials are run (RFC 2544 sec. 7)."""
-        tester = json.loads(self._tester.facts()) if self._tester is not None else {}
         return {
             "evaluator": "measure",
             "device": dict(self.bed.device.facts()),
             "bed": dict(self.bed.facts()),
-            "tester": tester,
+            "tester": self._sender.facts(),
             "power": None if self.meter is None else {"meter": self.meter.name, "scope": self.meter.scope},
             "trial": {
                 "learning_frames": self.phases.learning_frames,
@@ -263,9 +234,8 @@ class Measure:
     def announcement(self, load: OfferedLoad) -> tuple[str, ...]:
         """Return in words what will be sent where."""
         found = []
-        for stream, rate in zip(
-            streams_of(load, self.bed.ports, self._addressing).streams, _rates(load, self), strict=True
-        ):
+        streams = streams_of(load, self.bed.ports, self._addressing)
+        for stream, rate in zip(streams.streams, streams.wanted_pps, strict=True):
             port, flow = self.bed.ports[stream["port"]], stream["flows"][0]
             found.append(
                 f"sending from {port.interface} ({flow['source_mac']}, {flow['source_address']}) to "
@@ -282,22 +252,13 @@ class Measure:
             limits=self.limits,
             retries=self.retries,
             slice_s=self.slice_s,
-            back_end=self._back_end,
             on_progress=self.on_progress,
             meter=self.meter,
             no_power=self.no_power,
-            tester=self._open,
         )
         view._addressing = addressing
-        view._tester, view._watch, view._is_view = self._tester, self._watch, True
-        view._marks, view._learnt = self._marks, self._learnt
+        view._sender, view._is_view = self._sender, True
         return view
-
-    def _cores(self) -> dict[str, int]:
-        cores = {"tester": self.bed.placement.tester}
-        if self.bed.site.cpu is not None:
-            cores["dut"] = self.bed.site.cpu  # a device on the bench has cores of its own
-        return cores
 
     def _streams(self, load: OfferedLoad, duration_s: float) -> Streams:
         if not (math.isfinite(duration_s) and duration_s > 0.0):
@@ -315,14 +276,13 @@ class Measure:
     ) -> Trial:
         self.open()
         self.bed.settle_again()
-        self._learn(streams)
+        self._sender.learn(streams, self.phases, seed=self._addressing.seed)
         time.sleep(self.phases.wait_before_s)
-        before = self._read()
+        before = self._sender.read()
         pieces = [duration_s]
         if self.slice_s is not None and duration_s > self.slice_s and not load.steps and not is_reset:
-            pieces = [duration_s / math.ceil(duration_s / self.slice_s)] * math.ceil(
-                duration_s / self.slice_s
-            )
+            number = math.ceil(duration_s / self.slice_s)
+            pieces = [duration_s / number] * number
         slices: list[Slice] = []
         with MeteredTrial(self.meter, self.no_power) as metered:
             for number, piece_s in enumerate(pieces):
@@ -333,10 +293,10 @@ class Measure:
             slices=slices,
             counted=counted(slices),
             before=before,
-            after=self._read(),
+            after=self._sender.read(),
             ports=self.bed.ports,
             receiving=sorted(set(stream_ports(streams.streams))),
-            cores=self._cores(),
+            cores=self._sender.cores,
             device_netns=self.bed.site.netns,
             device_ports=[port.interface for port in self.bed.site.ports],
             limits=self.limits,
@@ -348,26 +308,6 @@ class Measure:
         trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), _windows(slices))
         time.sleep(self.phases.restabilise_s)
         return trial
-
-    def _wait_for_frames(self, port: TesterPort, done: threading.Event) -> None:
-        """Return when a port sends: the tester may have to wait for its turn on a core."""
-        with LinkReader(port.netns) as reader:
-            before = reader.read().get(port.interface)
-            while before is not None and not done.wait(_LOOK_S):
-                now = reader.read().get(port.interface)
-                if now is None or now.tx_frames > before.tx_frames:
-                    return
-
-    def _learn(self, streams: Streams) -> None:
-        """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
-        frames = self.phases.learning_frames
-        learning = learning_streams(streams, self.bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
-        what = json.dumps([stream["flows"] for stream in learning])
-        now_s = time.monotonic()
-        is_known = now_s - self._learnt.get(what, -math.inf) < _REMEMBERED_S
-        if frames and not (is_known and self.phases.wait_before_s == 0.0):
-            self._ask({"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning})
-            self._learnt[what] = now_s
 
     def _send(
         self,
@@ -390,7 +330,7 @@ class Measure:
         }
         if beside is not None:
             beside.start()
-        outcome = self._ask(request, progress)
+        outcome = self._sender.ask(request, seed=self._addressing.seed, progress=progress)
         return {
             **outcome,
             "ports": [int(stream["port"]) for stream in streams.streams],
@@ -400,37 +340,8 @@ class Measure:
             ],
         }
 
-    def _ask(
-        self, request: Mapping[str, Any], progress: Callable[[float], object] | None = None
-    ) -> Mapping[str, Any]:
-        assert self._tester is not None
-        wires = [port.wire_bps for port in self.bed.ports if port.is_virtual]
-        whole = {
-            **request,
-            "wire_bps": min(wires) if wires else None,
-            "seed": self._addressing.seed,
-            "trial_id": next(self._marks) % _TRIAL_IDS,
-        }
-        try:
-            found: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
-        except RoutecastError:
-            raise
-        except Exception as problem:
-            if type(problem).__name__ != "TesterError":
-                raise
-            raise EnvironmentProblem(f"the tester failed: {said(problem)}") from problem
-        return found
-
-    def _read(self) -> Reading:
-        assert self._watch is not None
-        return self._watch.read(self.bed.device_threads(), dict(self.bed.device.counters()))
-
 
 def _windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
     """Return when the counted frames of each slice were sent, on the monotonic clock."""
     begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
     return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
-
-
-def _rates(load: OfferedLoad, measure: Measure) -> Sequence[float]:
-    return streams_of(load, measure.bed.ports, measure._addressing).wanted_pps

@@ -35,7 +35,7 @@ LOAD = OfferedLoad(
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
 
 
 def trial(

@@ -18,10 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.testbed.power.rapl import RAPL_SCOPES, is_virtual
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.power.rapl_cover import RaplCover
 from routecast.testbed.power.reading import Zone
 from routecast.testbed.power.sampled import Sample
+from routecast.testbed.power.zones import is_virtual
 
 __all__ = ["PerfSource", "energy_events", "open_event"]
 
@@ -122,11 +123,8 @@ class PerfSource:
         covers: str = "package",
         opener: Callable[[int, int, int], int] = open_event,
     ) -> None:
-        if covers not in RAPL_SCOPES:
-            what = f"got perf:{covers}: allowed are {', '.join(f'perf:{one}' for one in RAPL_SCOPES)}"
-            raise FileProblem("power meter", [Problem("", what)])
         self._root = root
-        self._covers = covers
+        self._covers = RaplCover(meter="perf", covers=covers)
         self._opener = opener
         self._handles: dict[str, tuple[int, float]] = {}
         self.zones: tuple[Zone, ...] = ()
@@ -134,12 +132,12 @@ class PerfSource:
     @property
     def name(self) -> str:
         """The meter as it is named: ``perf``, ``perf:psys``."""
-        return "perf" if self._covers == "package" else f"perf:{self._covers}"
+        return self._covers.name
 
     @property
     def scope(self) -> str:
         """What the sum covers."""
-        return f"rapl:{self._covers}"
+        return self._covers.scope
 
     @property
     def quantum_j(self) -> float:
@@ -160,7 +158,7 @@ class PerfSource:
             raise EnvironmentProblem(
                 f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)"
             )
-        wanted = {f"rapl:{part}" for part in self._covers.split("+")}
+        wanted = self._covers.zone_scopes
         missing = wanted - {_SCOPES[event] for event in events}
         if missing:
             raise EnvironmentProblem(

@@ -11,7 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.errors import EnvironmentProblem
+from routecast.testbed.power.rapl_cover import RaplCover
 from routecast.testbed.power.reading import Zone
 from routecast.testbed.power.sampled import Sample
 from routecast.testbed.power.zones import (
@@ -19,13 +20,11 @@ from routecast.testbed.power.zones import (
     energy_step_uj,
     rapl_zones,
     read_text,
+    why_no_zone,
     wrapped_difference,
 )
 
-__all__ = ["RAPL_INTERVAL_S", "RAPL_SCOPES", "READ_RECIPE", "RaplSource"]
-
-RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
-"""What the sum may cover; ``package`` if not told."""
+__all__ = ["RAPL_INTERVAL_S", "READ_RECIPE", "RaplSource"]
 
 RAPL_INTERVAL_S: Final = 0.1
 """Between samples: far below a minute, in which a counter of 32 bits can wrap, and above the 50 ms below which the
@@ -52,7 +51,8 @@ class RaplSource:
     root : Path
         Where the machine's files are.
     covers : str
-        One of :data:`RAPL_SCOPES`: which zones make the sum. The others are read and reported, but not added.
+        One of :data:`~routecast.testbed.power.rapl_cover.RAPL_SCOPES`: which zones make the sum. The others are read
+        and reported, but not added.
     read : callable
         Reads a file.
 
@@ -69,11 +69,8 @@ class RaplSource:
         covers: str = "package",
         read: Callable[[Path], str] = read_text,
     ) -> None:
-        if covers not in RAPL_SCOPES:
-            what = f"got rapl:{covers}: allowed are {', '.join(f'rapl:{one}' for one in RAPL_SCOPES)}"
-            raise FileProblem("power meter", [Problem("", what)])
         self._root = root
-        self._covers = covers
+        self._covers = RaplCover(meter="rapl", covers=covers)
         self._read = read
         self._zones: Mapping[str, RaplZone] = {}
         self._unread: tuple[str, ...] = ()
@@ -82,12 +79,12 @@ class RaplSource:
     @property
     def name(self) -> str:
         """The meter as it is named: ``rapl``, ``rapl:psys``."""
-        return "rapl" if self._covers == "package" else f"rapl:{self._covers}"
+        return self._covers.name
 
     @property
     def scope(self) -> str:
         """What the sum covers."""
-        return f"rapl:{self._covers}"
+        return self._covers.scope
 
     @property
     def quantum_j(self) -> float:
@@ -118,7 +115,7 @@ class RaplSource:
                 broken.append(zone)
             else:
                 (readable if zone.range_uj else broken).append(zone)
-        wanted = {f"rapl:{part}" for part in self._covers.split("+")}
+        wanted = self._covers.zone_scopes
         missing = wanted - {zone.scope for zone in readable}
         if missing and denied:
             raise EnvironmentProblem(
@@ -194,33 +191,3 @@ class RaplSource:
         seen = [int(one.values[zone]) for one in samples if zone in one.values]
         shares = [wrapped_difference(before, after, range_uj) / range_uj for before, after in pairwise(seen)]
         return max((share for share in shares if share > _SUSPICIOUS_RATIO), default=0.0)
-
-
-def why_no_zone(root: Path) -> str:
-    """Return in words why a machine has no RAPL zone, as far as its files tell."""
-    if not (root / "sys/class/powercap").is_dir():
-        what = "there is no /sys/class/powercap"
-    else:
-        what = "powercap has no RAPL zone"
-    kinds = [
-        kind
-        for kind, holds in (
-            ("a virtual machine (hypervisors do not pass RAPL on)", is_virtual(root)),
-            ("a container (engines hide powercap, CVE-2020-8694)", _is_container(root)),
-        )
-        if holds
-    ]
-    return f"this is {' and '.join(kinds)}; {what}" if kinds else f"{what}: try modprobe intel_rapl_msr"
-
-
-def is_virtual(root: Path) -> bool:
-    """Whether the processor says that a hypervisor runs it."""
-    try:
-        text = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    return any("hypervisor" in line.split() for line in text.splitlines() if line.startswith("flags"))
-
-
-def _is_container(root: Path) -> bool:
-    return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))

@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["POWERCAP", "RaplZone", "energy_step_uj", "rapl_zones", "read_text", "wrapped_difference"]
+__all__ = [
+    "POWERCAP",
+    "RaplZone",
+    "energy_step_uj",
+    "is_virtual",
+    "rapl_zones",
+    "read_text",
+    "why_no_zone",
+    "wrapped_difference",
+]
 
 POWERCAP: Final = "sys/class/powercap"
 
@@ -132,3 +141,33 @@ def _folders(powercap: Path) -> Sequence[Path]:
 def _order(folder: Path) -> tuple[str, tuple[int, ...]]:
     kind, *numbers = folder.name.split(":")
     return kind, tuple(map(int, numbers))
+
+
+def why_no_zone(root: Path) -> str:
+    """Return in words why a machine has no RAPL zone, as far as its files tell."""
+    if not (root / "sys/class/powercap").is_dir():
+        what = "there is no /sys/class/powercap"
+    else:
+        what = "powercap has no RAPL zone"
+    kinds = [
+        kind
+        for kind, holds in (
+            ("a virtual machine (hypervisors do not pass RAPL on)", is_virtual(root)),
+            ("a container (engines hide powercap, CVE-2020-8694)", _is_container(root)),
+        )
+        if holds
+    ]
+    return f"this is {' and '.join(kinds)}; {what}" if kinds else f"{what}: try modprobe intel_rapl_msr"
+
+
+def is_virtual(root: Path) -> bool:
+    """Whether the processor says that a hypervisor runs it."""
+    try:
+        text = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any("hypervisor" in line.split() for line in text.splitlines() if line.startswith("flags"))
+
+
+def _is_container(root: Path) -> bool:
+    return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))
