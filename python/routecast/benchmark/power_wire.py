@@ -2,7 +2,7 @@
 
 ::
 
-    meter alone ─► search (as in the profile "quick") ─► idle+ ─► typical ─► loaded
+    meter alone ─► search (as in the profile "quick") ─► confirmation ─► idle+ ─► typical ─► loaded
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from routecast.benchmark.power_result import PowerTable
 from routecast.benchmark.power_table import FoundThroughput, PowerTableSettings, power_table
 from routecast.benchmark.profile import Profile, read_profile
 from routecast.benchmark.result import Stream, ThroughputRow
-from routecast.benchmark.stage import Stage
+from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
@@ -31,6 +31,12 @@ __all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table
 SHORTEST_LINE_S = 1.0
 """Line "idle+" has a frame a second on every port: a shorter trial would have none."""
 
+_MIX = (
+    "a mix of sizes is offered at most one width of the search below the rate of the wires: its mean varies"
+)
+
+_CONFIRMING_TRIALS = 2
+_MOST_STEPS_DOWN = 10
 _STABILISE_SAMPLES = 3
 _MEASURE_SAMPLES = 10
 _SHORTEST_STABILISE_S = 0.5
@@ -112,7 +118,8 @@ def wire_power_table(
         records=[],
         on_trial=lambda seconds, known, purpose: report(f"throughput, {purpose}") if report else None,
         offered=load,
-        wire_pps=line_pps,
+        # Sizes of a mix are drawn, so at the rate of the wire the tester would now and then be held up.
+        wire_pps=line_pps if load.frames.is_fixed else line_pps * (1.0 - profile.throughput.base.width),
     )
     table = power_table(
         _Wire(measure),
@@ -122,7 +129,7 @@ def wire_power_table(
         most_pps=line_pps,
         # Less than a frame is due in a line, so none is sent.
         settings=replace(settings, idle_pps=0.5 / (settings.measure_s + settings.stabilise_s)),
-        search=lambda: _found(stage),
+        search=lambda: _found(stage, settings.measure_s),
         report=report,
     )
     return replace(table, notes=(*table.notes, *_meter_notes(measure)))
@@ -139,20 +146,30 @@ class _Wire:
             return silent_trial(self.measure, duration_s)
         return self.measure.trial(load, duration_s)
 
+    def stabilise(self, load: OfferedLoad, duration_s: float) -> None:
+        view = _unmetered(self.measure)
+        if load.rate_pps * duration_s < len(self.measure.bed.ports):
+            silent_trial(view, duration_s)
+        else:
+            view.trial(load, duration_s)
+
     def facts(self) -> Mapping[str, object]:
         return self.measure.facts()
 
 
 def _unmetered(measure: Measure) -> Measure:
-    """Return a view for the search: it wants no watts, and a slow meter would hold each of its short trials up."""
-    view = measure.attempted_once()  # the stage runs an invalid trial again itself
+    """Return a view for trials whose watts nobody wants: a slow meter would hold each of them up.
+
+    It runs no invalid trial again: the stage of the search does that itself, and to stabilise one is enough.
+    """
+    view = measure.attempted_once()
     view.meter, view.no_power = None, ""
     return view
 
 
 @dataclass(slots=True, kw_only=True)
 class _MixStage(Stage):
-    """A stage with a mix of frame sizes; ``wire_pps`` is what the wires of all ports carry of it."""
+    """A stage with a mix of frame sizes; ``wire_pps`` is what is offered of it at most, all ports together."""
 
     offered: OfferedLoad
     wire_pps: float
@@ -166,20 +183,45 @@ class _MixStage(Stage):
         return self.offered.at(rate_pps)
 
 
-def _found(stage: _MixStage) -> FoundThroughput:
-    """Search as ``routecast benchmark rfc2544 --profile quick`` does, and say how."""
+def _found(stage: _MixStage, line_s: float) -> FoundThroughput:
+    """Search as ``routecast benchmark rfc2544 --profile quick`` does, confirm it for as long as a line, and say how."""
     short = throughput.find_ceiling(stage)
     row = throughput.run(stage)[0]
-    return FoundThroughput(
-        rate_pps=row.throughput_pps, reason=row.reason, notes=(*_limits(row, short), _method(stage.profile))
-    )
+    rate_pps, lowered = row.throughput_pps, ""
+    if rate_pps > 0.0:
+        rate_pps, lowered = _confirmed(stage, rate_pps, line_s)
+    notes = (*_limits(stage, row, short), _method(stage.profile), *([lowered] if lowered else ()))
+    return FoundThroughput(rate_pps=rate_pps, reason=row.reason, notes=notes)
 
 
-def _limits(row: ThroughputRow, short: str) -> tuple[str, ...]:
+def _confirmed(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float, str]:
+    """Return a rate that passes a trial as long as a line, and a note where it is not the one found.
+
+    What passes for the fifth of a second of a search may not for long: buffers fill, a tester of software falls behind.
+    """
+    width, tolerated = stage.profile.throughput.base.width, stage.profile.throughput.base.loss_ratio
+    length = f"a trial of {format_duration(line_s)}"
+    lower_pps = rate_pps
+    for _ in range(_MOST_STEPS_DOWN):
+        for _ in range(_CONFIRMING_TRIALS):
+            try:
+                trial = stage.trial(lower_pps, line_s, "confirmation", attempts=1)
+            except InvalidTrial:
+                continue
+            if counts_of(trial, line_s).loss_ratio <= tolerated:
+                lowered = format_ratio(1.0 - lower_pps / rate_pps)
+                note = f"throughput lowered by {lowered}, until {length} lost nothing"
+                return lower_pps, note if lower_pps < rate_pps else ""
+        lower_pps *= 1.0 - width
+    return rate_pps, f"the throughput holds in short trials only: {length} was not valid without loss near it"
+
+
+def _limits(stage: _MixStage, row: ThroughputRow, short: str) -> tuple[str, ...]:
     if row.outcome != "maximum":
         return ()
     who = "the tester" if short else "the links"
-    return (f"{who}, not the router, limit{'s' if short else ''} the throughput", *([short] if short else ()))
+    limited = f"{who}, not the router, limit{'s' if short else ''} the throughput"
+    return (limited, *([short] if short else ()), *([] if stage.offered.frames.is_fixed else [_MIX]))
 
 
 def _method(profile: Profile) -> str:
