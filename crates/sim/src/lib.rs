@@ -53,6 +53,7 @@ pub mod replicate;
 pub mod run;
 pub mod scenario;
 pub mod service;
+mod settled;
 pub mod sleep;
 pub mod source;
 pub mod station;
