@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -80,6 +82,15 @@ def test_the_table_of_trials_has_their_watts(tmp_path: Path) -> None:
         assert math.isnan(again.power.bit_j)
         assert again.activity[0].busy_ratio == 0.5
         assert again.to_json() == record.trial.to_json()
+
+
+def test_the_published_schema_knows_the_watts_of_a_row(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    run(tmp_path)
+    document = json.loads((tmp_path / "benchmark.json").read_text(encoding="utf-8"))
+    schema = json.loads((files("routecast") / "data/schemas/benchmark.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert document["throughput"]["rows"][0]["power"]["scope"] == "wall"
 
 
 def test_an_interrupted_run_keeps_its_watts(tmp_path: Path) -> None:

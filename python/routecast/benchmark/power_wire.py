@@ -221,7 +221,9 @@ def _limits(stage: _MixStage, row: ThroughputRow, short: str) -> tuple[str, ...]
         return ()
     who = "the tester" if short else "the links"
     limited = f"{who}, not the router, limit{'s' if short else ''} the throughput"
-    return (limited, *([short] if short else ()), *([] if stage.offered.frames.is_fixed else [_MIX]))
+    if short:
+        return (limited, short)
+    return (limited,) if stage.offered.frames.is_fixed else (limited, _MIX)
 
 
 def _method(profile: Profile) -> str:
