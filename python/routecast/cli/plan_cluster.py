@@ -151,7 +151,13 @@ def cluster(
 
 def _print(found: ClusterAnswer) -> None:
     from routecast.load.series import DAY_S
-    from routecast.report.cluster.tables import designs_table, headline, plan_table, savings_table
+    from routecast.report.cluster.tables import (
+        designs_table,
+        headline,
+        plan_table,
+        savings_table,
+        trace_traffic,
+    )
 
     console = data()
     case = found.case
@@ -170,4 +176,7 @@ def _print(found: ClusterAnswer) -> None:
     if found.trace_savings and case.trace is not None:
         days = case.trace.duration_s / DAY_S
         title = f"Saving over {days:.0f} days in steps of {case.trace.step_s / 60.0:g} min"
-        print_table(console, savings_table(found.trace_savings, days, name="trace", title=title))
+        print_table(
+            console,
+            savings_table(found.trace_savings, days, name="trace", title=title, traffic=trace_traffic(found)),
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from routecast.load.series import DAY_S
 from routecast.plan.cluster.answer import KWH_J, ClusterAnswer
@@ -12,7 +13,16 @@ from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.quantity import format_bps, format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 
-__all__ = ["EXACT", "clock", "designs_table", "headline", "machines", "plan_table", "savings_table"]
+__all__ = [
+    "EXACT",
+    "clock",
+    "designs_table",
+    "headline",
+    "machines",
+    "plan_table",
+    "savings_table",
+    "trace_traffic",
+]
 
 
 EXACT = 1e-6
@@ -121,15 +131,20 @@ def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[in
     return ", ".join(changes)
 
 
-def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str) -> Table:
-    """Return what the saving algorithms achieve, beside off-line saving step by step (the second of them)."""
+def savings_table(
+    savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = ""
+) -> Table:
+    """Return what the saving algorithms achieve, beside off-line saving step by step (the second of them).
+
+    ``traffic`` is a sentence on what they were given.
+    """
     offline = savings[1].schedule
     return Table(
         name=name,
         title=title,
         caption=(
             "Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
-            "off-line, each step."
+            "off-line, each step." + (f" {traffic}" if traffic else "")
         ),
         columns=(
             Column(title="Algorithm", align="left"),
@@ -156,6 +171,18 @@ def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: s
             for one in savings
         ),
         strong=frozenset({3} if len(savings) > 3 else set()),
+    )
+
+
+def trace_traffic(answer: ClusterAnswer) -> str:
+    """Return a sentence on how much traffic the whole trace has beside the day that is planned for."""
+    case = answer.case
+    if case.trace is None:
+        return ""
+    mean_bps, day_bps = (fmean(one.l2_bps) for one in (case.trace, case.day))
+    return (
+        f"The trace is scaled to its own highest step and has {format_bps(mean_bps)} in the mean, the day of the plan "
+        f"{format_bps(day_bps)}: their kWh are of different traffic."
     )
 
 

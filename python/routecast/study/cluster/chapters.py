@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from routecast.quantity import format_duration
 from routecast.report.cluster.figures import machines_figure, power_figure
-from routecast.report.cluster.tables import EXACT, designs_table, machines, plan_table, savings_table
+from routecast.report.cluster.tables import (
+    EXACT,
+    designs_table,
+    machines,
+    plan_table,
+    savings_table,
+    trace_traffic,
+)
 from routecast.report.page import Block, Folded, Listing, Page, Prose, Section, Tile, Tiles
 from routecast.study.cluster.plots import (
     energy_figure,
@@ -144,7 +151,8 @@ def _switching(result: ClusterResult) -> Section:
         "a machine is switched once keeping it has cost more than switching it (the work function algorithm of "
         f"Borodin, Linial & Saks). A switching must save what the machine draws in {format_duration(rules.payback_s)}"
         + (
-            f", a time that is then tuned to spend {100.0 * rules.tolerance_ratio:.1f} % more energy than off-line."
+            f", a time that is then tuned to spend {100.0 * rules.tolerance_ratio:.1f} % more energy than off-line, "
+            "boots apart: how much more is set, how few switchings that leaves is found."
             if rules.tolerance_ratio
             else "."
         )
@@ -160,6 +168,7 @@ def _switching(result: ClusterResult) -> Section:
             days,
             name="trace",
             title=f"{found.design.name} over {days:.0f} days in steps of {step_s / 60.0:g} min",
+            traffic=trace_traffic(found),
         ),
     ]
     return Section(
