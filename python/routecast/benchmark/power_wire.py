@@ -36,7 +36,7 @@ _MIX = (
 )
 
 _CONFIRMING_TRIALS = 2
-_MOST_STEPS_DOWN = 10
+_MOST_STEPS_DOWN = 5
 _STABILISE_SAMPLES = 3
 _MEASURE_SAMPLES = 10
 _SHORTEST_STABILISE_S = 0.5
@@ -202,7 +202,7 @@ def _confirmed(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float,
     width, tolerated = stage.profile.throughput.base.width, stage.profile.throughput.base.loss_ratio
     length = f"a trial of {format_duration(line_s)}"
     lower_pps = rate_pps
-    for _ in range(_MOST_STEPS_DOWN):
+    for step in range(_MOST_STEPS_DOWN):
         for _ in range(_CONFIRMING_TRIALS):
             try:
                 trial = stage.trial(lower_pps, line_s, "confirmation", attempts=1)
@@ -212,7 +212,7 @@ def _confirmed(stage: _MixStage, rate_pps: float, line_s: float) -> tuple[float,
                 lowered = format_ratio(1.0 - lower_pps / rate_pps)
                 note = f"throughput lowered by {lowered}, until {length} lost nothing"
                 return lower_pps, note if lower_pps < rate_pps else ""
-        lower_pps *= 1.0 - width
+        lower_pps *= 1.0 - 2**step * width  # each step twice the one before: lines may be long
     return rate_pps, f"the throughput holds in short trials only: {length} was not valid without loss near it"
 
 

@@ -168,7 +168,8 @@ def test_a_rate_that_passes_short_trials_alone_is_lowered_until_it_passes_a_line
     router = Buffered()
     table = table_of(router, Wattmeter(router))
     width = search_profile().throughput.base.width
-    assert 0.95 * (1.0 - width) * CAPACITY_PPS <= table.throughput_pps <= 0.95 * CAPACITY_PPS
+    # The second step down is of two widths.
+    assert 0.95 * (1.0 - 2.0 * width) * CAPACITY_PPS <= table.throughput_pps <= 0.95 * CAPACITY_PPS
     assert table.rows[-1].loss_ratio == 0.0
     assert any("lost nothing" in note for note in table.notes)
 
