@@ -1,5 +1,5 @@
 /* A device under test that does wrong on purpose, exactly as told, to see whether the tester finds it. */
-#include "common.h"
+#include "test_frame.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -1,5 +1,5 @@
 /* A router in XDP: looks up the kernel's FIB, counts the TTL down and redirects. What it cannot decide it passes. */
-#include "common.h"
+#include "test_frame.h"
 
 #define AF_INET 2
 #define AF_INET6 10

@@ -5,7 +5,7 @@
  * test left them. Several streams are merged by due time, so that one core sends both directions. User space maps the
  * memory of `generator`, watches `sent` and sets `stop`.
  */
-#include "common.h"
+#include "test_frame.h"
 
 #define NEVER (~0ULL)
 /* Ticks of 2^-16 ns: exact enough for 2^32 frames, and 64 bits last for 78 hours. */

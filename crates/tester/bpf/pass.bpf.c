@@ -1,5 +1,5 @@
 /* Hands every frame to the network stack: what an XDP program costs that does nothing. */
-#include "common.h"
+#include "test_frame.h"
 
 SEC("xdp") int pass(struct xdp_md *context)
 {

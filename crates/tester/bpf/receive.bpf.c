@@ -3,7 +3,7 @@
  * What belongs to one stream is one value per core, so that a frame costs four array lookups (which the kernel
  * inlines), one reading of the clock and no hash. Sequence numbers are kept in a bitmap, shared by all cores.
  */
-#include "common.h"
+#include "test_frame.h"
 
 /* Mirrored in src/sink/layout.rs. */
 #define STEP_BITS 6

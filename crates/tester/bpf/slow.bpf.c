@@ -1,5 +1,5 @@
 /* Fixed busy work for every frame before the network stack sees it: a slower processor on the same machine. */
-#include "common.h"
+#include "test_frame.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

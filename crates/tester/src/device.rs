@@ -36,7 +36,7 @@ pub enum Program {
     Fault,
 }
 
-/// What a program does; mirrors `struct settings` of `bpf/common.h`.
+/// What a program does; mirrors `struct settings` of `bpf/test_frame.h`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -1,6 +1,6 @@
 /* What the programs share: the signature of a test frame, where it is found, settings from user space. */
-#ifndef ROUTECAST_COMMON_H
-#define ROUTECAST_COMMON_H
+#ifndef ROUTECAST_TEST_FRAME_H
+#define ROUTECAST_TEST_FRAME_H
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
