@@ -1,0 +1,170 @@
+"""Trials are written in the forms of other tools, and read again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import exchange_samples as samples
+from exchange_reading import SAMPLES, Json, read, same
+
+from routecast.benchmark.exchange import (
+    Record,
+    csv_text,
+    read_records,
+    uti_documents,
+    validate_text,
+    write_parquet,
+)
+from routecast.calibrate.points import read_points
+from routecast.errors import FileProblem
+
+
+def all_records(folder: Path) -> list[Record]:
+    return [record for make in (*SAMPLES.values(), samples.uti_mrr) for record in read(make(), folder)]
+
+
+def test_csv_and_parquet_give_back_what_was_written(tmp_path: Path) -> None:
+    records = all_records(tmp_path)
+    (tmp_path / "trials.csv").write_text(csv_text(records), encoding="utf-8")
+    write_parquet(records, tmp_path / "trials.parquet")
+    assert same(read_records(tmp_path / "trials.csv")) == same(records)
+    assert same(read_records(tmp_path / "trials.parquet")) == same(records)
+
+
+def test_a_table_with_a_wrong_cell_is_an_error_with_its_row_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "trials.csv"
+    path.write_text(
+        "offered_pps,forwarded_pps,loss_ratio\n1e6,1e6,0\n2e6,much,0.5\n3e6,3e6\n", encoding="utf-8"
+    )
+    with pytest.raises(FileProblem, match=r"row 3, column forwarded_pps(.|\n)*row 4") as caught:
+        read_records(path)
+    assert len(caught.value.problems) == 2
+
+
+@pytest.mark.parametrize("make", [samples.uti_ndrpdr, samples.uti_mrr])
+def test_uti_is_written_as_it_was_read(make: Callable[[], Json], tmp_path: Path) -> None:
+    (document,) = uti_documents(read(make(), tmp_path)).values()
+    assert document == make()
+
+
+def test_everything_is_written_as_uti_that_its_schema_allows(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="PyPI jsonschema is not installed")
+    schema = json.loads((files("routecast") / "data/schemas/csit-uti-1.5.1.schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    documents = uti_documents(all_records(tmp_path))
+    assert len(documents) == 6  # UTI's two tests have one name, TRex, NFVbench, 2 of trafficgen, iperf3
+    for document in documents.values():
+        jsonschema.validate(document, schema)
+
+
+def test_a_table_for_validate_is_read_by_it(tmp_path: Path) -> None:
+    sizes: list[Record] = []
+    for size, rate_pps in ((64, 9e6), (512, 8e6), (1518, 3e6)):
+        document = samples.uti_mrr()
+        document["test_name_long"] = f"10ge2p1x710-{size}b-2t1c-ethip4"
+        document["result"]["receive_rate"]["rate"]["values"] = [rate_pps, 0.9 * rate_pps]
+        sizes += read(document, tmp_path)
+    path = tmp_path / "points.csv"
+    path.write_text(validate_text(sizes, goal="mrr", link_bps=100e9), encoding="utf-8")
+    points = read_points(path)
+    assert [(p.frame_bytes, p.throughput_pps, p.calibrate) for p in points] == [
+        (64.0, 9e6, True),
+        (512.0, 8e6, False),
+        (1518.0, 3e6, True),
+    ]
+
+
+def test_a_table_for_validate_asks_for_what_the_file_does_not_say(tmp_path: Path) -> None:
+    records = read(samples.trex(), tmp_path)
+    with pytest.raises(FileProblem, match="--cores"):
+        validate_text(records)
+    assert validate_text(records, cores=2).splitlines()[1].startswith("2,64.0,999500.0")
+
+
+def benchmark_row(stream: str, size: int, loss_ratio: float, lower_pps: float) -> Json:
+    """A row of ``benchmark.json``'s throughput, as far as the exchange reads it."""
+    return {
+        "stream": stream,
+        "frame_bytes": size,
+        "goal": "no loss" if loss_ratio == 0.0 else f"PDR {loss_ratio:.1%}",
+        "loss_ratio": loss_ratio,
+        "throughput_pps": lower_pps,
+        "per_port_pps": lower_pps,
+        "conditional_pps": lower_pps * (1.0 - loss_ratio),
+        "lower_pps": lower_pps,
+        "upper_pps": 1.01 * lower_pps,
+        "final_trial_s": 0.5,
+    }
+
+
+def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
+    sizes = (64, 512)
+    document = {
+        "schema": "routecast-benchmark/1",
+        "setup": {"device_title": "Linux IPv4 forwarding", "link_bps": [1e10, 1e10]},
+        "throughput": {
+            "rows": [
+                benchmark_row("IPv4", size, loss, rate)
+                for size in sizes
+                for loss, rate in ((0.0, 1e6), (0.005, 1.1e6))
+            ]
+        },
+    }
+    records = read(document, tmp_path)
+    assert [(r.goal, r.bound) for r in records[:4]] == [
+        ("ndr", "lower"),
+        ("ndr", "upper"),
+        ("pdr", "lower"),
+        ("pdr", "upper"),
+    ]
+    written: list[Any] = list(uti_documents(records).values())
+    assert [document["result"]["type"] for document in written] == ["ndrpdr", "ndrpdr"]
+    lines = validate_text(records, goal="ndr", cores=1).splitlines()
+    assert lines[1] == '1,64.0,1000000.0,,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
+
+
+def test_a_throughput_that_is_the_mediums_has_it_as_both_bounds(tmp_path: Path) -> None:
+    row = benchmark_row("IPv4", 1518, 0.0, 812_743.8) | {"upper_pps": None, "outcome": "maximum"}
+    lower, upper = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
+    assert upper.trial.offered_pps == lower.trial.offered_pps
+    assert any("no rate failed" in note for note in upper.trial.notes)
+
+
+def test_a_throughput_that_was_not_found_is_invalid(tmp_path: Path) -> None:
+    nothing = {"lower_pps": None, "upper_pps": None, "throughput_pps": None, "reason": "no trial was valid"}
+    row = benchmark_row("IPv4", 64, 0.0, 1.0) | nothing
+    (record,) = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
+    assert record.trial.invalid == ("no rate was found: no trial was valid",)
+
+
+def test_the_trials_of_our_own_benchmarks_are_records(tmp_path: Path) -> None:
+    from routecast.benchmark.journal import open_journal
+    from routecast.benchmark.result import TrialRecord
+
+    trial = read(samples.iperf3(), tmp_path)[0].trial
+    with open_journal(tmp_path / "run", "one") as journal:
+        journal.add(
+            "key",
+            TrialRecord(
+                number=1,
+                procedure="throughput",
+                stream="IPv4",
+                frame_bytes=128,
+                purpose="search 1",
+                attempt=1,
+                rate_pps=1e6,
+                trial=trial,
+            ),
+        )
+    (record,) = read_records(tmp_path / "run" / "trials.parquet")
+    assert (record.title, record.frame_bytes, record.facts["purpose"]) == ("IPv4", 128.0, "search 1")
+    assert record.trial.to_json() == trial.to_json()
