@@ -87,6 +87,7 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@cp build/meyer2014/figures/fig8b.svg docs/images/meyer2014-throughput.svg
 	@$(BIN)/routecast study napi_power --out build/napi_power > /dev/null
 	@cp build/napi_power/figures/idle.svg docs/images/napi-power-idle.svg
+	@$(BIN)/routecast power optimise examples/green.router.toml --target "p99 < 100 us" --figure docs/images/green-front.svg > /dev/null
 	@$(BIN)/routecast study msr_energy --out build/msr_energy > /dev/null
 	@cp build/msr_energy/figures/frontier.svg docs/images/msr-energy-frontier.svg
 
