@@ -92,9 +92,15 @@ def best_fleet(problem: ClusterProblem) -> tuple[float, float]:
 
 @st.composite
 def problems(
-    draw: st.DrawFn, *, largest_group: int = 3, steps: int = 4, beyond: bool = True
+    draw: st.DrawFn,
+    *,
+    largest_group: int = 3,
+    steps: int = 4,
+    beyond: bool = True,
+    spares: tuple[int, int] = (0, 1),
+    idles: bool = False,
 ) -> ClusterProblem:
-    """Small clusters; ``beyond`` the thesis: idle power, limited numbers, spares."""
+    """Small clusters; ``beyond`` the thesis: idle power (``idles``: of all, drawn), limited numbers, spares."""
     groups = []
     for number in range(draw(st.integers(2, largest_group))):
         power_w = float(draw(st.integers(20, 60)))
@@ -104,7 +110,11 @@ def problems(
                 capacity_bps=draw(st.integers(3, 9)) * 1e9,
                 power_w=power_w,
                 price=float(draw(st.integers(10, 40))),
-                idle_w=draw(st.none() | st.just(round(power_w * 0.6))) if beyond else None,
+                idle_w=float(draw(st.integers(0, int(power_w))))
+                if idles
+                else draw(st.none() | st.just(round(power_w * 0.6)))
+                if beyond
+                else None,
                 available=draw(st.none() | st.integers(1, 3)) if beyond else None,
             )
         )
@@ -114,5 +124,5 @@ def problems(
         traffic_bps=tuple(load * 1e8 for load in traffic),
         step_s=300.0,
         budget=draw(st.none() | st.integers(40, 140).map(float)),
-        spare=draw(st.integers(0, 1)) if beyond else 0,
+        spare=draw(st.integers(*spares)) if beyond else 0,
     )

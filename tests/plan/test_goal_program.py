@@ -40,11 +40,68 @@ def test_no_fleet_that_is_tried_out_beats_the_goal_program(problem: ClusterProbl
     assume(math.isfinite(least_j))
     design = goal_program(problem)
     assert design.bound_j <= least_j <= design.energy_j * (1.0 + 1e-9)
-    idle = any(group.idle_w is not None for group in problem.groups)
-    if not (idle and problem.spare):  # both together are bounded, not always solved
-        assert design.energy_j == pytest.approx(least_j, rel=1e-8)
-        assert design.price_is_least
-        assert design.price == pytest.approx(least_price, rel=1e-9)
+    assert design.energy_j == pytest.approx(least_j, rel=1e-8)
+    assert design.price_is_least
+    assert design.price == pytest.approx(least_price, rel=1e-9)
+
+
+@given(problems(largest_group=3, steps=3, spares=(1, 2), idles=True))
+@settings(max_examples=30)
+def test_spares_with_idle_power_are_planned_as_well_as_trying_out_every_fleet(
+    problem: ClusterProblem,
+) -> None:
+    least_j, least_price = best_fleet(problem)
+    assume(math.isfinite(least_j))
+    design = goal_program(problem)
+    assert design.energy_j == pytest.approx(least_j, rel=1e-8)
+    assert design.price == pytest.approx(least_price, rel=1e-9)
+    assert design.price_is_least
+    assert design.bound_j == pytest.approx(least_j, rel=1e-8)
+
+
+def test_spares_carry_their_share_of_the_load_of_machines_that_idle_cheaply() -> None:
+    # With three small machines and a large one 1.9689 Gbit/s is run on two small ones and the large, which takes all
+    # of it; without the large one they still carry 2 Gbit/s.
+    groups = (
+        MachineGroup(name="small", capacity_bps=1e9, power_w=50.0, price=100.0, idle_w=0.0, available=3),
+        MachineGroup(name="middle", capacity_bps=3.3e9, power_w=60.5, price=250.0, idle_w=60.5, available=3),
+        MachineGroup(name="large", capacity_bps=5e9, power_w=75.0, price=100.0, idle_w=12.6, available=4),
+    )
+    problem = ClusterProblem(groups=groups, traffic_bps=(0.0, 1.9689e9, 2.4997e9), step_s=1.0, spare=1)
+    design = goal_program(problem)
+    least_j, least_price = best_fleet(problem)
+    assert design.energy_j == pytest.approx(least_j)
+    assert (design.fleet, design.price) == ((3, 0, 1), least_price)
+
+
+@pytest.mark.parametrize(("available", "budget"), [(None, None), (4, None), (None, 2000.0)])
+def test_a_fleet_that_just_carries_its_peak_with_a_spare_is_found(
+    available: int | None, budget: float | None
+) -> None:
+    group = replace(GROUPS[2], idle_w=60.0, available=available)
+    problem = ClusterProblem(groups=(group,), traffic_bps=(10e9, 30e9), step_s=300.0, spare=1, budget=budget)
+    design = goal_program(problem)
+    assert design.fleet == (4,)
+    # Two machines at 10 Gbit/s, four at 30, and 6 W for each Gbit/s.
+    assert design.energy_j == pytest.approx(300.0 * (2 * 60.0 + 4 * 60.0 + 6.0 * 40.0))
+
+
+@given(problems(largest_group=2, steps=3, spares=(1, 2), idles=True), st.sampled_from([1.0 / 3.0, 17.0]))
+@settings(max_examples=15)
+def test_capacities_without_a_common_quantum_are_planned_with_spares_and_idle_power(
+    problem: ClusterProblem, odd_bps: float
+) -> None:
+    least_j, _ = best_fleet(problem)
+    assume(math.isfinite(least_j))
+    problem = replace(
+        problem,
+        groups=tuple(replace(one, capacity_bps=one.capacity_bps + odd_bps) for one in problem.groups),
+    )
+    least_j, _ = best_fleet(problem)
+    design = goal_program(problem)
+    assert design.bound_j <= least_j <= design.energy_j * (1.0 + 1e-9)
+    for counts, load_bps in zip(design.schedule.on, problem.traffic_bps, strict=True):
+        assert survives(problem, counts, load_bps)
 
 
 @given(problems(largest_group=2, steps=3))

@@ -1,10 +1,11 @@
 """Energy of a fleet over the day from below and from above, fast enough to ask for thousands of fleets.
 
-Where tables answer exactly the two are the same. Elsewhere the search may not wait for integer programs:
+Where one table answers exactly the two are the same. Elsewhere the search may not wait for every fleet:
 
-* capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper;
 * with spares and idle power together the lower value is the greater of two relaxations (no spares; every bit at the
-  least slope), the upper one the power of a schedule that is feasible but not necessarily the cheapest.
+  least slope) until the upper one is asked for, which is exact and takes many tables;
+* capacities without a common quantum are rounded to a fine one, up for the lower value and down for the upper. What
+  the rounded capacities miss at the edge of a fleet is carried by all of its machines.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from routecast.plan.cluster.step.cover import Floats, Ints, cover_costs
+from routecast.plan.cluster.model import Schedule
+from routecast.plan.cluster.step.cover import Floats, Ints, cover_costs, cover_counts
 from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.plan.cluster.step.idle_cover import idle_cover_costs
 from routecast.plan.cluster.step.power import power_w
 from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
 
-__all__ = ["FleetEnergy"]
+__all__ = ["FleetEnergy", "OutOfTime"]
 
 _CELLS = 50_000
 """Quanta of the peak where capacities have no quantum in common."""
+
+
+class OutOfTime(Exception):
+    """Raised by ``Dispatcher.pause`` where an answer that takes long may be replaced by a quick one."""
 
 
 class FleetEnergy:
@@ -36,7 +42,7 @@ class FleetEnergy:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self.dispatcher = dispatcher
-        self.exact = dispatcher.tabulated
+        self.exact = dispatcher.quick
         self._low: dict[tuple[int, ...], float] = {}
         self._high: dict[tuple[int, ...], float] = {}
         self._rounded_up = _Rounded(dispatcher, np.ceil)
@@ -60,15 +66,59 @@ class FleetEnergy:
         return value
 
     def high_j(self, fleet: Sequence[int]) -> float:
-        """Return an energy that the fleet can be run at; inf if it may not carry the peak."""
+        """Return an energy that the fleet can be run at; inf if it does not carry the peak.
+
+        Where tables answer it is the least, unless the time is over.
+        """
         if self.exact:
             return self.low_j(fleet)
         key = tuple(self.dispatcher.limits(fleet).tolist())
         value = self._high.get(key)
         if value is None:
-            value = self._day_j(self._rounded_down.reachable_w(np.array(key)))
+            value = self._least_j(key)
+            if value is None:
+                value = self._day_j(power_w(self.dispatcher.arrays, self._reachable(key), self._loads_bps))
+                if not self._carries(key):
+                    value = np.inf
+            else:
+                self._low[key] = value
             self._high[key] = value
         return value
+
+    def _least_j(self, key: tuple[int, ...]) -> float | None:
+        if not self.dispatcher.tabulated:
+            return None
+        try:
+            return self.dispatcher.energy_j(key)
+        except OutOfTime:
+            return None
+
+    def schedule(self, fleet: Sequence[int]) -> Schedule:
+        """Return the cheapest schedule of a fleet that carries the peak; one as in ``high_j`` if the time is over."""
+        try:
+            return self.dispatcher.schedule(fleet)
+        except OutOfTime:
+            return self.dispatcher.schedule_of(self._reachable(tuple(self.dispatcher.limits(fleet).tolist())))
+
+    @property
+    def _loads_bps(self) -> Floats:
+        return self.dispatcher.loads_bps
+
+    def _carries(self, key: tuple[int, ...]) -> bool:
+        peak_bps = float(self._loads_bps[-1])
+        return peak_bps == 0.0 or self.dispatcher.carried_bps(key) >= peak_bps * (1.0 - 1e-12)
+
+    def _reachable(self, key: tuple[int, ...]) -> Ints:
+        """Return machines for every distinct load, the best of a few choices."""
+        arrays = self.dispatcher.arrays
+        best = np.where(self._loads_bps[:, None] > 0.0, np.array(key), 0)
+        for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.linear else (arrays.power_w,):
+            known, counts = self._rounded_down.machines(np.array(key), costs)
+            better = known & (
+                power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps)
+            )
+            best[better] = counts[better]
+        return best
 
     def _day_j(self, powers_w: Floats) -> float:
         return float(powers_w @ self.dispatcher.repeats) * self.dispatcher.problem.step_s
@@ -82,7 +132,9 @@ class _Rounded:
         peak_bps = float(dispatcher.loads_bps[-1]) or float(arrays.capacity_bps.max())
         quantum_bps = dispatcher.quantum_bps or peak_bps / _CELLS
         self._dispatcher = dispatcher
-        self._weights: Ints = rounding(arrays.capacity_bps / quantum_bps * (1.0 + 1e-12)).astype(np.int64)
+        quanta = arrays.capacity_bps / quantum_bps
+        rounded = np.rint(quanta) if dispatcher.tabulated else rounding(quanta * (1.0 + 1e-12))
+        self._weights: Ints = rounded.astype(np.int64)
         self._loads: Floats = dispatcher.loads_bps / quantum_bps
         self._needs: Ints = np.ceil(self._loads * (1.0 - 1e-12)).astype(np.int64)
         self._slopes: Floats = arrays.slope_j * quantum_bps
@@ -109,18 +161,16 @@ class _Rounded:
             return spare_cover_costs(self._weights, costs, limits, cells, spare)[self._needs]
         return cover_costs(self._weights, costs, limits, cells)[self._needs]
 
-    def reachable_w(self, limits: Ints) -> Floats:
-        """Return powers of machines that carry every distinct load."""
-        dispatcher = self._dispatcher
-        arrays = dispatcher.arrays
-        spare = dispatcher.problem.spare
-        cells = int(self._needs[-1])
-        if not dispatcher.linear:
-            return self._cover_w(arrays.power_w, limits, cells)
-        carried = spare_cover_costs(self._weights, arrays.power_w, limits, cells, spare)[self._needs]
-        found = np.full(self._needs.size, np.inf)
-        for costs in (arrays.power_w, arrays.idle_w):
-            if np.isfinite(carried).all():
-                counts = spare_cover_counts(self._weights, costs, limits, self._needs, spare)
-                np.minimum(found, power_w(arrays, counts, dispatcher.loads_bps), out=found)
-        return found
+    def machines(
+        self, limits: Ints, costs: Floats
+    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
+        """Return which distinct loads the rounded machines carry, and the cheapest of them by ``costs``."""
+        limits = np.where(self._weights > 0, limits, 0)
+        known = np.isfinite(self._cover_w(costs, limits, int(self._needs[-1])))
+        counts = np.zeros((known.size, limits.size), dtype=np.int64)
+        spare = self._dispatcher.problem.spare
+        if spare:
+            counts[known] = spare_cover_counts(self._weights, costs, limits, self._needs[known], spare)
+        else:
+            counts[known] = cover_counts(self._weights, costs, limits, self._needs[known])
+        return known, counts

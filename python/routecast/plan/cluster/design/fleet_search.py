@@ -35,7 +35,7 @@ def order_of_groups(energy: FleetEnergy, fleet: Sequence[int]) -> list[int]:
 
 def _used(energy: FleetEnergy) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     dispatcher = energy.dispatcher
-    if not dispatcher.tabulated:
+    if not dispatcher.quick:
         return np.zeros(dispatcher.most.size)
     return np.asarray(dispatcher.repeats @ dispatcher.counts() / dispatcher.repeats.sum(), dtype=np.float64)
 
@@ -170,9 +170,10 @@ class EnergySearch(_Tree):
         if low_j >= self.best_j or math.isinf(low_j):
             return
         if self.within(fleet, self._budget):
-            # The node's largest fleet is itself a fleet within the budget: the best of the node.
-            self._closed_j = min(self._closed_j, low_j)
+            # The node's largest fleet is itself a fleet within the budget: the best of the node. Working out what it
+            # can be run at may raise what it cannot go below.
             high_j = self._energy.high_j(fleet)
+            self._closed_j = min(self._closed_j, self._energy.low_j(fleet))
             if high_j < self.best_j:
                 self.best_j, self.fleet = high_j, fleet
         else:
@@ -197,12 +198,13 @@ class PriceSearch(_Tree):
     ) -> None:
         super().__init__(energy, order)
         self._most_j = most_j
-        self.fleet = self._trimmed(fleet)
-        self.least_price = self.price(self.fleet)
+        self.fleet = fleet
+        self.least_price = self.price(fleet)
         self.proven = False
 
     def run(self, *, stop: Callable[[], bool]) -> None:
         """Search until nothing cheaper is left, or until ``stop``."""
+        self._trim(self.fleet, stop)
         decided = True
         nodes: list[tuple[int, ...]] = [()]
         while nodes and self.least_price > 0.0:
@@ -216,20 +218,20 @@ class PriceSearch(_Tree):
             if not self.within(fleet, allowed):
                 nodes.extend(self.children(fixed, allowed))
             elif self._energy.high_j(fleet) <= self._most_j:
-                self.fleet = self._trimmed(fleet)
-                self.least_price = self.price(self.fleet)
+                self._trim(fleet, stop)
                 nodes.append(fixed)
-            else:
+            elif self._energy.low_j(fleet) <= self._most_j:
                 decided = False
         self.proven = decided
 
-    def _trimmed(self, fleet: tuple[int, ...]) -> tuple[int, ...]:
-        """Take out machines, dear ones first, that the energy does not need."""
+    def _trim(self, fleet: tuple[int, ...], stop: Callable[[], bool]) -> None:
+        """Keep a fleet without machines, dear ones first, that the energy does not need."""
         left = list(fleet)
         for group in sorted(range(len(left)), key=lambda k: -self._prices[k]):
-            while left[group]:
+            while left[group] and not stop():
                 left[group] -= 1
-                if self._energy.high_j(left) > self._most_j:
+                if self._energy.low_j(left) > self._most_j or self._energy.high_j(left) > self._most_j:
                     left[group] += 1
                     break
-        return tuple(left)
+        self.fleet = tuple(left)
+        self.least_price = self.price(self.fleet)

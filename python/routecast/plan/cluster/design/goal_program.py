@@ -116,7 +116,7 @@ def goal_program(
         return clock.tell(first.best_j, first.bound_j, second.least_price, "price", 1.0)
 
     second.run(stop=second_stop)
-    design_schedule = energy.dispatcher.schedule(second.fleet)
+    design_schedule = energy.schedule(second.fleet)
     bound_j = min(first.bound_j, design_schedule.energy_j) * (1.0 - _MARGIN)
     clock.say(design_schedule.energy_j, bound_j, second.least_price, "price")
     return Design(

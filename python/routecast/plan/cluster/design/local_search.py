@@ -36,11 +36,13 @@ def improve(
     while idle_groups < len(best) and not stop():
         found_j, found = least_j, best
         for candidate in _swaps(energy, best, budget, group):
+            if stop():
+                break
+            if energy.low_j(candidate) >= found_j * (1.0 - 1e-12):
+                continue
             value_j = energy.high_j(candidate)
             if value_j < found_j * (1.0 - 1e-12):
                 found_j, found = value_j, candidate
-            if stop():
-                break
         idle_groups = idle_groups + 1 if found == best else 0
         group = (group + 1) % len(best)
         least_j, best = found_j, found

@@ -1,14 +1,14 @@
 """Which machines of a fleet to switch on: the least power that carries a load.
 
 For a given fleet the steps of a day are independent and equal loads have equal answers, so each load is solved once,
-and one table over capacity answers all loads together (``cover``, ``spare_cover``, ``idle_cover``). Capacities without
-a common quantum, and spares together with idle power, go to HiGHS (``program``).
+and one table over capacity answers all loads together (``cover``, ``spare_cover``, ``idle_cover``,
+``idle_spare_cover``). Capacities without a common quantum go to HiGHS (``program``).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem, Schedule
 from routecast.plan.cluster.step.cover import Floats, Ints, common_quantum, cover_costs, cover_counts
 from routecast.plan.cluster.step.idle_cover import idle_cover_costs, idle_cover_counts
+from routecast.plan.cluster.step.idle_spare_cover import idle_spare_costs, idle_spare_counts
 from routecast.plan.cluster.step.power import group_arrays, power_w
 from routecast.plan.cluster.step.program import solve_step
 from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
@@ -46,11 +47,14 @@ class Dispatcher:
         What all capacities are multiples of; None where integer programs answer instead of tables.
     most : array of shape (groups,)
         Machines of each group beyond which more are of no use in any step, and no more than can be had.
+    pause : callable or None
+        Called between programs and between tables of those answers that take long; what it raises ends them.
     """
 
     def __init__(self, problem: ClusterProblem, loads_bps: Sequence[float] | None = None) -> None:
         wanted = problem.traffic_bps if loads_bps is None else tuple(loads_bps)
         self.problem = problem
+        self.pause: Callable[[], None] | None = None
         self.arrays = group_arrays(problem)
         self.loads_bps, self.of_step, self.repeats = np.unique(
             np.asarray(wanted, dtype=np.float64), return_inverse=True, return_counts=True
@@ -65,9 +69,7 @@ class Dispatcher:
             dtype=np.int64,
         )
         self._linear = bool((self.arrays.slope_j > 0.0).any())
-        self.quantum_bps = (
-            None if self._linear and problem.spare else common_quantum(capacity.tolist(), peak_bps)
-        )
+        self.quantum_bps = common_quantum(capacity.tolist(), peak_bps)
         self._choice_w = self._with_ties()
         if self.quantum_bps is not None:
             self._weights: Ints = np.rint(capacity / self.quantum_bps).astype(np.int64)
@@ -78,6 +80,11 @@ class Dispatcher:
     def tabulated(self) -> bool:
         """Whether tables answer, not integer programs."""
         return self.quantum_bps is not None
+
+    @property
+    def quick(self) -> bool:
+        """Whether a fleet is answered exactly in the time of one table."""
+        return self.tabulated and not (self._linear and self.problem.spare)
 
     @property
     def linear(self) -> bool:
@@ -106,7 +113,10 @@ class Dispatcher:
             return np.where(known, power_w(self.arrays, rows, self.loads_bps), np.inf)
         if self._linear:
             loads = self.loads_bps / self.quantum_bps
-            return idle_cover_costs(self._weights, self.arrays.idle_w, self._slopes, limits, loads)
+            idle, spare = self.arrays.idle_w, self.problem.spare
+            if spare:
+                return idle_spare_costs(self._weights, idle, self._slopes, limits, loads, spare, self.pause)
+            return idle_cover_costs(self._weights, idle, self._slopes, limits, loads)
         cells = int(self._needs[-1])
         if self.problem.spare:
             table = spare_cover_costs(self._weights, self.arrays.power_w, limits, cells, self.problem.spare)
@@ -142,7 +152,9 @@ class Dispatcher:
             return np.array(rows, dtype=np.int64)
         if self._linear:
             loads = self.loads_bps / self.quantum_bps
-            idle = self.arrays.idle_w + self._choice_w
+            idle, spare = self.arrays.idle_w + self._choice_w, self.problem.spare
+            if spare:
+                return idle_spare_counts(self._weights, idle, self._slopes, limits, loads, spare, self.pause)
             return idle_cover_counts(self._weights, idle, self._slopes, limits, loads)
         costs = self.arrays.power_w + self._choice_w
         if self.problem.spare:
@@ -155,12 +167,17 @@ class Dispatcher:
         return float(np.sort(sizes)[::-1][self.problem.spare :].sum())
 
     def _program(self, limits: Ints, load_bps: float) -> tuple[int, ...] | None:
+        if self.pause is not None:
+            self.pause()
         answer = solve_step(self.arrays, limits, load_bps, self.problem.spare, extra_w=self._choice_w)
         return None if answer is None else answer.counts
 
     def schedule(self, fleet: Sequence[int] | None = None) -> Schedule:
         """Return the cheapest machines of every step with their energy; boots are not counted."""
-        counts = self.counts(fleet)
+        return self.schedule_of(self.counts(fleet))
+
+    def schedule_of(self, counts: Ints) -> Schedule:
+        """Return the schedule of given machines for every distinct load."""
         powers = power_w(self.arrays, counts, self.loads_bps)
         rows = [tuple(row) for row in counts.tolist()]
         return Schedule(

@@ -18,10 +18,10 @@ import numpy as np
 
 from routecast.plan.cluster.step.cover import Floats, Ints, parcels, parcels_taken
 
-__all__ = ["idle_cover_costs", "idle_cover_counts"]
+__all__ = ["idle_cover_costs", "idle_cover_counts", "put_exactly"]
 
 
-def _put(table: Floats, weight: int, cost: float) -> None:
+def put_exactly(table: Floats, weight: int, cost: float) -> None:
     """Let one parcel be taken or left, for exactly so many quanta; what it adds to is a copy."""
     if weight < table.size:
         np.minimum(table[weight:], table[:-weight] + cost, out=table[weight:])
@@ -38,9 +38,9 @@ def _last_machines(
         if limit == 0:
             continue
         for size in parcels(limit - 1):
-            _put(table, size * int(weights[group]), size * float(full[group]))
+            put_exactly(table, size * int(weights[group]), size * float(full[group]))
         yield group, table
-        _put(table, int(weights[group]), float(full[group]))
+        put_exactly(table, int(weights[group]), float(full[group]))
 
 
 def _window_minima(values: Floats, first: Ints, last: Ints, width: int) -> Floats:
@@ -117,6 +117,6 @@ def idle_cover_counts(weights: Ints, idle: Floats, slopes: Floats, limits: Ints,
         for before in order[: order.index(group)]:
             bounds[before] = limits[before]
         bounds[group] = limits[group] - 1
-        counts[rows] = parcels_taken(_put, order, weights, full, bounds, at[rows])
+        counts[rows] = parcels_taken(put_exactly, order, weights, full, bounds, at[rows])
         counts[rows, group] += 1
     return counts
