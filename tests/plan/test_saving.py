@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -185,6 +186,92 @@ def test_a_minimum_on_time_is_kept_when_machines_take_turns() -> None:
                 for _ in range(max(before - after, 0)):
                     if len(queue) > after:  # the one that is on for longest goes
                         assert step - queue.pop(0) >= 6, saving.name
+
+
+def keeps_on(on: Sequence[Sequence[int]], steps: int, *, repeats: bool) -> bool:
+    """Say whether machines that take turns are on for more than ``steps`` steps each: by following every one."""
+    rounds = 1 if not repeats else 3 + steps // len(on)
+    for column in zip(*on, strict=True):
+        ages = [steps + 1] * column[0]  # of the machines that are on; the oldest goes first
+        for number in (column * rounds)[1:]:
+            ages = sorted(age + 1 for age in ages)
+            while len(ages) > number:
+                if ages.pop() <= steps + 1:
+                    return False
+            ages = [1] * (number - len(ages)) + ages
+    return True
+
+
+def keeping(asked: ClusterProblem, fleet: tuple[int, ...], steps: int, *, repeats: bool) -> list[float]:
+    """Return the joules of every schedule that keeps the minimum on-time."""
+    return [
+        metered(asked, on, repeats=repeats).energy_j
+        for on in all_schedules(asked, fleet)
+        if keeps_on(on, steps, repeats=repeats)
+    ]
+
+
+@settings(max_examples=25)
+@given(
+    loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=3, max_size=4),
+    steps=st.integers(min_value=1, max_value=3),
+)
+def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_that_keeps_it_needs(
+    loads: list[float], steps: int
+) -> None:
+    asked, fleet, min_on_s = problem(loads), (2, 1), 300.0 * (steps + 1)
+    found = fewest_joules(asked, fleet, min_on_s=min_on_s)
+    assert (found.name, found.note) == ("off-line, whole trace", "")
+    assert keeps_on(found.schedule.on, steps, repeats=False)
+    assert found.schedule.energy_j == pytest.approx(
+        min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6
+    )
+    each = each_step(asked, fleet, min_on_s=min_on_s).schedule
+    assert keeps_on(each.on, steps, repeats=False)
+    assert found.schedule.energy_j <= each.energy_j + 1e-2
+
+
+@settings(max_examples=15)
+@given(
+    loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=4),
+    steps=st.integers(min_value=1, max_value=2),
+)
+def test_a_typical_day_with_a_minimum_on_time_is_the_best_circle_where_it_says_so(
+    loads: list[float], steps: int
+) -> None:
+    asked, fleet = problem(loads), (2, 1)
+    found = fewest_joules(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True)
+    assert keeps_on(found.schedule.on, steps, repeats=True)
+    each = each_step(asked, fleet, min_on_s=300.0 * (steps + 1), repeats=True).schedule
+    assert keeps_on(each.on, steps, repeats=True)
+    assert found.schedule.energy_j <= each.energy_j + 1e-2
+    best = min(keeping(asked, fleet, steps, repeats=True))
+    assert found.schedule.energy_j >= best * (1.0 - 1e-9)
+    if not found.note:
+        assert found.schedule.energy_j == pytest.approx(best, rel=1e-6)
+
+
+def test_a_day_with_a_minimum_on_time_is_known_to_be_the_least_in_an_ordinary_case() -> None:
+    asked = problem(walk(288, seed=8, peak_bps=12.9e9))
+    found = fewest_joules(asked, (3, 1), min_on_s=1800.0, repeats=True)
+    assert (found.name, found.note) == ("off-line, whole trace", "")
+
+
+@settings(max_examples=15)
+@given(loads=st.lists(st.floats(min_value=0.0, max_value=12.9e9), min_size=4, max_size=12))
+def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_says_so(
+    loads: list[float],
+) -> None:
+    asked, fleet = problem(loads), (2, 1)
+    least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("routecast.plan.cluster.saving.min_on.MOST_WAYS", 1)
+        found = fewest_joules(asked, fleet, min_on_s=900.0)
+    assert found.name == "off-line, best found"
+    assert "the fleet has 40 states" in found.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
+    assert keeps_on(found.schedule.on, 2, repeats=False)
+    each = each_step(asked, fleet, min_on_s=900.0).schedule.energy_j
+    assert least - 1e-2 <= found.schedule.energy_j <= each + 1e-2
 
 
 def test_machines_that_boot_longer_than_a_step_do_not_pause_for_less() -> None:

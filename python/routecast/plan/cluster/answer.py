@@ -131,6 +131,7 @@ def _saving(saving: Saving, days: float) -> dict[str, Any]:
         "switchings": saving.schedule.switchings,
         "missed_steps": saving.missed_steps,
         "missed_ratio": saving.missed_ratio,
+        "note": saving.note,
     }
 
 

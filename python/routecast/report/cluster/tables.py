@@ -144,7 +144,7 @@ def savings_table(
         title=title,
         caption=(
             "Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
-            "off-line, each step." + (f" {traffic}" if traffic else "")
+            "off-line, each step." + "".join(f" {said}" for said in (*_notes(savings), traffic) if said)
         ),
         columns=(
             Column(title="Algorithm", align="left"),
@@ -172,6 +172,11 @@ def savings_table(
         ),
         strong=frozenset({3} if len(savings) > 3 else set()),
     )
+
+
+def _notes(savings: Sequence[Saving]) -> list[str]:
+    """Return what is to be said of the algorithms, as sentences."""
+    return [f"{one.name}: {one.note}." for one in savings if one.note]
 
 
 def trace_traffic(answer: ClusterAnswer) -> str:

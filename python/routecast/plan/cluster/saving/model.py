@@ -59,12 +59,15 @@ class Saving:
         Steps in which some traffic found no machine.
     missed_ratio : float
         Share of all traffic that found none.
+    note : str
+        What its name does not say; empty where there is nothing.
     """
 
     name: str
     schedule: Schedule
     missed_steps: int = 0
     missed_ratio: float = 0.0
+    note: str = ""
 
 
 def expected_bps(traffic_bps: Sequence[float], step_s: float, rules: SavingRules) -> tuple[float, ...]:

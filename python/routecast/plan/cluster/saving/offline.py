@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +12,25 @@ import numpy.typing as npt
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving.fleet_states import FleetStates, fleet_states
+from routecast.plan.cluster.saving.min_on import AgedStates, aged_states_count, is_small, kept_on
 from routecast.plan.cluster.saving.model import Saving
-from routecast.plan.cluster.saving.switching import Waits, cheapest_way, metered, steps_of, switching_costs
+from routecast.plan.cluster.saving.switching import (
+    SwitchingCosts,
+    Waits,
+    cheapest_way,
+    metered,
+    schedule_power_w,
+    steps_of,
+    switching_costs,
+)
 from routecast.quantity import format_bps
 
 __all__ = ["each_step", "fewest_joules"]
 
 On = list[tuple[int, ...]]
+
+_DAYS = 3
+"""Days that a typical one is planned in: those on both sides of it are alike."""
 
 
 def each_step(
@@ -45,7 +59,8 @@ def each_step(
         The fleet has too many states.
     """
     states = _able(problem, fleet)
-    waits = Waits(len(fleet), steps_of(min_on_s, problem.step_s) - 1)
+    wait = steps_of(min_on_s, problem.step_s) - 1
+    waits = Waits(len(fleet), wait)
     on: On = []
     here: tuple[int, ...] | None = None
     for load_bps in problem.traffic_bps:
@@ -59,10 +74,10 @@ def each_step(
         waits.record(here, after)
         on.append(after)
         here = after
-    return Saving(
-        name="off-line, each step",
-        schedule=metered(problem, _without_short_pauses(problem, on), repeats=repeats),
-    )
+    on = _without_short_pauses(problem, on)
+    while wait > 0 and (longer := kept_on(on, fleet, wait, repeats=repeats)) != on:
+        on = _without_short_pauses(problem, longer)  # a pause that became shorter may have become too short
+    return Saving(name="off-line, each step", schedule=metered(problem, on, repeats=repeats))
 
 
 def fewest_joules(
@@ -79,8 +94,14 @@ def fewest_joules(
 
         V_t(n) = P(n, T_t) Δt + min_m [ V_{t-1}(m) + cost of switching from m to n ].
 
-    No schedule of the fleet needs less, unless ``min_on_s`` is given: machines are then left on for that long
-    afterwards. A typical day is planned as the middle one of three.
+    With ``min_on_s``, the states n say how long the machines of each group are on as well
+    (:class:`~routecast.plan.cluster.saving.min_on.AgedStates`). No schedule of the fleet that keeps it needs less, the
+    payback of its switchings included; the result is called "off-line, whole trace" then.
+
+    It is called "off-line, best found", and its note says why, in two cases. The states with ages are too many: they
+    are left out, and machines left on afterwards for as long as they must. Or a typical day, which is planned as the
+    middle one of three, needs more than the bound that the three days give for every day that repeats. In both it is
+    no worse than :func:`each_step`.
 
     Parameters
     ----------
@@ -98,28 +119,102 @@ def fewest_joules(
     """
     states = _able(problem, fleet)
     costs = switching_costs(problem, payback_s=payback_s, ahead=True)
-    shape = [machines + 1 for machines in fleet]
-    steps = len(problem.traffic_bps)
-    loads = problem.traffic_bps * (3 if repeats else 1)
-    values = np.zeros(len(states.on))
-    kept: list[npt.NDArray[np.float32]] = []
-    for load_bps in loads:
-        draw = np.where(states.carrying(load_bps), states.power_w(load_bps), np.inf)
-        values = cheapest_way(values, shape, costs) + draw * problem.step_s
-        values -= values.min()  # only differences matter; small numbers keep their joules in 32 bits
-        kept.append(values.astype(np.float32))
-    row = int(kept[-1].argmin())
-    path = [row]
-    for before in reversed(kept[:-1]):
+    wait = steps_of(min_on_s, problem.step_s) - 1
+    loads = len(problem.traffic_bps) * (_DAYS if repeats else 1)
+    is_aged = wait > 0 and is_small(fleet, wait, loads)
+    ways = AgedStates(states, fleet, wait, costs) if is_aged else _FreeStates(states, fleet, costs)
+    found, bound_j = _cheapest_path(problem, states, ways, repeats=repeats)
+    on = kept_on(found, fleet, wait, repeats=repeats)
+    note = ""
+    if wait > 0 and not is_aged:
+        note = (
+            f"with a minimum on-time of {wait + 1} steps the fleet has {aged_states_count(fleet, wait):,} states, too "
+            "many to look at all; a schedule with fewer joules may exist"
+        )
+    elif repeats and _weighed_j(problem, on, costs, repeats=True) > bound_j * (1.0 + 1e-7):
+        note = "no bound shows that no other day that repeats needs fewer joules; one may exist"
+    if note:
+        each = list(each_step(problem, fleet, min_on_s=min_on_s, repeats=repeats).schedule.on)
+        on = min(on, each, key=lambda one: _weighed_j(problem, one, costs, repeats=repeats))
+    return Saving(
+        name="off-line, best found" if note else "off-line, whole trace",
+        schedule=metered(problem, on, repeats=repeats),
+        note=note,
+    )
+
+
+class _Ways(Protocol):
+    """States, and the ways from one step's to the next's."""
+
+    rows: npt.NDArray[np.int64]
+    first: npt.NDArray[np.float64]
+
+    def onward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]: ...
+
+    def back(self, before: npt.NDArray[np.float32], place: int) -> int: ...
+
+
+class _FreeStates:
+    """The states of a fleet whose machines may be switched in any step."""
+
+    def __init__(self, states: FleetStates, fleet: Sequence[int], costs: SwitchingCosts) -> None:
+        self.rows = np.arange(len(states.on), dtype=np.int64)
+        self.first = np.zeros(len(states.on))
+        self._on, self._costs = states.on, costs
+        self._shape = [machines + 1 for machines in fleet]
+
+    def onward(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return cheapest_way(values, self._shape, self._costs)
+
+    def back(self, before: npt.NDArray[np.float32], place: int) -> int:
         # from m to here, as seen from here: what was switched on is to be switched off
-        way = np.maximum(states.on[row] - states.on, 0) @ np.array(costs.on_j)
-        way = way + np.maximum(states.on - states.on[row], 0) @ np.array(costs.off_j)
-        row = int((before + way).argmin())
-        path.append(row)
+        way = np.maximum(self._on[place] - self._on, 0) @ np.array(self._costs.on_j)
+        way = way + np.maximum(self._on - self._on[place], 0) @ np.array(self._costs.off_j)
+        return int((before + way).argmin())
+
+
+def _cheapest_path(
+    problem: ClusterProblem, states: FleetStates, ways: _Ways, *, repeats: bool
+) -> tuple[On, float]:
+    """Return the cheapest way through all steps, and what no day that repeats needs less than (else nothing).
+
+    Where a day repeats from a state x, V_k(x) <= V_{k-1}(x) + its joules: they are at least the least rise of V.
+    """
+    steps = len(problem.traffic_bps)
+    values, low_j = ways.first, 0.0
+    kept: list[npt.NDArray[np.float32]] = []
+    ends: list[npt.NDArray[np.float64]] = []
+    for load_bps in problem.traffic_bps * (_DAYS if repeats else 1):
+        draw = np.where(states.carrying(load_bps), states.power_w(load_bps), np.inf)
+        values = (ways.onward(values) if kept else values) + draw[ways.rows] * problem.step_s
+        least = float(values.min())
+        low_j += least
+        values = values - least  # only differences matter; small numbers keep their joules in 32 bits
+        kept.append(values.astype(np.float32))
+        if len(kept) % steps == 0:
+            ends.append(values + low_j)
+    place = int(kept[-1].argmin())
+    path = [place]
+    for before in reversed(kept[:-1]):
+        place = ways.back(before, place)
+        path.append(place)
     path.reverse()
-    on = [_state(states, one) for one in (path[steps : 2 * steps] if repeats else path)]
-    on = _kept_on(problem, on, min_on_s)
-    return Saving(name="off-line, whole trace", schedule=metered(problem, on, repeats=repeats))
+    day = path[steps : 2 * steps] if repeats else path
+    bounds_j = [0.0]
+    for before_j, after_j in pairwise(ends):
+        known = np.isfinite(after_j)
+        bounds_j.append(float((after_j[known] - before_j[known]).min()))
+    return [_state(states, ways.rows[one]) for one in day], max(bounds_j)
+
+
+def _weighed_j(
+    problem: ClusterProblem, on: Sequence[Sequence[int]], costs: SwitchingCosts, *, repeats: bool
+) -> float:
+    """Return the joules of a schedule, with what each switching is taken to cost."""
+    table = np.asarray(on, dtype=np.int64)
+    change = np.diff(table, axis=0, prepend=table[-1:] if repeats else table[:1])
+    switched_j = np.maximum(change, 0) @ np.array(costs.on_j) + np.maximum(-change, 0) @ np.array(costs.off_j)
+    return float(schedule_power_w(problem, on).sum()) * problem.step_s + float(switched_j.sum())
 
 
 def _able(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
@@ -138,20 +233,6 @@ def _able(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
 
 def _state(states: FleetStates, row: int | np.intp) -> tuple[int, ...]:
     return tuple(int(machines) for machines in states.on[row])
-
-
-def _kept_on(problem: ClusterProblem, on: On, min_on_s: float) -> On:
-    """Leave machines on that are younger than the minimum on-time."""
-    steps = steps_of(min_on_s, problem.step_s) - 1
-    if steps <= 0:
-        return on
-    waits = Waits(len(problem.groups), steps)
-    kept: On = []
-    for wanted in on:
-        after = tuple(max(pair) for pair in zip(wanted, waits.least_on(), strict=True))
-        waits.record(kept[-1] if kept else None, after)
-        kept.append(after)
-    return kept
 
 
 def _without_short_pauses(problem: ClusterProblem, on: On) -> On:
