@@ -28,6 +28,15 @@ def test_options_of_a_day_are_refused_without_a_day(option: str, capsys: pytest.
     assert f"{option} is of a day: name its series with --day" in said
 
 
+@pytest.mark.parametrize("loads", ["200,30,0", "100,-1,0", "nan,30,0"])
+def test_loads_outside_0_to_100_percent_are_refused_in_percent(
+    loads: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "table", str(EXAMPLE), f"--loads={loads}")
+    assert "is outside 0 to 100: loads are percents of the throughput" in said
+    assert "load_ratios" not in said
+
+
 def test_one_load_and_the_loads_of_a_day_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "optimise", str(EXAMPLE), "--load", "1 Mpps", "--day", "geant")
     assert "give one of them" in said

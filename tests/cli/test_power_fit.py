@@ -106,6 +106,96 @@ def test_a_port_model_is_fitted_from_plain_columns_and_shown_from_netpowerbench_
     assert "SFP/T/10G" in capsys.readouterr().out
 
 
+def test_a_fit_that_its_file_has_no_place_for_is_shown_and_leaves_with_2(
+    ports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(ports.read_text(encoding="utf-8").replace("SFP/T/10G", "ten"), encoding="utf-8")
+    out = tmp_path / "d.yaml"
+    assert run(["power", "fit", str(renamed), "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert "ten P_base" in said.out
+    assert "PORT/TRX/SPEED" in said.err
+    assert "write .toml or .json instead" in said.err
+    assert not out.exists()
+    assert run(["power", "fit", str(renamed), "--out", str(out), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)["devices"]["d"]["parameters"]
+    assert found["ten base_w"]["value"] == pytest.approx(100.0)
+
+
+def test_a_fitted_switch_is_equipped_on_the_command_line_and_its_day_added_by_hand(
+    ports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "d.toml"
+    assert run(["power", "fit", str(ports), "--out", str(file)]) == 0
+    capsys.readouterr()
+    day = ["power", "day", str(file), "--profile", "synthetic", "--peak", "10 Gbit/s", "--frame", "1000 B"]
+    assert run(day) == 2
+    said = capsys.readouterr().err
+    assert '--equip "SFP/T/10G=4"' in said
+    assert '[equipped."SFP/T/10G"]' in said
+
+    assert run([*day, "--equip", "SFP/T/10G=8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # Each frame passes two ports; 8 ports with their transceivers, enabled and up, are 8 (0.5 + 1 + 0.2) W.
+    by_hand = [100.0 + 8 * 1.7 + 2 * bps * (4e-12 + 20e-9 / 8000) for bps in found["l2_bps"]]
+    assert found["power_w"] == pytest.approx(by_hand, rel=1e-6)
+    assert any("8 x SFP/T/10G, as given" in note for note in found["notes"])
+
+    # What the message tells to write does the same; an option takes the place of the file's table.
+    table = '\n[equipped."SFP/T/10G"]\nplugged = 8\nenabled = 8\nup = 8\n'
+    file.write_text(file.read_text(encoding="utf-8") + table, encoding="utf-8")
+    assert run([*day, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["power_w"] == pytest.approx(by_hand, rel=1e-6)
+    assert run([*day, "--equip", "SFP/T/10G=2", "--json"]) == 0
+    two = json.loads(capsys.readouterr().out)["power_w"]
+    assert [more - less for more, less in zip(by_hand, two, strict=True)] == pytest.approx(
+        [6 * 1.7] * len(two)
+    )
+
+
+def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_take_them(
+    ports: Path, servers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "d.toml"
+    assert run(["power", "fit", str(ports), "--out", str(file)]) == 0
+    capsys.readouterr()
+    wrong = ["--equip", "SFP/T/1OG=8", "--equip", "SFP/T/10G=none", "--equip", "SFP/T/10G"]
+    assert run(["power", "show", str(file), *wrong]) == 2
+    said = capsys.readouterr().err
+    assert 'did you mean "SFP/T/10G"?' in said
+    assert 'got "SFP/T/10G=none": give a class and how many, such as "SFP/T/10G=4"' in said
+    assert 'got "SFP/T/10G"' in said
+    assert run(["power", "show", str(file), "--equip", "SFP/T/10G=8", "--equip", "SFP/T/10G=9"]) == 2
+    assert "said twice" in capsys.readouterr().err
+    assert run(["power", "show", "form", "--equip", "SFP/T/10G=8"]) == 2
+    assert "--equip is of a model of ports" in capsys.readouterr().err
+    day = ["--profile", "synthetic", "--peak", "1 Gbit/s", "--equip", "SFP/T/10G=8"]
+    router = Path(__file__).parents[2] / "examples" / "green.router.toml"
+    assert run(["power", "day", str(router), *day]) == 2
+    assert "--equip is of a power model of ports" in capsys.readouterr().err
+    linear = tmp_path / "linear.toml"
+    linear.write_text('model = "linear"\nidle = "50 W"\nfull = "100 W"\n', encoding="utf-8")
+    assert run(["power", "day", str(linear), *day]) == 2
+    assert "--equip is of a model of ports" in capsys.readouterr().err
+
+
+def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
+    ports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "d.toml"
+    assert run(["power", "fit", str(ports), "--out", str(file)]) == 0
+    capsys.readouterr()
+    show = ["power", "show", str(file), "--equip", "SFP/T/10G=4"]
+    assert run([*show, "--frame", "512 B", "--loads", "0,50", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    port_w = shown["port_power_w"]["SFP/T/10G"]
+    assert shown["device_power_w"]["power_w"] == pytest.approx([100.0 + 4 * one for one in port_w])
+    assert run(show) == 0
+    # Without frames nothing passes: 100 W and 4 (0.5 + 1 + 0.2) W.
+    assert "106.8" in capsys.readouterr().out
+
+
 def test_a_router_is_fitted_and_shown_by_clock_and_cores(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -129,6 +129,7 @@ def test_negative_values_are_refused_with_their_lines_and_count_as_missing_when_
     text = faults(path)
     assert "line 3" in text
     assert "line 5" in text
+    assert "(--gaps): hold, interpolate or drop" in text
     series = read_series(path, gaps="interpolate")
     assert series.l2_bps == pytest.approx((1e6, 2e6, 3e6, 4e6, 5e6))
     assert any("2 negative values" in note for note in series.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -131,3 +132,18 @@ def test_several_pools_with_watts_need_a_name() -> None:
     assert machine_of(two, pool="cpu").choices.pool == "cpu"
     with pytest.raises(ModelProblem, match='did you mean "cpu"'):
         machine_of(two, pool="cpuu")
+
+
+def test_states_that_look_exchanged_are_noted_and_tried_all_the_same() -> None:
+    usual = machine().choices
+    assert not any("exchanged" in note for note in usual.notes)
+    asked = copy.deepcopy(document())
+    power = asked["power"]
+    power["performance"][0].update(active="7 W")  # the next, faster one draws 6 W
+    power["sleep"][0].update(exit="60 us")
+    power["sleep"][1].update(exit="2 us")
+    found = machine_of(asked).choices
+    clock, sleep = (note for note in found.notes if "exchanged" in note)
+    assert "1 GHz is slower than 2 GHz and draws more when active, 7 W against 6 W" in clock
+    assert "C6 is deeper than C1 and is left sooner, in 2 us against 60 us" in sleep
+    assert (found.frequencies_hz, found.sleeps) == (usual.frequencies_hz, usual.sleeps)

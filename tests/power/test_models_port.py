@@ -52,7 +52,9 @@ def test_a_forwarded_frame_passes_two_ports() -> None:
 
 def test_traffic_through_no_port_and_ports_of_no_kind_are_refused() -> None:
     bare = PortPower(device="switch", classes=SWITCH.classes)
-    with pytest.raises(ModelProblem, match="which ports are equipped"):
+    with pytest.raises(
+        ModelProblem, match=r'which ports are equipped, with --equip "QSFP/PCC/100G=4" or in the file with'
+    ):
         bare.power_w(OperatingPoint(rate_pps=1.0))
     with pytest.raises(ModelProblem, match='did you mean "QSFP/PCC/100G"'):
         bare.of("QSFP/PCC/10G")

@@ -10,6 +10,7 @@ import typer
 
 from routecast.cli.console import data, print_json, progress_bar
 from routecast.cli.day_profile import GapsChoice, day_profile
+from routecast.cli.equip import EquipOption, equipped_as_said
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import FrameOption
 from routecast.cli.power_table import PowerEvaluator, power_evaluator
@@ -78,6 +79,7 @@ def power_day_command(
         str | None,
         typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without."),
     ] = None,
+    equip: EquipOption = None,
     frame: FrameOption = None,
     evaluator: Annotated[
         PowerEvaluator, typer.Option("--evaluator", help="Who answers for a router.")
@@ -108,6 +110,10 @@ def power_day_command(
     is_router = not is_power_model(file)
     if is_router and capacity is not None:
         raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
+    if is_router and equip:
+        raise QuantityProblem(
+            "", "--equip is of a power model of ports: a router's file names its ports itself"
+        )
     if not is_router and evaluator is not PowerEvaluator.SOLVE:
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
     series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
@@ -115,7 +121,7 @@ def power_day_command(
         watts, scope, source, notes = (
             _of_router(file, series, frame, evaluator, duration, seed, progress)
             if is_router
-            else _of_model(file, series, frame, capacity)
+            else _of_model(file, series, frame, capacity, equip or [])
         )
         day = power_day(
             series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon
@@ -173,14 +179,15 @@ def _of_router(
 
 
 def _of_model(
-    file: Path, series: TrafficSeries, frame: str | None, capacity: str | None
+    file: Path, series: TrafficSeries, frame: str | None, capacity: str | None, equip: list[str]
 ) -> tuple[Watts, str, str, list[str]]:
     from routecast.load.frames import FrameMix
     from routecast.power.day import ModelWatts
     from routecast.power.files import read_power_model
+    from routecast.power.port import PortPower
     from routecast.quantity import format_bps, parse_bit_rate_bps
 
-    model = read_power_model(file)
+    model = equipped_as_said(read_power_model(file), equip)
     frames = FrameMix.parse(frame or "IMIX")
     capacity_bps = series.peak_bps if capacity is None else parse_bit_rate_bps(capacity)
     watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
@@ -189,6 +196,9 @@ def _of_model(
         f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
         f"packets of {frames.name}",
     ]
+    if isinstance(model, PortPower):
+        up = ", ".join(f"{ports.up} x {name}" for name, ports in model.equipped.items() if ports.up)
+        notes.append(f"ports that are up: {up}, as {'given' if equip else 'the file says'}")
     return watts, model.scope, f"power model {file.name}", notes
 
 

@@ -13,6 +13,7 @@ from routecast.cli.console import data, print_json, remark
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 
 if TYPE_CHECKING:
+    from routecast.errors import ModelProblem
     from routecast.power.error_summary import ErrorSummary
     from routecast.power.fits import DeviceFit
     from routecast.power.load_fit import Parameter
@@ -93,7 +94,7 @@ def fit(
     from routecast.power.csv_file import UNNAMED_DEVICE
     from routecast.power.error_summary import ErrorSummary
     from routecast.power.fits import fit_file, model_for
-    from routecast.power.writing import file_suffix, write_power_model
+    from routecast.power.writing import file_suffix
 
     if out is not None:
         file_suffix(out)
@@ -113,13 +114,13 @@ def fit(
     except FitProblem as problem:
         place = "" if problem.series == UNNAMED_DEVICE else problem.series
         raise FileProblem(str(samples), [Problem(place, problem.message)]) from problem
+    unwritten: ModelProblem | None = None
     if out is not None:
         if len(fits) > 1:
             raise FitProblem(
                 "", f"the file has {len(fits)} devices: name one with --device to write its model"
             )
-        write_power_model(fits[0].model, out, name=fits[0].device, source=f"fitted to {samples.name}")
-        remark(f"wrote {out}")
+        unwritten = _written(fits[0], out, samples)
     if figure is not None:
         from routecast.cli.power_fit_figure import fit_figure
 
@@ -136,6 +137,8 @@ def fit(
                 "devices": {one.device: _document(one) for one in fits},
             }
         )
+        if unwritten is not None:
+            raise unwritten
         return
     from routecast.cli.power_fit_tables import error_table, parameter_table
     from routecast.cli.tables import print_table
@@ -151,6 +154,21 @@ def fit(
         remark(note)
     if len(notes) > _SHOWN_NOTES:
         remark(f"{len(notes)} notes on samples: --device NAME shows those of one, --json all")
+    if unwritten is not None:
+        raise unwritten
+
+
+def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
+    """Write a fitted model; return why not where it has no place in the format: the fit is to be shown all the same."""
+    from routecast.errors import ModelProblem
+    from routecast.power.writing import write_power_model
+
+    try:
+        write_power_model(fit.model, out, name=fit.device, source=f"fitted to {samples.name}")
+    except ModelProblem as problem:
+        return problem
+    remark(f"wrote {out}")
+    return None
 
 
 def percents(text: str) -> list[float]:

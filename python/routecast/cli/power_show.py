@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json
+from routecast.cli.equip import EquipOption, equipped_as_said
 from routecast.cli.power_fit import percents
 from routecast.errors import QuantityProblem
 
@@ -35,12 +36,14 @@ def show(
         str | None,
         typer.Option("--frame", help='ports: frame size or mix, such as "512 B", for watts over load.'),
     ] = None,
+    equip: EquipOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Show a power model as watts over load; the form function beside the monotone one that lies nearest to it."""
     at = percents(loads)
     if model in {"form", "platforms"}:
         _refuse_frame(frame)
+        _refuse_equip(equip)
     if model == "form":
         _show_form(at, as_json=as_json)
         return
@@ -52,7 +55,7 @@ def show(
     from routecast.power.port import PortPower
     from routecast.power.software_router import SoftwareRouterPower
 
-    found = read_power_model(model)
+    found = equipped_as_said(read_power_model(model), equip or [])
     if isinstance(found, PortPower):
         show_ports(found, at, frame, as_json=as_json)
         return
@@ -68,6 +71,11 @@ def _refuse_frame(frame: str | None) -> None:
         raise QuantityProblem(
             "", "--frame is of a model of ports: the watts of the others rest on their load"
         )
+
+
+def _refuse_equip(equip: list[str] | None) -> None:
+    if equip:
+        raise QuantityProblem("", "--equip is of a model of ports: name its file")
 
 
 def _show_form(loads: list[float], *, as_json: bool) -> None:

@@ -101,7 +101,7 @@ def power_table_command(
     duration_s = parse_duration_s(duration) if duration else None
     stabilise_s = parse_duration_s(stabilise, zero_allowed=True) if stabilise else None
     settings = PowerTableSettings(
-        load_ratios=tuple(percent / 100.0 for percent in numbers("--loads", loads)),
+        load_ratios=_load_ratios(loads),
         weights=numbers("--weights", weights),
         measure_s=duration_s or 1.0,
         stabilise_s=stabilise_s or 0.0,
@@ -190,6 +190,16 @@ def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) ->
     from routecast.evaluate.simulate import Simulate
 
     return Simulate(model, seed=seed, steady_state=False)
+
+
+def _load_ratios(text: str) -> tuple[float, ...]:
+    loads = numbers("--loads", text)
+    for percent in loads:
+        if not 0.0 <= percent <= 100.0:
+            raise QuantityProblem(
+                text, f"--loads: {percent:g} is outside 0 to 100: loads are percents of the throughput"
+            )
+    return tuple(percent / 100.0 for percent in loads)
 
 
 def numbers(option: str, text: str) -> tuple[float, ...]:

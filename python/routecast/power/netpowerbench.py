@@ -94,7 +94,10 @@ def netpowerbench_text(model: PortPower) -> str:
     for name, ports in model.classes.items():
         parts = name.split("/")
         if len(parts) != _PARTS or not all(parts):
-            message = f'NetPowerBench names ports PORT/TRX/SPEED, such as QSFP/PCC/100G: got "{name}"'
+            message = (
+                f'NetPowerBench names ports PORT/TRX/SPEED, such as QSFP/PCC/100G: got "{name}"; write .toml or .json '
+                "instead"
+            )
             raise ModelProblem(model.device, [Problem("classes", message)])
         values = {key: _number(getattr(ports, term)) for key, term in _TERMS.items()}
         values["P_TRX"] = _number(ports.trx_w)

@@ -22,6 +22,8 @@ __all__ = ["PASSED_PORTS", "PortClass", "PortPower", "PortUse", "PortsInUse"]
 PASSED_PORTS = 2
 """Ports that a forwarded frame passes: it comes in by one and leaves by one."""
 
+_SHOWN_CLASSES = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortClass:
@@ -122,6 +124,18 @@ class PortPower:
             total += ports.passed_bps * (of.bit_j or 0.0) + ports.passed_pps * (of.packet_j or 0.0)
         return total
 
+    def _none_up(self) -> str:
+        """Say how to equip the device, with the names of its classes."""
+        names = list(self.classes)
+        known = ", ".join(f'"{name}"' for name in names[:_SHOWN_CLASSES])
+        more = ", …" if len(names) > _SHOWN_CLASSES else ""
+        return (
+            "no port is up, and there is traffic: say which ports are equipped, with "
+            f'--equip "{names[0]}=4" or in the file with\n'
+            f'    [equipped."{names[0]}"]\n    plugged = 4\n    enabled = 4\n    up = 4\n'
+            f"  Its classes of ports: {known}{more}"
+        )
+
     def power_w(self, point: OperatingPoint) -> float:
         """Return the power of the equipped device while it forwards a point's frames.
 
@@ -136,10 +150,7 @@ class PortPower:
         ports = sum(one.up for one in self.equipped.values())
         moves = point.rate_pps > 0.0 or point.l2_bps > 0.0
         if moves and ports == 0:
-            raise ModelProblem(
-                self.device,
-                [Problem("equipped", "no port is up, and there is traffic: say which ports are equipped")],
-            )
+            raise ModelProblem(self.device, [Problem("equipped", self._none_up())])
         use = {}
         for name, one in self.equipped.items():
             share = one.up / ports * PASSED_PORTS if moves else 0.0

@@ -181,7 +181,11 @@ def _parsed(
             negative.append(place)
             value = math.nan
             if gaps == "refuse":
-                problems.append(Problem(place, f'"{row[value_at]}" is negative: traffic is not'))
+                what = (
+                    f'"{row[value_at]}" is negative: traffic is not; correct it, or take it as missing and say what to '
+                    "do about gaps (--gaps): hold, interpolate or drop"
+                )
+                problems.append(Problem(place, what))
         if meaning.per == "counter" and value >= 2.0**meaning.counter_bits:
             problems.append(
                 Problem(place, f'"{row[value_at]}" does not fit a counter of {meaning.counter_bits} bits')

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routecast.errors import ModelProblem, Problem
+from routecast.plan.operating.odd_states import odd_states
 from routecast.plan.operating.setting import AS_GIVEN, ActivationChoice
 from routecast.quantity import format_frequency
 from routecast.quantity.did_you_mean import did_you_mean
@@ -35,7 +36,7 @@ class Choices:
     activations : tuple of (str, float)
         Activation and lingering, seconds.
     notes : tuple of str
-        What is not offered, why, and what to add to the file.
+        What is not offered, why, and what to add to the file; and power states that look exchanged.
     """
 
     pool: str
@@ -79,6 +80,7 @@ def choices_of(
             f'no C-states: pool "{chosen.name}" has none; add sleep = [{{ name = "C1", power = …, exit = … }}] '
             "to its power"
         )
+    notes += odd_states(chosen.name, chosen.power)
     return Choices(
         pool=chosen.name,
         units=chosen.units,
