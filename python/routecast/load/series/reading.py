@@ -108,7 +108,7 @@ def read_series(
                 Problem(
                     "",
                     f"missing steps: {sum(math.isnan(rate) for rate in grid.values):,}; say what to do about gaps: "
-                    "hold, interpolate or drop",
+                    "hold, interpolate or drop (--gaps)",
                 ),
             ],
         )
