@@ -224,6 +224,39 @@ def test_without_time_the_first_fleet_is_returned_with_an_honest_bound() -> None
     assert not hasty.price_is_least
 
 
+@pytest.mark.parametrize("odd_bps", [0.0, 0.25])
+def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -> None:
+    groups = tuple(
+        replace(one, capacity_bps=one.capacity_bps + odd_bps, idle_w=round(0.6 * one.power_w))
+        for one in GROUPS
+    )
+    problem = ClusterProblem(groups=groups, traffic_bps=day(8), step_s=10800.0, spare=1, budget=3600.0)
+    hasty = goal_program(problem, seconds=0.0)
+    best = goal_program(problem, seconds=5.0)
+    assert hasty.price <= 3600.0
+    assert 0.0 < hasty.bound_j <= best.energy_j <= hasty.energy_j
+    for counts, load_bps in zip(hasty.schedule.on, problem.traffic_bps, strict=True):
+        assert survives(problem, counts, load_bps)
+        assert all(on <= had for on, had in zip(counts, hasty.fleet, strict=True))
+
+
+def test_an_interruption_leaves_the_best_fleet_until_then() -> None:
+    problem = ClusterProblem(groups=GROUPS, traffic_bps=day(24), step_s=3600.0, budget=2750.0)
+
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        goal_program(problem, progress=interrupt, every_s=0.0)
+    left = goal_program(problem, progress=interrupt, every_s=0.0, keeps_interrupted=True)
+    best = goal_program(problem)
+    assert left.is_interrupted
+    assert not best.is_interrupted
+    assert left.price <= 2750.0
+    assert left.bound_j <= best.energy_j <= left.energy_j
+    assert left.energy_j == pytest.approx(joules(problem, left.fleet), rel=1e-8)
+
+
 def test_a_budget_too_small_says_the_least_fleet_and_crosses_processes() -> None:
     problem = ClusterProblem(groups=GROUPS, traffic_bps=(20e9, 50e9), step_s=3600.0, budget=1500.0)
     with pytest.raises(InfeasiblePlan, match=r"1500 is 500 too small: .* is 8 × I for 2000") as caught:

@@ -124,6 +124,8 @@ class Design:
         Time that finding it took.
     price_is_least : bool
         Whether no fleet of the same energy costs less (proven).
+    is_interrupted : bool
+        Whether the search was ended by the user before its time.
     """
 
     name: str
@@ -133,6 +135,7 @@ class Design:
     bound_j: float = 0.0
     seconds: float = 0.0
     price_is_least: bool = False
+    is_interrupted: bool = False
 
     @property
     def energy_j(self) -> float:

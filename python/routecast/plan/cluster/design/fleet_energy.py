@@ -10,6 +10,7 @@ Where one table answers exactly the two are the same. Elsewhere the search may n
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,6 +26,8 @@ __all__ = ["FleetEnergy", "OutOfTime"]
 
 _CELLS = 50_000
 """Quanta of the peak where capacities have no quantum in common."""
+_TIGHT_S = 0.1
+"""A fleet that takes longer is not worked out for a bound: more bounds, if less tight, are found in that time."""
 
 
 class OutOfTime(Exception):
@@ -38,6 +41,8 @@ class FleetEnergy:
     ----------
     asked : int
         Fleets worked out.
+    slowest_s : float
+        The longest time that a fleet took which one table does not answer.
     """
 
     def __init__(self, dispatcher: Dispatcher) -> None:
@@ -45,13 +50,15 @@ class FleetEnergy:
         self.exact = dispatcher.quick
         self._low: dict[tuple[int, ...], float] = {}
         self._high: dict[tuple[int, ...], float] = {}
+        self._quick: dict[tuple[int, ...], float] = {}
+        self.slowest_s = 0.0
         self._rounded_up = _Rounded(dispatcher, np.ceil)
         self._rounded_down = _Rounded(dispatcher, np.floor)
 
     @property
     def asked(self) -> int:
         """Fleets worked out."""
-        return len(self._low) + (0 if self.exact else len(self._high))
+        return len(self._low) + (0 if self.exact else len(self._high) + len(self._quick))
 
     def low_j(self, fleet: Sequence[int]) -> float:
         """Return an energy that the fleet, or any smaller one, cannot go below; inf if it does not carry the peak."""
@@ -74,24 +81,35 @@ class FleetEnergy:
             return self.low_j(fleet)
         key = tuple(self.dispatcher.limits(fleet).tolist())
         value = self._high.get(key)
+        if value is not None:
+            return value
+        if self._is_worked_out(key):
+            return self._high[key]
+        value = self._quick.get(key)
         if value is None:
-            value = self._least_j(key)
-            if value is None:
-                value = self._day_j(power_w(self.dispatcher.arrays, self._reachable(key), self._loads_bps))
-                if not self._carries(key):
-                    value = np.inf
-            else:
-                self._low[key] = value
-            self._high[key] = value
+            carries = self.dispatcher.carried_bps(key) >= float(self._loads_bps[-1]) * (1.0 - 1e-12)
+            powers_w = power_w(self.dispatcher.arrays, self._reachable(key), self._loads_bps)
+            value = self._quick[key] = self._day_j(powers_w) if carries else np.inf
         return value
 
-    def _least_j(self, key: tuple[int, ...]) -> float | None:
+    def tight_j(self, fleet: Sequence[int]) -> float:
+        """Return ``low_j``, raised to the least energy of the fleet where tables give it soon."""
+        key = tuple(self.dispatcher.limits(fleet).tolist())
+        if not self.exact and key not in self._high and self.slowest_s < _TIGHT_S:
+            self._is_worked_out(key)
+        return self.low_j(key)
+
+    def _is_worked_out(self, key: tuple[int, ...]) -> bool:
+        """Find the least energy of a fleet, if tables give it in time."""
         if not self.dispatcher.tabulated:
-            return None
+            return False
+        begin = time.perf_counter()
         try:
-            return self.dispatcher.energy_j(key)
+            self._low[key] = self._high[key] = self.dispatcher.energy_j(key)
         except OutOfTime:
-            return None
+            return False
+        self.slowest_s = max(self.slowest_s, time.perf_counter() - begin)
+        return True
 
     def schedule(self, fleet: Sequence[int]) -> Schedule:
         """Return the cheapest schedule of a fleet that carries the peak; one as in ``high_j`` if the time is over."""
@@ -103,10 +121,6 @@ class FleetEnergy:
     @property
     def _loads_bps(self) -> Floats:
         return self.dispatcher.loads_bps
-
-    def _carries(self, key: tuple[int, ...]) -> bool:
-        peak_bps = float(self._loads_bps[-1])
-        return peak_bps == 0.0 or self.dispatcher.carried_bps(key) >= peak_bps * (1.0 - 1e-12)
 
     def _reachable(self, key: tuple[int, ...]) -> Ints:
         """Return machines for every distinct load, the best of a few choices."""

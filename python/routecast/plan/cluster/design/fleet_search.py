@@ -154,10 +154,20 @@ class EnergySearch(_Tree):
             self._raise_bound(self._open[0][0])
             if self.best_j <= self.bound_j * (1.0 + gap) or stop():
                 return
-            _, _, fixed = heapq.heappop(self._open)
+            low_j, depth, fixed = heapq.heappop(self._open)
+            tight_j = low_j if self._energy.exact else self._tight_j(fixed)
+            if tight_j > low_j:
+                if tight_j < self.best_j:
+                    heapq.heappush(self._open, (tight_j, depth, fixed))
+                continue
             for child in self.children(fixed, self._budget):
                 self._visit(child)
         self._raise_bound(math.inf)
+
+    def _tight_j(self, fixed: tuple[int, ...]) -> float:
+        """Return a better bound of a node than it was put into the queue with, if there is one."""
+        fleet = self.largest(fixed, self._budget)
+        return math.inf if fleet is None else self._energy.tight_j(fleet)
 
     def _raise_bound(self, open_j: float) -> None:
         self.bound_j = max(self.bound_j, min(open_j, self._closed_j, self.best_j))
