@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem
 from routecast.plan.cluster.saving.fleet_states import FleetStates, fleet_states
 from routecast.plan.cluster.saving.min_on import AgedStates, aged_states_count, is_small, kept_on
-from routecast.plan.cluster.saving.model import Saving
+from routecast.plan.cluster.saving.model import Saving, SavingRules
+from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.saving.switching import (
     SwitchingCosts,
     Waits,
@@ -100,8 +101,9 @@ def fewest_joules(
 
     It is called "off-line, best found", and its note says why, in two cases. The states with ages are too many: they
     are left out, and machines left on afterwards for as long as they must. Or a typical day, which is planned as the
-    middle one of three, needs more than the bound that the three days give for every day that repeats. In both it is
-    no worse than :func:`each_step`.
+    middle one of three, needs more than the bound that the three days give for every day that repeats. In both the
+    schedules of :func:`each_step` and of the on-line algorithms that know the present are looked at as well, and the
+    best of all is returned.
 
     Parameters
     ----------
@@ -134,8 +136,11 @@ def fewest_joules(
     elif repeats and _weighed_j(problem, on, costs, repeats=True) > bound_j * (1.0 + 1e-7):
         note = "no bound shows that no other day that repeats needs fewer joules; one may exist"
     if note:
-        each = list(each_step(problem, fleet, min_on_s=min_on_s, repeats=repeats).schedule.on)
-        on = min(on, each, key=lambda one: _weighed_j(problem, one, costs, repeats=repeats))
+        others = [each_step(problem, fleet, min_on_s=min_on_s, repeats=repeats)]
+        rules: tuple[Literal["worth", "fewest"], ...] = ("worth", "fewest")
+        others += [online(problem, fleet, SavingRules(rule=rule, min_on_s=min_on_s)) for rule in rules]
+        kept = [kept_on(one.schedule.on, fleet, wait, repeats=repeats) for one in others]
+        on = min(on, *kept, key=lambda one: _weighed_j(problem, one, costs, repeats=repeats))
     return Saving(
         name="off-line, best found" if note else "off-line, whole trace",
         schedule=metered(problem, on, repeats=repeats),
