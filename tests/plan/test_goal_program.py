@@ -253,7 +253,7 @@ def test_an_interruption_leaves_the_best_fleet_until_then() -> None:
     assert left.is_interrupted
     assert not best.is_interrupted
     assert left.price <= 2750.0
-    assert left.bound_j <= best.energy_j <= left.energy_j
+    assert 0.0 < left.bound_j <= best.energy_j <= left.energy_j
     assert left.energy_j == pytest.approx(joules(problem, left.fleet), rel=1e-8)
 
 

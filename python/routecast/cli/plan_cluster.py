@@ -109,7 +109,8 @@ def cluster(
 
     The goal program (Li 2012, ch. 8) finds the fleet of least daily energy within the budget and proves how far it
     can be from the best. Beside it stand the usual designs, the bound that no fleet beats, and what algorithms that
-    switch machines on and off make of it, over the day and over the whole trace.
+    switch machines on and off make of it, over the day and over the whole trace. Ctrl-C ends the search with the best
+    fleet until then.
     """
     from routecast.plan.cluster.answer import answer
     from routecast.plan.cluster.reading import TrafficChange, read_cluster
@@ -131,7 +132,7 @@ def cluster(
         ),
     )
     with progress_bar(f"plan {case.name}") as progress:
-        found = answer(case, progress=progress)
+        found = answer(case, progress=progress, keeps_interrupted=True)
     for note in (*case.day.notes, *found.notes):
         remark(note)
     if as_json:

@@ -135,7 +135,9 @@ def _saving(saving: Saving, days: float) -> dict[str, Any]:
     }
 
 
-def answer(case: ClusterCase, *, progress: Progress | None = None) -> ClusterAnswer:
+def answer(
+    case: ClusterCase, *, progress: Progress | None = None, keeps_interrupted: bool = False
+) -> ClusterAnswer:
     """Plan a cluster.
 
     Parameters
@@ -143,6 +145,8 @@ def answer(case: ClusterCase, *, progress: Progress | None = None) -> ClusterAns
     case : ClusterCase
     progress : callable, optional
         Told what is done, of how much, and what comes next.
+    keeps_interrupted : bool
+        On a KeyboardInterrupt go on with the best fleet until then, and leave further budgets out.
 
     Raises
     ------
@@ -160,8 +164,15 @@ def answer(case: ClusterCase, *, progress: Progress | None = None) -> ClusterAns
         case,
         [problem.budget],
         on_gap=lambda gap: tell(0, total, f"the best fleet, within {100.0 * gap:.2g} %"),
+        keeps_interrupted=keeps_interrupted,
     )[0]
     notes: list[str] = []
+    if design.is_interrupted:
+        notes.append(
+            f"the search was interrupted: the fleet is the best until then, at most {100.0 * design.gap_ratio:.2g} %"
+            " from the best there is" + ("; other budgets are left out" if others else "")
+        )
+        others = []
     found = list(plain_designs(problem, notes))
     for number, budget in enumerate(others, start=1):
         tell(number, total, f"the best fleet for {_named(budget, case.currency)}")
@@ -199,7 +210,11 @@ def answer(case: ClusterCase, *, progress: Progress | None = None) -> ClusterAns
 
 
 def goal_designs(
-    case: ClusterCase, budgets: list[float | None], *, on_gap: Callable[[float], None] | None = None
+    case: ClusterCase,
+    budgets: list[float | None],
+    *,
+    on_gap: Callable[[float], None] | None = None,
+    keeps_interrupted: bool = False,
 ) -> list[Design]:
     """Return the goal program's design at each budget (Design-V); None is no limit.
 
@@ -209,7 +224,11 @@ def goal_designs(
     designs = []
     for budget in budgets:
         found = goal_program(
-            replace(case.problem, budget=budget), gap=case.gap_ratio, seconds=case.seconds, progress=report
+            replace(case.problem, budget=budget),
+            gap=case.gap_ratio,
+            seconds=case.seconds,
+            progress=report,
+            keeps_interrupted=keeps_interrupted,
         )
         name = f"Design-V, {_named(float('inf') if budget is None else budget, case.currency)}"
         designs.append(replace(found, name=name))

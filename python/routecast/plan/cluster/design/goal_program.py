@@ -137,7 +137,9 @@ def goal_program(
     fleet = first.fleet if second is None else second.fleet
     energy.dispatcher.pause = clock.last_call(_SCHEDULE_S if is_interrupted else 0.0)
     design_schedule = energy.schedule(fleet)
-    bound_j = min(first.bound_j, design_schedule.energy_j) * (1.0 - _MARGIN)
+    # An interrupted search may not have come to any bound: every group's most machines give one.
+    proven_j = first.bound_j or energy.low_j(energy.dispatcher.most.tolist())
+    bound_j = min(proven_j, design_schedule.energy_j) * (1.0 - _MARGIN)
     price = price_of(problem, fleet)
     if not is_interrupted:
         clock.say(design_schedule.energy_j, bound_j, price, "price")
