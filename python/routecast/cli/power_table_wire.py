@@ -66,9 +66,7 @@ def measured_table(
         measure_s=duration_s or usual_measure_s,
         averaging=_AVERAGING,
     )
-    load = OfferedLoad(
-        rate_pps=1.0, frames=FrameMix.parse(frame), flows=FlowSet.crafted(flows or 2, ports=2)
-    )
+    load = OfferedLoad(rate_pps=1.0, frames=FrameMix.parse(frame), flows=FlowSet.crafted(flows or 2, ports=2))
     lengths = f"{format_duration(chosen.stabilise_s)} and {format_duration(chosen.measure_s)}"
     remark(f"{meter.name}, scope {meter.scope}: each line is stabilised and measured for {lengths}")
     with (

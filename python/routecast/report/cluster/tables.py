@@ -144,7 +144,8 @@ def savings_table(
         title=title,
         caption=(
             "Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
-            "off-line, each step." + "".join(f" {said}" for said in (*_notes(savings), traffic) if said)
+            "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
+            + "".join(f" {said}" for said in (*_notes(savings), traffic) if said)
         ),
         columns=(
             Column(title="Algorithm", align="left"),
