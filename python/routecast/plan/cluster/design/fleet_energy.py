@@ -25,7 +25,9 @@ from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cov
 __all__ = ["FleetEnergy", "OutOfTime"]
 
 _CELLS = 50_000
-"""Quanta of the peak where capacities have no quantum in common."""
+"""Quanta of the peak where capacities have no quantum in common, or a finer one."""
+_FEW_CELLS = 5_000
+"""The same for a schedule that is wanted at once."""
 _TIGHT_S = 0.1
 """A fleet that takes longer is not worked out for a bound: more bounds, if less tight, are found in that time."""
 
@@ -144,10 +146,12 @@ class _Rounded:
     def __init__(self, dispatcher: Dispatcher, rounding: np.ufunc) -> None:
         arrays = dispatcher.arrays
         peak_bps = float(dispatcher.loads_bps[-1]) or float(arrays.capacity_bps.max())
-        quantum_bps = dispatcher.quantum_bps or peak_bps / _CELLS
+        cells = _CELLS if rounding is np.ceil or not dispatcher.tabulated else _FEW_CELLS
+        quantum_bps = max(dispatcher.quantum_bps or 0.0, peak_bps / cells)
         self._dispatcher = dispatcher
         quanta = arrays.capacity_bps / quantum_bps
-        rounded = np.rint(quanta) if dispatcher.tabulated else rounding(quanta * (1.0 + 1e-12))
+        is_whole = quantum_bps == dispatcher.quantum_bps
+        rounded = np.rint(quanta) if is_whole else rounding(quanta * (1.0 + 1e-12))
         self._weights: Ints = rounded.astype(np.int64)
         self._loads: Floats = dispatcher.loads_bps / quantum_bps
         self._needs: Ints = np.ceil(self._loads * (1.0 - 1e-12)).astype(np.int64)

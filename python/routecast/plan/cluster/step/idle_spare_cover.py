@@ -145,9 +145,9 @@ def _find(
     full_of, idle_of = np.zeros_like(case_of), np.zeros_like(case_of)
     kept: list[_Case] = []
     for others in _others(limits, spare):
-        if pause is not None:
-            pause()
         for case in _cases(weights, idle, slopes, limits, int(whole.max(initial=0)), others):
+            if pause is not None:
+                pause()
             slope = float(slopes[case.group])
             better_somewhere = False
             for part in (0, 1):
