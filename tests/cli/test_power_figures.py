@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from routecast.cli.power_fit_figure import fit_figure
-from routecast.cli.power_optimise_figures import front_figure
+from routecast.cli.power.fit_figure import fit_figure
+from routecast.cli.power.optimise_figures import front_figure
 from routecast.cli.run import run
 from routecast.plan.operating.optimise import Effort, machine_of, operating_point
 from routecast.plan.operating.targets import parse_targets

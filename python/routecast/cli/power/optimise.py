@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.day_profile import GapsChoice, day_profile
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import (
     ArrivalsOption,
@@ -21,6 +20,7 @@ from routecast.cli.offered import (
     RandomFlowsOption,
     offered_load,
 )
+from routecast.cli.power.day_profile import GapsChoice, day_profile
 from routecast.cli.solve import RouterFile
 from routecast.errors import CriterionFailed, QuantityProblem
 
@@ -234,8 +234,8 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power_optimise_figures import front_figure, has_front
-    from routecast.cli.power_optimise_tables import found_document, print_found
+    from routecast.cli.power.optimise_figures import front_figure, has_front
+    from routecast.cli.power.optimise_tables import found_document, print_found
     from routecast.plan.operating.optimise import operating_point
     from routecast.plan.operating.verdict import why_none
 
@@ -268,8 +268,8 @@ def _whole_day(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power_optimise_figures import day_figure
-    from routecast.cli.power_optimise_tables import day_document, print_day
+    from routecast.cli.power.optimise_figures import day_figure
+    from routecast.cli.power.optimise_tables import day_document, print_day
     from routecast.plan.operating.optimise import optimise_day
 
     bits = 8.0 * load.frames.mean_bytes

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar
-from routecast.cli.day_profile import GapsChoice, day_profile
-from routecast.cli.equip import EquipOption, equipped_as_said
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.offered import FrameOption
-from routecast.cli.power_table import PowerEvaluator, power_evaluator
+from routecast.cli.power.day_profile import GapsChoice, day_profile
+from routecast.cli.power.equip import EquipOption, equipped_as_said
+from routecast.cli.power.table import PowerEvaluator, power_evaluator
 from routecast.cli.tables import print_table
 from routecast.errors import QuantityProblem
 

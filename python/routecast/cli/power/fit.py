@@ -122,7 +122,7 @@ def fit(
             )
         unwritten = _written(fits[0], out, samples)
     if figure is not None:
-        from routecast.cli.power_fit_figure import fit_figure
+        from routecast.cli.power.fit_figure import fit_figure
 
         write_figure(fit_figure(chosen, fits), figure)
     together = ErrorSummary.of([error for one in fits for error in one.error_ratio])
@@ -140,7 +140,7 @@ def fit(
         if unwritten is not None:
             raise unwritten
         return
-    from routecast.cli.power_fit_tables import error_table, parameter_table
+    from routecast.cli.power.fit_tables import error_table, parameter_table
     from routecast.cli.tables import print_table
 
     console = data()

@@ -113,7 +113,7 @@ def power_table_command(
         if evaluator is not None:
             text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
             raise QuantityProblem(evaluator.value, text)
-        from routecast.cli.power_table_wire import measured_table
+        from routecast.cli.power.table_wire import measured_table
 
         table = measured_table(
             testbed or "namespaces",

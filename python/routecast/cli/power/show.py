@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json
-from routecast.cli.equip import EquipOption, equipped_as_said
-from routecast.cli.power_fit import percents
+from routecast.cli.power.equip import EquipOption, equipped_as_said
+from routecast.cli.power.fit import percents
 from routecast.errors import QuantityProblem
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def show(
     if model == "platforms":
         _show_platforms(as_json=as_json)
         return
-    from routecast.cli.power_show_ports import show_ports
+    from routecast.cli.power.show_ports import show_ports
     from routecast.power.files import read_power_model
     from routecast.power.port import PortPower
     from routecast.power.software_router import SoftwareRouterPower
