@@ -50,6 +50,8 @@ def _axis(axis: Axis) -> Json:
     if axis.low is not None and axis.high is not None:
         ends = (axis.low, axis.high)
         layout["range"] = [math.log10(end) for end in ends] if axis.scale == "log" else list(ends)
+    elif axis.scale == "linear" and axis.low is not None:
+        layout["range"] = [axis.low, None]  # the other end follows the data
     elif axis.scale == "linear":
         layout["rangemode"] = "tozero"
     return layout
