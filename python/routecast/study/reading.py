@@ -34,63 +34,50 @@ SUFFIX = ".study.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyFile:
-    """A study and the folder that its tables are looked up in."""
+class _FileOnDisk:
+    """A study's file and its folder, in which the files that it names are looked up."""
+
+    path: Path
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the file."""
+        return self.path.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyFile(_FileOnDisk):
+    """A study that calibrates a router from tables."""
 
     study: Study
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the file."""
-        return self.path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WireStudyFile:
-    """A study of ``kind = "wire"`` and the folder that its test bed is looked up in."""
+class WireStudyFile(_FileOnDisk):
+    """A study of ``kind = "wire"``."""
 
     study: WireStudy
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the file."""
-        return self.path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionStudyFile:
+class FunctionStudyFile(_FileOnDisk):
     """A study of ``kind = "functions"``."""
 
     study: FunctionStudy
-    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NapiStudyFile:
-    """A study of ``kind = "napi"`` and the folder that its tables are looked up in."""
+class NapiStudyFile(_FileOnDisk):
+    """A study of ``kind = "napi"``."""
 
     study: NapiStudy
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the file."""
-        return self.path.parent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterStudyFile:
-    """A study of ``kind = "cluster"`` and the folder that its traffic is looked up in."""
+class ClusterStudyFile(_FileOnDisk):
+    """A study of ``kind = "cluster"``."""
 
     study: ClusterStudy
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the file."""
-        return self.path.parent
 
 
 def shipped_studies() -> dict[str, Path]:
