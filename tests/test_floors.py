@@ -20,7 +20,7 @@ FLOORS = (
     ("function",),
     ("router",),
     ("evaluate",),
-    ("testbed", "power"),
+    ("testbed", "power", "noc"),
     ("benchmark", "calibrate", "experiment"),
     ("plan",),
     ("report",),

@@ -1,0 +1,193 @@
+//! One plane, one load, one seed, as data. This is what the bindings hand over.
+//!
+//! Names and geometry stay with the caller; here routers, links, nodes are indices. Times are cycles of the plane's
+//! clock unless a name says node cycles (the clock of the processing elements).
+
+use serde::Deserialize;
+
+/// Everything that one simulation needs.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Routers and what joins them.
+    pub network: Network,
+    /// What is inside a router.
+    pub router: Router,
+    /// How packets find their way.
+    pub routing: Routing,
+    /// What the nodes send.
+    pub load: Load,
+    /// How long and from which seed.
+    pub run: Run,
+}
+
+/// Routers, links, nodes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Number of routers.
+    pub routers: usize,
+    /// Unidirectional links between routers. A router's output ports are its links in this order, then its nodes.
+    pub links: Vec<Link>,
+    /// The router of each node.
+    pub nodes: Vec<usize>,
+    /// Cycles of the channel between a node and its router, each way.
+    pub node_link_cycles: u32,
+}
+
+/// A unidirectional link between routers, one flit per cycle.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Router that sends.
+    pub from: usize,
+    /// Router that receives.
+    pub to: usize,
+    /// Cycles on the wire.
+    pub cycles: u32,
+}
+
+/// The inside of every router.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Router {
+    /// How arriving flits wait.
+    pub queueing: Queueing,
+    /// Flits that each virtual channel (or virtual output queue) of an input holds.
+    pub buffer_flits: u32,
+    /// How inputs are matched with outputs, in both allocators.
+    pub allocator: Allocator,
+    /// Cycles of route computation before the allocation of a virtual channel; 0 is look-ahead routing.
+    pub routing_cycles: u32,
+    /// Cycles of the allocation of a virtual channel to a head flit.
+    pub vc_allocation_cycles: u32,
+    /// Cycles of switch allocation of every flit.
+    pub switch_allocation_cycles: u32,
+    /// Cycles through the crossbar.
+    pub traversal_cycles: u32,
+    /// Cycles of a credit back to the router before.
+    pub credit_cycles: u32,
+}
+
+/// How arriving flits wait.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Queueing {
+    /// One FIFO for each of so many virtual channels; 1 is the plain wormhole router.
+    VirtualChannels {
+        /// Virtual channels of a link.
+        count: u32,
+    },
+    /// One queue for each output of the router (virtual output queues).
+    VirtualOutputQueues,
+}
+
+/// How inputs are matched with outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Allocator {
+    /// Separable with rotating priorities that move on every grant.
+    RoundRobin,
+    /// Separable, outputs first; priorities move only past accepted grants (iSLIP).
+    Islip {
+        /// Rounds in a cycle.
+        iterations: u32,
+    },
+    /// The longest queue first, greedily, until nothing more fits: a maximal matching of at least half the maximum weight.
+    GreedyWeight,
+}
+
+/// How packets find their way.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Routing {
+    /// One link for each pair of routers, with a virtual-channel class for each pair of link and target.
+    Table {
+        /// Number of virtual-channel classes.
+        classes: u32,
+        /// `links[router][target]`: the link to take; the entry of a router for itself is ignored.
+        links: Vec<Vec<u32>>,
+        /// `class[router][target]`; empty means class 0 everywhere.
+        class: Vec<Vec<u8>>,
+    },
+    /// Every packet draws one of its flow's paths.
+    Paths {
+        /// Number of virtual-channel classes.
+        classes: u32,
+        /// All paths.
+        paths: Vec<Path>,
+    },
+    /// Every hop chooses among the links that a turn model allows the one with the most free buffers ahead.
+    Adaptive {
+        /// Number of virtual-channel classes.
+        classes: u32,
+        /// `choices[arrival][target]`: links allowed to a packet that came over link `arrival`; the packets of a router's
+        /// own nodes come over `links.len() + router`.
+        choices: Vec<Vec<Vec<u32>>>,
+    },
+}
+
+/// One path of the flow between two routers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// First router.
+    pub source: usize,
+    /// Last router.
+    pub target: usize,
+    /// Its links in order.
+    pub links: Vec<u32>,
+    /// The virtual-channel class on each.
+    pub layers: Vec<u8>,
+    /// Part of the flow's packets, 0..1.
+    pub share: f64,
+}
+
+/// What the nodes send.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// `demand[source][target]` between nodes, in flits per node cycle; the diagonal crosses the router only.
+    pub demand: Vec<Vec<f64>>,
+    /// Lengths of packets in flits.
+    pub packet_flits: Vec<u32>,
+    /// How often each length, any positive numbers.
+    pub weights: Vec<f64>,
+    /// When packets are made.
+    pub injection: Injection,
+    /// Cycles of the plane in one node cycle; below 1 the plane is slowed down (1/alpha).
+    pub clock_ratio: f64,
+}
+
+/// When packets are made.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Injection {
+    /// One trial per node and node cycle.
+    Bernoulli,
+    /// Bernoulli trials at a higher rate while a node is on; on and off last geometrically.
+    OnOff {
+        /// Mean node cycles of an on period.
+        on_cycles: f64,
+        /// Mean node cycles of an off period.
+        off_cycles: f64,
+    },
+}
+
+/// How long and from which seed.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// Number of the replication; another one has other streams.
+    pub replication: u64,
+    /// Cycles before anything counts.
+    pub warmup_cycles: u64,
+    /// Cycles whose packets count.
+    pub measure_cycles: u64,
+    /// At most so many cycles more, until every packet that counts has arrived; sources go on.
+    pub drain_cycles: u64,
+    /// Parts of the measurement whose means are given (batch means).
+    pub batches: u32,
+}

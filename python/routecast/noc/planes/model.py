@@ -1,0 +1,71 @@
+"""An allocation of whole flows to planes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.model import Routes, hop_flow, link_loads
+
+__all__ = ["Allocation", "Plane"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plane:
+    """One plane: what it carries and on which paths.
+
+    Attributes
+    ----------
+    demand
+        Shape (routers, routers), in capacities of a link of the first plane at full clock.
+    routes
+        Paths of every flow that it carries.
+    scaling
+        The range of its voltage and clock.
+    width
+        Capacity of its links relative to the first plane's (unequal planes).
+    """
+
+    demand: NDArray[np.float64]
+    routes: Routes
+    scaling: Scaling
+    width: float = 1.0
+
+    @property
+    def link_loads(self) -> NDArray[np.float64]:
+        """Load of every link, in capacities of this plane at full clock."""
+        return link_loads(self.routes, self.demand) / self.width
+
+    @property
+    def alpha(self) -> float:
+        """Its expansion factor; alpha_max where it carries nothing."""
+        return self.scaling.alpha(float(self.link_loads.max(initial=0.0)))
+
+    @property
+    def power(self) -> float:
+        """Rate times hops over alpha squared (eq. 7.3)."""
+        return hop_flow(self.routes, self.demand) / self.alpha**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Allocation:
+    """Every flow on one plane (the thesis does not split flows).
+
+    Attributes
+    ----------
+    policy
+        Name of the algorithm.
+    planes
+        The planes; their demands sum to the whole traffic.
+    """
+
+    policy: str
+    planes: tuple[Plane, ...]
+
+    @property
+    def power(self) -> float:
+        """Power of all planes."""
+        return sum(plane.power for plane in self.planes)

@@ -1,0 +1,1 @@
+"""The fabric flit by flit: latency, throughput, energy and link loads with their intervals."""

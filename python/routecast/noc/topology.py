@@ -1,0 +1,185 @@
+"""Mesh, torus and concentrated mesh: routers on a grid, two opposite unidirectional links between neighbours.
+
+Routers are numbered row by row, ``router = y * columns + x``, row 0 on top. A node (the thesis' processing element)
+has the number ``router * concentration + k``. Every link has one number, its place in :func:`links`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from routecast.errors import RoutecastError
+
+__all__ = ["Direction", "Link", "Topology", "TopologyKind", "link_numbers", "links"]
+
+
+class TopologyKind(StrEnum):
+    """How the routers of the grid are joined."""
+
+    MESH = "mesh"
+    TORUS = "torus"
+    CONCENTRATED_MESH = "concentrated_mesh"
+
+
+class Direction(StrEnum):
+    """Where a link leads: x grows to the east, y to the south."""
+
+    EAST = "east"
+    WEST = "west"
+    SOUTH = "south"
+    NORTH = "north"
+
+    @property
+    def step(self) -> tuple[int, int]:
+        """What the link adds to (x, y)."""
+        return _STEPS[self]
+
+    @property
+    def is_horizontal(self) -> bool:
+        """Whether the link runs along x."""
+        return self in (Direction.EAST, Direction.WEST)
+
+
+_STEPS = {
+    Direction.EAST: (1, 0),
+    Direction.WEST: (-1, 0),
+    Direction.SOUTH: (0, 1),
+    Direction.NORTH: (0, -1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """One unidirectional channel between the routers ``source`` and ``target``."""
+
+    source: int
+    target: int
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """A grid of routers with ``concentration`` nodes at each.
+
+    Raises
+    ------
+    RoutecastError
+        Less than one column, row or node; a grid of one router; nodes that share a router in a plain mesh.
+    """
+
+    kind: TopologyKind
+    columns: int
+    rows: int
+    concentration: int = 1
+
+    def __post_init__(self) -> None:
+        if self.columns < 1 or self.rows < 1 or self.columns * self.rows < 2:
+            msg = (
+                f"a grid of {self.columns} x {self.rows} routers has no links; at least 2 routers are needed"
+            )
+            raise RoutecastError(msg)
+        if self.concentration < 1:
+            msg = f"concentration {self.concentration}: at least 1 node stands at each router"
+            raise RoutecastError(msg)
+        if self.concentration > 1 and self.kind is not TopologyKind.CONCENTRATED_MESH:
+            msg = (
+                f"concentration {self.concentration} goes with kind concentrated_mesh; a {self.kind} has one "
+                "node at each router"
+            )
+            raise RoutecastError(msg)
+
+    @property
+    def router_count(self) -> int:
+        """Number of routers."""
+        return self.columns * self.rows
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes that send and receive."""
+        return self.router_count * self.concentration
+
+    @property
+    def is_torus(self) -> bool:
+        """Whether rows and columns close to rings."""
+        return self.kind is TopologyKind.TORUS
+
+    def position(self, router: int) -> tuple[int, int]:
+        """Return (x, y) of a router."""
+        return router % self.columns, router // self.columns
+
+    def router_at(self, x: int, y: int) -> int:
+        """Return the router at (x, y)."""
+        return y * self.columns + x
+
+    def router_of(self, node: int) -> int:
+        """Return the router that a node stands at."""
+        return node // self.concentration
+
+    def neighbour(self, router: int, direction: Direction) -> int | None:
+        """Return the router that a link in this direction leads to; None at the edge of a mesh."""
+        x, y = self.position(router)
+        dx, dy = direction.step
+        x, y = x + dx, y + dy
+        if self.is_torus:
+            # A ring of one router has no links.
+            x, y = x % self.columns, y % self.rows
+            return None if self.router_at(x, y) == router else self.router_at(x, y)
+        if 0 <= x < self.columns and 0 <= y < self.rows:
+            return self.router_at(x, y)
+        return None
+
+    def offsets(self, source: int, target: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shortest signed ways along x and along y; two where both ways round a ring are shortest."""
+        (sx, sy), (tx, ty) = self.position(source), self.position(target)
+        return _ways(tx - sx, self.columns, self.is_torus), _ways(ty - sy, self.rows, self.is_torus)
+
+    def distance(self, source: int, target: int) -> int:
+        """Return the least number of links between two routers."""
+        along_x, along_y = self.offsets(source, target)
+        return abs(along_x[0]) + abs(along_y[0])
+
+    def productive(self, router: int, target: int) -> tuple[Direction, ...]:
+        """Return the directions of all shortest paths' first links, x first; none where router is target."""
+        along_x, along_y = self.offsets(router, target)
+        horizontal = [Direction.EAST if way > 0 else Direction.WEST for way in along_x if way]
+        vertical = [Direction.SOUTH if way > 0 else Direction.NORTH for way in along_y if way]
+        return (*horizontal, *vertical)
+
+    def router_name(self, router: int) -> str:
+        """Return a router's name in messages, ``(x, y)``."""
+        x, y = self.position(router)
+        return f"({x}, {y})"
+
+    def link_name(self, link: int) -> str:
+        """Return a link's name in messages, ``(x, y)->(x, y)``."""
+        one = links(self)[link]
+        return f"{self.router_name(one.source)}->{self.router_name(one.target)}"
+
+
+def _ways(offset: int, size: int, is_ring: bool) -> tuple[int, ...]:
+    if not is_ring or not offset:
+        return (offset,)
+    forward = offset % size
+    backward = forward - size
+    if forward == -backward:
+        return (forward, backward)
+    return (forward,) if forward < -backward else (backward,)
+
+
+@lru_cache(maxsize=64)
+def links(topology: Topology) -> tuple[Link, ...]:
+    """Return every link, by source router and then in the order of :class:`Direction`."""
+    return tuple(
+        Link(source=router, target=target, direction=direction)
+        for router in range(topology.router_count)
+        for direction in Direction
+        if (target := topology.neighbour(router, direction)) is not None
+    )
+
+
+@lru_cache(maxsize=64)
+def link_numbers(topology: Topology) -> dict[tuple[int, Direction], int]:
+    """Return the number of the link that leaves a router in a direction."""
+    return {(link.source, link.direction): number for number, link in enumerate(links(topology))}
