@@ -36,7 +36,8 @@ class PlaneFlow:
     @property
     def link_loads(self) -> NDArray[np.float64]:
         """Load of every link in capacities at full clock."""
-        return np.sum(self.flow, axis=0)
+        loads: NDArray[np.float64] = np.sum(self.flow, axis=0)
+        return loads
 
     @property
     def power(self) -> float:
