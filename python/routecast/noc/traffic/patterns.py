@@ -1,0 +1,293 @@
+"""Synthetic traffic patterns of networks on chip, in which every sending node sends 1 in total.
+
+After sec. 6.5 of the thesis and table 3.2 of W. Dally and B. Towles, "Principles and Practices of Interconnection
+Networks" (Morgan Kaufmann, 2004). Patterns that speak of rows and columns move traffic between routers; the k-th node
+of a router sends to the k-th node of another. A node that a pattern would send to itself sends nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import RoutecastError
+from routecast.noc.topology import Topology
+from routecast.noc.traffic.model import Traffic
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = [
+    "PATTERNS",
+    "Along",
+    "bit_complement",
+    "centre",
+    "hot_spot",
+    "neighbour",
+    "normal",
+    "pattern",
+    "tornado",
+    "transpose",
+    "uniform",
+]
+
+
+class Along(StrEnum):
+    """Which coordinates :func:`tornado` and :func:`neighbour` shift."""
+
+    COLUMNS = "columns"
+    BOTH = "both"
+
+
+def uniform(topology: Topology, *, to_itself: bool = False) -> Traffic:
+    """Return the traffic in which every node sends the same to every other.
+
+    Parameters
+    ----------
+    topology : Topology
+    to_itself : bool
+        Whether a node draws its targets from all nodes, itself included, as BookSim 2 does; what it sends to itself
+        loads no link.
+    """
+    count = topology.node_count
+    demand = np.full((count, count), 1 / (count if to_itself else count - 1))
+    if not to_itself:
+        np.fill_diagonal(demand, 0.0)
+    return Traffic(name="uniform", demand=demand)
+
+
+def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1) -> Traffic:
+    """Return the mean of random permutation matrices (thesis, secs. 6.5 and 7.4).
+
+    All nodes send and receive 1 in total, but not evenly. The permutations are drawn from all of them, so that a node
+    may be sent to itself, as the thesis' footnote 1 allows; that part stays on the diagonal and loads no link.
+
+    Parameters
+    ----------
+    topology : Topology
+    permutations : int, optional
+        How many; as many as there are nodes unless said (the thesis: 25 on a mesh of 5 x 5).
+    seed : int
+        Of the permutations.
+
+    Raises
+    ------
+    RoutecastError
+        Less than one permutation.
+    """
+    nodes = topology.node_count
+    count = nodes if permutations is None else permutations
+    if count < 1:
+        msg = f"normal traffic: {count} permutations; give 1 or more (the thesis takes one per node, {nodes} here)"
+        raise RoutecastError(msg)
+    random = np.random.default_rng(seed)
+    demand = np.zeros((nodes, nodes))
+    for _ in range(count):
+        demand[np.arange(nodes), random.permutation(nodes)] += 1 / count
+    return Traffic(name="normal", demand=demand)
+
+
+def transpose(topology: Topology) -> Traffic:
+    """Return the traffic in which the node in row x and column y sends to the node in row y and column x.
+
+    Nodes on the diagonal send nothing (thesis, sec. 6.5: x != y).
+
+    Raises
+    ------
+    RoutecastError
+        The grid has not as many rows as columns.
+    """
+    if topology.columns != topology.rows:
+        msg = (
+            f"transpose traffic exchanges rows and columns, and {topology.columns} x {topology.rows} routers are no "
+            "square: take as many rows as columns or another pattern"
+        )
+        raise RoutecastError(msg)
+    return _permuted("transpose", topology, lambda x, y: (y, x))
+
+
+def tornado(topology: Topology, *, along: Along = Along.COLUMNS) -> Traffic:
+    """Return the traffic that goes almost half a ring to the right, with wrapping.
+
+    In k columns the node in column x sends to column (x + ceil(k/2) - 1) mod k of its row (Dally and Towles, table
+    3.2), which is the thesis' (x + 2) mod 5 on 5 columns.
+
+    Parameters
+    ----------
+    topology : Topology
+    along : Along
+        ``columns`` as in the thesis; ``both`` shifts rows in the same way, as BookSim 2 does.
+
+    Raises
+    ------
+    RoutecastError
+        The grid is too small: every node would send to itself (fewer than 3 columns).
+    """
+    dx = _tornado_step(topology.columns)
+    dy = _tornado_step(topology.rows) if along is Along.BOTH else 0
+    if dx == 0 and dy == 0:
+        msg = (
+            f"tornado traffic on {topology.columns} x {topology.rows} routers: ceil(k/2) - 1 is 0, every node would "
+            "send to itself; take 3 columns or more"
+        )
+        raise RoutecastError(msg)
+    return _shifted("tornado", topology, dx, dy)
+
+
+def neighbour(topology: Topology, *, along: Along = Along.COLUMNS) -> Traffic:
+    """Return the traffic that goes one column to the right, with wrapping (Dally and Towles, table 3.2).
+
+    Parameters
+    ----------
+    topology : Topology
+    along : Along
+        ``columns`` stays in the row (on a grid of one column: one row down); ``both`` goes one row down as well, as
+        BookSim 2 does.
+    """
+    down = 1 if along is Along.BOTH or topology.columns == 1 else 0
+    return _shifted("neighbour", topology, 1, down)
+
+
+def bit_complement(topology: Topology) -> Traffic:
+    """Return the traffic of which every node sends to the node opposite through the centre of the grid.
+
+    The target has the complement of both coordinates, (columns - 1 - x, rows - 1 - y): router number R - 1 - r of R.
+    Where R is a power of two, that is the number with all its bits inverted, which gave the pattern its name.
+    """
+    columns, rows = topology.columns, topology.rows
+    return _permuted("bit_complement", topology, lambda x, y: (columns - 1 - x, rows - 1 - y))
+
+
+def hot_spot(
+    topology: Topology,
+    *,
+    nodes: Sequence[int] | None = None,
+    weights: Sequence[float] | None = None,
+    share: float = 0.6,
+) -> Traffic:
+    """Return the traffic of which every node sends a share to hot spots and the rest evenly to all other nodes.
+
+    The thesis (sec. 6.5) sends 0.6 to one hot spot in the centre and 0.4 uniformly to any other node; the hot spot is
+    one of these, so it gets 0.6 + 0.4/(N - 1) from each. A hot spot sends its share to the other hot spots; the only
+    one sends everything uniformly.
+
+    Parameters
+    ----------
+    topology : Topology
+    nodes : sequence of int, optional
+        The hot spots; :func:`centre` unless said.
+    weights : sequence of float, optional
+        How the share is divided among the hot spots; evenly unless said.
+    share : float
+        Part of its traffic that a node sends to hot spots, 0..1. With 1 and weights these are the hot spots of
+        BookSim 2.
+
+    Raises
+    ------
+    RoutecastError
+        A node that is not there or named twice, weights that are negative or not as many as nodes, a share outside
+        0..1.
+    """
+    count = topology.node_count
+    hot = [centre(topology)] if nodes is None else list(nodes)
+    heat = [1.0] * len(hot) if weights is None else [float(weight) for weight in weights]
+    _check_hot_spots(hot, heat, share, count)
+    others = np.full((count, count), 1 / (count - 1))
+    to_hot = np.zeros((count, count))
+    to_hot[:, hot] = heat
+    for matrix in (others, to_hot):
+        np.fill_diagonal(matrix, 0.0)
+    total = to_hot.sum(axis=1, keepdims=True)
+    # A node that finds no other hot spot sends all it has uniformly.
+    to_hot = np.divide(to_hot, total, out=others.copy(), where=total > 0)
+    return Traffic(name="hot_spot", demand=share * to_hot + (1 - share) * others)
+
+
+def centre(topology: Topology) -> int:
+    """Return the first node at the router in the centre; where sizes are even, right of and below the middle."""
+    router = topology.router_at(topology.columns // 2, topology.rows // 2)
+    return router * topology.concentration
+
+
+PATTERNS: dict[str, Callable[..., Traffic]] = {
+    "uniform": uniform,
+    "normal": normal,
+    "transpose": transpose,
+    "tornado": tornado,
+    "hot_spot": hot_spot,
+    "bit_complement": bit_complement,
+    "neighbour": neighbour,
+}
+
+
+def pattern(name: str, topology: Topology, *, seed: int = 1) -> Traffic:
+    """Return the pattern of a name, as the thesis has it.
+
+    Parameters
+    ----------
+    name : str
+        One of ``PATTERNS``.
+    topology : Topology
+    seed : int
+        For ``normal``; the others draw nothing.
+
+    Raises
+    ------
+    RoutecastError
+        No pattern has the name, or it does not fit the topology.
+    """
+    if name not in PATTERNS:
+        msg = f'traffic pattern "{name}" is not known: {did_you_mean(name, PATTERNS)}'
+        raise RoutecastError(msg)
+    return PATTERNS[name](topology, seed=seed) if name == "normal" else PATTERNS[name](topology)
+
+
+def _tornado_step(size: int) -> int:
+    return math.ceil(size / 2) - 1
+
+
+def _shifted(name: str, topology: Topology, dx: int, dy: int) -> Traffic:
+    columns, rows = topology.columns, topology.rows
+    return _permuted(name, topology, lambda x, y: ((x + dx) % columns, (y + dy) % rows))
+
+
+def _permuted(name: str, topology: Topology, target: Callable[[int, int], tuple[int, int]]) -> Traffic:
+    each = topology.concentration
+    demand = np.zeros((topology.node_count, topology.node_count))
+    for router in range(topology.router_count):
+        other = topology.router_at(*target(*topology.position(router)))
+        if other != router:
+            _join(demand, router * each, other * each, each)
+    return Traffic(name=name, demand=demand)
+
+
+def _join(demand: NDArray[np.float64], source: int, target: int, count: int) -> None:
+    """Let ``count`` nodes from ``source`` on send 1 to as many from ``target`` on."""
+    steps = np.arange(count)
+    demand[source + steps, target + steps] = 1.0
+
+
+def _check_hot_spots(hot: list[int], heat: list[float], share: float, count: int) -> None:
+    faults = []
+    if not hot:
+        faults.append("no hot spot is named: name one node or more, or none for the centre")
+    faults += [
+        f"hot spot {node} is no node: they are numbered 0 to {count - 1}"
+        for node in hot
+        if not 0 <= node < count
+    ]
+    faults += [
+        f"hot spot {node} is named twice: give it more weight" for node in {*hot} if hot.count(node) > 1
+    ]
+    if len(heat) != len(hot):
+        faults.append(f"{len(heat)} weights for {len(hot)} hot spots: give one for each")
+    faults += [
+        f"weight {weight:g} of a hot spot: give more than 0" for weight in heat if not 0 < weight < math.inf
+    ]
+    if not 0 <= share <= 1:
+        faults.append(f"share {share:g} to the hot spots: it is in 0..1 (the thesis: 0.6)")
+    if faults:
+        msg = "hot-spot traffic: " + "; ".join(faults)
+        raise RoutecastError(msg)
