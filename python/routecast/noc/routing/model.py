@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.topology import Topology, links
 
-__all__ = ["Path", "Routes", "hop_flow", "link_loads"]
+__all__ = ["Hops", "Path", "Routes", "hop_flow", "hops", "link_loads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +39,7 @@ class Path:
     share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Routes:
     """The paths of all flows under one routing policy on one topology (one plane)."""
 
@@ -50,17 +53,63 @@ class Routes:
         return 1 + max((layer for path in self.paths for layer in path.layers), default=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hops:
+    """All hops of all paths as flat arrays, path after path, for sums without a loop.
+
+    Attributes
+    ----------
+    path, link, layer
+        Shape (hops,): number of the path in :attr:`Routes.paths`, the link, its virtual-channel class.
+    source, target, share
+        Shape (paths,): what :class:`Path` says.
+    """
+
+    path: NDArray[np.intp]
+    link: NDArray[np.intp]
+    layer: NDArray[np.intp]
+    source: NDArray[np.intp]
+    target: NDArray[np.intp]
+    share: NDArray[np.float64]
+
+
+# Routes do not change, and one set of routes meets many demands.
+_KNOWN: WeakKeyDictionary[Routes, Hops] = WeakKeyDictionary()
+
+
+def hops(routes: Routes) -> Hops:
+    """Return all hops of the routes; made once for each Routes."""
+    known = _KNOWN.get(routes)
+    if known is None:
+        paths = routes.paths
+        count, lengths = len(paths), [len(path.links) for path in paths]
+        total = sum(lengths)
+
+        def flat(values: Iterable[tuple[int, ...]]) -> NDArray[np.intp]:
+            return np.fromiter(chain.from_iterable(values), dtype=np.intp, count=total)
+
+        known = Hops(
+            path=np.repeat(np.arange(count), lengths),
+            link=flat(path.links for path in paths),
+            layer=flat(path.layers for path in paths),
+            source=np.fromiter((path.source for path in paths), dtype=np.intp, count=count),
+            target=np.fromiter((path.target for path in paths), dtype=np.intp, count=count),
+            share=np.fromiter((path.share for path in paths), dtype=np.float64, count=count),
+        )
+        _KNOWN[routes] = known
+    return known
+
+
 def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the load of every link, in capacities, for a demand of shape (routers, routers).
 
-    The largest entry is the bottleneck load of the thesis' definition 2.
+    The largest entry is the bottleneck load of the thesis' definition 2. A path that comes over a link twice loads it
+    twice.
     """
-    loads = np.zeros(len(links(routes.topology)))
-    for path in routes.paths:
-        carried = path.share * demand[path.source, path.target]
-        if carried:
-            loads[list(path.links)] += carried
-    return loads
+    flat = hops(routes)
+    carried = flat.share * demand[flat.source, flat.target]
+    loads = np.bincount(flat.link, weights=carried[flat.path], minlength=len(links(routes.topology)))
+    return loads.astype(np.float64, copy=False)
 
 
 def hop_flow(routes: Routes, demand: NDArray[np.float64]) -> float:

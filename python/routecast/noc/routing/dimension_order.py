@@ -1,0 +1,151 @@
+"""Routes that turn at most once: XY, YX, and both of them in equal or random parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from routecast.noc.routing.model import Path
+from routecast.noc.topology import Direction, Topology, link_numbers
+
+__all__ = ["Walk", "classes_of_rings", "o1turn", "random_split", "walks", "xy", "yx"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """A way between two routers: its links in order, the virtual-channel class on each, and where it ends."""
+
+    links: tuple[int, ...]
+    layers: tuple[int, ...]
+    end: int
+
+
+def classes_of_rings(topology: Topology) -> int:
+    """Return the virtual-channel classes that one dimension-ordered routing needs: 2 on rings, 1 without."""
+    return 2 if topology.is_torus else 1
+
+
+@lru_cache(maxsize=16)
+def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
+    """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are shortest.
+
+    Packets on a ring go on in class 1 from the link that closes it (the dateline of Dally and Seitz 1987): class 0 then
+    lacks the closing link, and no shortest walk reaches that link again in class 1.
+    """
+    numbers = link_numbers(topology)
+    forward, backward = (Direction.EAST, Direction.WEST) if along_x else (Direction.SOUTH, Direction.NORTH)
+
+    def walk(router: int, way: int) -> Walk:
+        direction = forward if way > 0 else backward
+        chosen, layers, layer = [], [], 0
+        for _ in range(abs(way)):
+            chosen.append(numbers[router, direction])
+            following = topology.neighbour(router, direction)
+            assert following is not None  # offsets stay on the grid
+            if (following > router) != (way > 0):
+                layer = 1
+            layers.append(layer)
+            router = following
+        return Walk(links=tuple(chosen), layers=tuple(layers), end=router)
+
+    table = []
+    for router in range(topology.router_count):
+        x, y = topology.position(router)
+        targets = (
+            [topology.router_at(other, y) for other in range(topology.columns)]
+            if along_x
+            else [topology.router_at(x, other) for other in range(topology.rows)]
+        )
+        table.append(
+            tuple(
+                tuple(walk(router, way) for way in topology.offsets(router, target)[0 if along_x else 1])
+                for target in targets
+            )
+        )
+    return tuple(table)
+
+
+def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> list[Walk]:
+    """Return the dimension-ordered shortest walks: one, or 2 or 4 where both ways round a ring are shortest."""
+    x, y = topology.position(target)
+    first_to, then_to = (x, y) if x_first else (y, x)
+    then = _legs(topology, not x_first)
+    return [
+        Walk(links=first.links + second.links, layers=first.layers + second.layers, end=target)
+        for first in _legs(topology, x_first)[source][first_to]
+        for second in then[first.end][then_to]
+    ]
+
+
+def _paths(
+    topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int
+) -> list[Path]:
+    """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
+    found = walks(topology, source, target, x_first=x_first)
+    each = share / len(found)
+    return [
+        Path(
+            source=source,
+            target=target,
+            links=walk.links,
+            layers=tuple([layer + base for layer in walk.layers]) if base else walk.layers,
+            share=each,
+        )
+        for walk in found
+    ]
+
+
+def _one_order(topology: Topology, *, x_first: bool) -> list[Path]:
+    routers = range(topology.router_count)
+    return [
+        path
+        for source in routers
+        for target in routers
+        if source != target
+        for path in _paths(topology, source, target, x_first=x_first, share=1.0, base=0)
+    ]
+
+
+def xy(topology: Topology) -> list[Path]:
+    """Return XY routing: along x to the column of the target, then along y.
+
+    On a torus each dimension is crossed the shorter way; where both are equal, half of the flow takes each.
+    """
+    return _one_order(topology, x_first=True)
+
+
+def yx(topology: Topology) -> list[Path]:
+    """Return YX routing: along y to the row of the target, then along x; see :func:`xy`."""
+    return _one_order(topology, x_first=False)
+
+
+def _both_orders(topology: Topology, part_of_xy: list[float]) -> list[Path]:
+    """Return XY in the lower classes with its part of every flow (numbered source by source), and YX in the upper ones.
+
+    The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
+    """
+    routers, upper = topology.router_count, classes_of_rings(topology)
+    chosen = []
+    for source in range(routers):
+        for target in range(routers):
+            if source == target:
+                continue
+            part = part_of_xy[source * routers + target]
+            chosen += _paths(topology, source, target, x_first=True, share=part, base=0)
+            chosen += _paths(topology, source, target, x_first=False, share=1.0 - part, base=upper)
+    return chosen
+
+
+def o1turn(topology: Topology) -> list[Path]:
+    """Return O1TURN (Seo et al. 2005), which is also the thesis' 2P-ES (sec. 6.4.1): XY and YX carry one half each.
+
+    Flows along a row or column have one path, in both classes with a half each.
+    """
+    return _both_orders(topology, [0.5] * topology.router_count**2)
+
+
+def random_split(topology: Topology, seed: int) -> list[Path]:
+    """Return the thesis' 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
+    return _both_orders(topology, np.random.default_rng(seed).random(topology.router_count**2).tolist())
