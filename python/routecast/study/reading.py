@@ -1,8 +1,7 @@
-"""From a name or a file to a :class:`StudyFile`: what the file says, and where it stands."""
+"""From a name or a file to a study of one of the kinds: what the file says, and where it stands."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +14,14 @@ from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
+from routecast.study.kinds import (
+    AnyStudyFile,
+    ClusterStudyFile,
+    FunctionStudyFile,
+    NapiStudyFile,
+    StudyFile,
+    WireStudyFile,
+)
 from routecast.study.napi.document import NapiStudy
 from routecast.study.wire.document import WireStudy
 
@@ -31,53 +38,6 @@ __all__ = [
 ]
 
 SUFFIX = ".study.toml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FileOnDisk:
-    """A study's file and its folder, in which the files that it names are looked up."""
-
-    path: Path
-
-    @property
-    def folder(self) -> Path:
-        """Folder of the file."""
-        return self.path.parent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyFile(_FileOnDisk):
-    """A study that calibrates a router from tables."""
-
-    study: Study
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireStudyFile(_FileOnDisk):
-    """A study of ``kind = "wire"``."""
-
-    study: WireStudy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionStudyFile(_FileOnDisk):
-    """A study of ``kind = "functions"``."""
-
-    study: FunctionStudy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NapiStudyFile(_FileOnDisk):
-    """A study of ``kind = "napi"``."""
-
-    study: NapiStudy
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterStudyFile(_FileOnDisk):
-    """A study of ``kind = "cluster"``."""
-
-    study: ClusterStudy
 
 
 def shipped_studies() -> dict[str, Path]:
@@ -106,9 +66,7 @@ def find_study(name_or_file: str) -> Path:
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
-def read_study(
-    path: Path,
-) -> StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile | ClusterStudyFile:
+def read_study(path: Path) -> AnyStudyFile:
     """Read a study; every fault of the file is reported at once.
 
     Raises

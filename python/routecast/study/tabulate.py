@@ -6,6 +6,7 @@ import math
 
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.result import Estimate, Parameter, StudyResult
+from routecast.study.shown import Shown
 
 __all__ = [
     "LIMITS",
@@ -15,6 +16,7 @@ __all__ = [
     "forecast_table",
     "hypothesis_table",
     "parameter_table",
+    "shown",
 ]
 
 LIMITS = {
@@ -239,4 +241,20 @@ def forecast_table(result: StudyResult, scenario: str) -> Table:
         caption="Flows crafted to fall on a core each, or random where there are more flows than cores.",
         columns=tuple(columns),
         rows=tuple(rows),
+    )
+
+
+def shown(result: StudyResult) -> Shown:
+    """Return what a terminal shows of a study."""
+    tables = [parameter_table(result), comparison_table(result), error_table(result)]
+    for name, points in result.scenarios.items():
+        if any(
+            p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points
+        ):
+            tables.append(forecast_table(result, name))
+    inside = sum(row.is_covered for row in result.held_out)
+    return Shown(
+        lead=result.law,
+        tables=tuple(tables),
+        closing=f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.",
     )

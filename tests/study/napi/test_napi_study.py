@@ -16,7 +16,7 @@ from routecast.study.napi.form import dearest_wave
 from routecast.study.napi.result import NapiResult
 from routecast.study.napi.run import run_napi_study
 from routecast.study.napi.tables import read_idle, read_samples
-from routecast.study.napi.tabulate import tables_of
+from routecast.study.napi.tabulate import shown
 from routecast.study.reading import NapiStudyFile, find_study, read_study, study_schema
 
 TRUTH = ActivationCosts(per_packet_s=100e-9, per_interrupt_s=0.5e-6, wakeup_s=1e-6)
@@ -138,7 +138,7 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
     drawn = {path.stem for path in (toy_result.out / "figures").glob("*.svg")}
     assert drawn == {"idle", "time-toy", "inside", "form", "packet", "clock", "latency"}
     report = (toy_result.out / "report.html").read_text()
-    for table in tables_of(toy_result):
+    for table in shown(toy_result).tables:
         assert table.title in report
         assert all(len(row) == len(table.columns) for row in table.rows)
     summary = json.loads((toy_result.out / "summary.json").read_text())

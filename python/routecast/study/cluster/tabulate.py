@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from routecast.report.cluster.tables import machines
+from routecast.report.cluster.tables import designs_table, machines
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.cluster.result import ClusterResult
+from routecast.study.shown import Shown
 
-__all__ = ["fleets_table", "mismatch_table", "statements_table"]
+__all__ = ["fleets_table", "mismatch_table", "shown", "statements_table"]
 
 
 def statements_table(result: ClusterResult) -> Table:
@@ -105,3 +106,11 @@ def fleets_table(result: ClusterResult) -> Table:
 
 def _whole(ratio: float) -> str:
     return f"{100.0 * ratio:.0f}"
+
+
+def shown(result: ClusterResult) -> Shown:
+    """Return what a terminal shows of a study of a cluster."""
+    tables = [designs_table(result.answer), mismatch_table(result)]
+    tables += [fleets_table(result)] if result.fleets else []
+    tables += [statements_table(result)] if result.statements else []
+    return Shown(tables=tuple(tables), notes=result.answer.notes)

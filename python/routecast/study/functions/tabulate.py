@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from routecast.report.tables import Cell, Column, Table, percent
 from routecast.study.functions.result import FunctionResult, FunctionRow
 from routecast.study.result import ErrorSummary
+from routecast.study.shown import Shown
 
-__all__ = ["function_table", "hand_table", "summary_table"]
+__all__ = ["function_table", "hand_table", "shown", "summary_table"]
 
 
 def _whole_percent(ratio: float) -> str:
@@ -128,3 +129,11 @@ def hand_table(result: FunctionResult) -> Table | None:
             for row in rows
         ),
     )
+
+
+def shown(result: FunctionResult) -> Shown:
+    """Return what a terminal shows of a study of functions."""
+    tables = [function_table(result, title, shortest=True) for title in result.titles]
+    hand = hand_table(result)
+    tables += [hand] if hand else []
+    return Shown(tables=(*tables, summary_table(result)), notes=result.notes)

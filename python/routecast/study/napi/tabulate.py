@@ -10,6 +10,7 @@ from routecast.study.napi.clock import ClockResult
 from routecast.study.napi.form import FormCurve, FormResult
 from routecast.study.napi.idle import IdleResult
 from routecast.study.napi.result import NapiResult
+from routecast.study.shown import Shown
 
 __all__ = [
     "clock_table",
@@ -19,7 +20,7 @@ __all__ = [
     "form_table",
     "idle_table",
     "law_table",
-    "tables_of",
+    "shown",
 ]
 
 WAYS = {
@@ -292,8 +293,8 @@ def law_table(clock: ClockResult) -> Table:
     )
 
 
-def tables_of(result: NapiResult) -> list[Table]:
-    """Return the tables of a study in the order of its report."""
+def shown(result: NapiResult) -> Shown:
+    """Return what a terminal shows of a study of activation."""
     tables = [cost_table(result.idle), error_table(result.idle), *(idle_table(each) for each in result.idle)]
     if result.study.run.compare:
         tables.append(dynamics_table(result.idle))
@@ -301,4 +302,4 @@ def tables_of(result: NapiResult) -> list[Table]:
         tables.append(form_table(result.form))
     if result.clock:
         tables += [clock_table(result.clock), law_table(result.clock)]
-    return tables
+    return Shown(tables=tuple(tables))

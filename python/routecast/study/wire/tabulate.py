@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.study.shown import Shown
 from routecast.study.wire.result import LatencyCurve, LossCurve, Series, WireResult
 
-__all__ = ["FACTORS", "error_table", "latency_table", "loss_table", "series_table"]
+__all__ = ["FACTORS", "error_table", "latency_table", "loss_table", "series_table", "shown"]
 
 FACTORS = {
     "slowdown": ("Slow-down", "iterations"),
@@ -165,3 +166,11 @@ def error_table(result: WireResult) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def shown(result: WireResult) -> Shown:
+    """Return what a terminal shows of a study on the wire."""
+    tables = [series_table(each) for each in result.series]
+    tables += [loss_table(curve) for curve in result.loss]
+    tables += [latency_table(curve) for curve in result.latency]
+    return Shown(tables=(*tables, error_table(result)))
