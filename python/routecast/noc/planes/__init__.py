@@ -1,1 +1,5 @@
 """Which flow goes over which plane: the thesis' three allocations and our own."""
+
+from routecast.noc.planes.model import Allocation, Plane
+
+__all__ = ["Allocation", "Plane"]

@@ -1,0 +1,168 @@
+"""The state that allocations work on: every flow at one place, with all link loads kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import RoutecastError
+from routecast.noc.planes.candidates import Candidates
+from routecast.noc.planes.flows import UNIT
+from routecast.noc.planes.model import Allocation, Plane
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.model import Path, Routes
+
+__all__ = ["Placement", "checked_widths", "plane_power"]
+
+# Power of an overload, per capacity above 1: more than any mesh burns, so that no search trades capacity for power.
+_OVERLOAD = 1e9
+
+
+def plane_power(
+    weight: NDArray[np.float64] | float,
+    bottleneck: NDArray[np.float64] | float,
+    slowest: NDArray[np.float64] | float,
+) -> NDArray[np.float64]:
+    """Return the power of planes of ``weight`` (rate times hops) and relative bottleneck load (eq. 7.3).
+
+    Over capacity, where no clock helps, a steep penalty takes its place, so that a search leaves there.
+    """
+    relative = np.asarray(bottleneck)
+    clock = np.clip(relative, slowest, 1.0)
+    return np.asarray(
+        weight * clock**2 + _OVERLOAD * np.maximum(relative - 1.0 - 1e-9, 0.0), dtype=np.float64
+    )
+
+
+def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) -> tuple[float, ...]:
+    """Return the width of each plane, 1 where none is said.
+
+    Raises
+    ------
+    RoutecastError
+        Less than two planes, not one width for each, or a width that is not positive.
+    """
+    if len(scalings) < 2:
+        msg = f"{len(scalings)} plane: an allocation needs at least 2; give one scaling for each"
+        raise RoutecastError(msg)
+    if widths is None:
+        return (1.0,) * len(scalings)
+    if len(widths) != len(scalings) or not all(width > 0 for width in widths):
+        msg = f"widths {tuple(widths)} for {len(scalings)} planes: give one positive width for each"
+        raise RoutecastError(msg)
+    return tuple(float(width) for width in widths)
+
+
+class Placement:
+    """Every flow at one of its places; moves cost O(path length), a bottleneck O(links).
+
+    Parameters
+    ----------
+    candidates : Candidates
+    scalings : sequence of Scaling
+        One for each plane.
+    widths : sequence of float
+        Capacity of each plane's links relative to the first one's.
+    choice : array of int, shape (flows,)
+        The place of each flow.
+
+    Attributes
+    ----------
+    choice : array of int, shape (flows,)
+    loads : array of int, shape (planes, links)
+        In parts of a capacity of the first plane (:data:`~routecast.noc.planes.flows.UNIT`).
+    weight : array of int, shape (planes,)
+        Rate times hops of each plane, the thesis' W, in the same parts.
+    """
+
+    def __init__(
+        self,
+        candidates: Candidates,
+        scalings: Sequence[Scaling],
+        widths: Sequence[float],
+        choice: NDArray[np.int64],
+    ) -> None:
+        self.candidates = candidates
+        self.scalings = tuple(scalings)
+        self.widths = tuple(widths)
+        self.capacity = np.array(widths) * UNIT
+        self.slowest = np.array([scaling.slowest for scaling in scalings])
+        self.choice = choice.copy()
+        rate = candidates.flows.rate
+        self.loads = np.zeros((len(self.widths), candidates.crosses.shape[1]), dtype=np.int64)
+        np.add.at(self.loads, candidates.plane[choice], candidates.crosses[choice] * rate[:, None])
+        self.weight = np.sum(self.loads, axis=1)
+
+    def plane_of(self, flow: int) -> int:
+        """Return the plane that a flow is on."""
+        return int(self.candidates.plane[self.choice[flow]])
+
+    def on_plane(self, plane: int) -> NDArray[np.bool_]:
+        """Return which flows are on a plane, shape (flows,)."""
+        return np.equal(self.candidates.plane[self.choice], plane)
+
+    def move(self, flow: int, place: int) -> None:
+        """Put a flow at another of its places."""
+        old, rate = self.choice[flow], self.candidates.flows.rate[flow]
+        for where, change in ((old, -rate), (place, rate)):
+            path = self.candidates.paths[where]
+            plane = self.candidates.plane[where]
+            self.loads[plane, list(path)] += change
+            self.weight[plane] += change * len(path)
+        self.choice[flow] = place
+
+    def bottleneck(self, plane: int) -> float:
+        """Return the largest load of a plane's links relative to their capacity: the thesis' BL."""
+        return float(self.loads[plane].max(initial=0) / self.capacity[plane])
+
+    def bottleneck_with(self, flow: int, place: int) -> float:
+        """Return the bottleneck of the place's plane if the flow, which is elsewhere, came there too."""
+        plane = self.candidates.plane[place]
+        path = list(self.candidates.paths[place])
+        met = self.loads[plane, path].max(initial=0) + self.candidates.flows.rate[flow]
+        return float(max(met, self.loads[plane].max(initial=0)) / self.capacity[plane])
+
+    def bottleneck_without(self, flow: int) -> float:
+        """Return the bottleneck of a flow's plane if the flow left it."""
+        place = self.choice[flow]
+        plane = self.candidates.plane[place]
+        left = self.loads[plane] - self.candidates.crosses[place] * self.candidates.flows.rate[flow]
+        return float(left.max(initial=0) / self.capacity[plane])
+
+    def plane_powers(self) -> NDArray[np.float64]:
+        """Return the power of each plane, shape (planes,)."""
+        relative = self.loads.max(axis=1, initial=0) / self.capacity
+        return plane_power(self.weight / UNIT, relative, self.slowest)
+
+    def power(self) -> float:
+        """Return the power of all planes (eq. 7.3); a steep penalty where a link is over capacity."""
+        return float(self.plane_powers().sum())
+
+    def allocation(self, policy: str, routings: Sequence[str]) -> Allocation:
+        """Return the state as an allocation; ``routings`` names the routing of each plane."""
+        flows = self.candidates.flows
+        demand = [np.zeros_like(flows.demand) for _ in self.widths]
+        paths: list[list[Path]] = [[] for _ in self.widths]
+        for source, target, place in zip(
+            flows.source.tolist(), flows.target.tolist(), self.choice.tolist(), strict=True
+        ):
+            plane = int(self.candidates.plane[place])
+            links = self.candidates.paths[place]
+            demand[plane][source, target] = flows.demand[source, target]
+            paths[plane].append(
+                Path(source=source, target=target, links=links, layers=(0,) * len(links), share=1.0)
+            )
+        return Allocation(
+            policy=policy,
+            planes=tuple(
+                Plane(
+                    demand=demand[plane],
+                    routes=Routes(policy=routing, topology=flows.topology, paths=tuple(paths[plane])),
+                    scaling=self.scalings[plane],
+                    width=self.widths[plane],
+                )
+                for plane, routing in enumerate(routings)
+            ),
+        )

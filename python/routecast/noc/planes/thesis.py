@@ -1,0 +1,289 @@
+"""The thesis' allocations of whole flows to planes: 2P-BALANCE, 2P-MINI and 2P-4PHASE (sec. 7.3.2, Algorithms 1-3).
+
+All flows start on plane 1, the master; each algorithm moves some of them to the others, the slaves. BL is the
+bottleneck load of a plane, BF the flows that contribute to its bottleneck links. What the thesis leaves open, and the
+reading taken here (:class:`Reading` has the others):
+
+* Ties of ``arg max lambda``: the first flow by source, then by target.
+* BF where several links have the largest load: the flows through any of them.
+* W: "W_1 = W_1 - lambda_max" of Algorithm 3 against "W_i = sum of lambda h" in the text: rate times hops, as the
+  power of eq. 7.3 needs it.
+* S_1 after a successful move (line 14): all of BF again, with those tried before in vain. Flows only leave the
+  master, so that ends.
+* M is never defined: the flows on the master outside BF when the second loop begins, as phase P4 says.
+* alpha = mu / BL is kept within [1, alpha_max].
+* "After running our 4PHASE algorithm, there is not possible to move a single traffic flow to decrease the whole chip
+  power" does not hold of the printed loops, which run once; :attr:`Reading.repeated` runs them until nothing moves.
+
+Beyond the thesis: more than two planes (a flow goes to the slave with the least bottleneck in BALANCE, to the first
+slave with room in MINI, to the slave of the least power in 4PHASE) and unequal ones (BL is relative to a plane's
+width, and each slave has its own alpha_max). Planes are tried in the order given, so the master should be the
+strongest.
+
+Complexity for F flows, L links and paths of h links: BL is looked up in O(L) and BF in O(F) for each bottleneck link,
+so that BALANCE and MINI cost O(F (L + F)) and 4PHASE O(F^2 (L + F)) in the worst case, F times less where few moves
+succeed; with a heap of link loads the thesis has O(F log L) and O(F h log L).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, routed
+from routecast.noc.planes.flows import UNIT, flows_of
+from routecast.noc.planes.model import Allocation
+from routecast.noc.planes.placement import Placement, checked_widths, plane_power
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.model import Routes
+from routecast.noc.topology import Topology
+
+__all__ = ["AS_PRINTED", "Reading", "Tie", "balance", "four_phase", "mini"]
+
+# A load that meets a limit up to the rounding of rates meets it.
+_ROUNDING = 1e-9
+
+
+class Tie(StrEnum):
+    """Which of the largest flows goes first."""
+
+    FIRST = "first"
+    LAST = "last"
+    LONGEST = "longest"
+    SHORTEST = "shortest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How to read the algorithms where their text is open.
+
+    Attributes
+    ----------
+    tie
+        Which of equally large flows goes first.
+    through_all
+        BF is the flows through every bottleneck link, not through any.
+    weight_without_hops
+        W changes by the rate alone, as Algorithm 3 prints it (its start value is rate times hops).
+    everything_in_m
+        M holds all flows on the master, not only those outside BF.
+    repeated
+        The loops of phases P3 and P4 run again until neither moves a flow.
+    """
+
+    tie: Tie = Tie.FIRST
+    through_all: bool = False
+    weight_without_hops: bool = False
+    everything_in_m: bool = False
+    repeated: bool = False
+
+
+AS_PRINTED = Reading()
+
+
+def balance(
+    topology: Topology,
+    demand: NDArray[np.float64],
+    scalings: Sequence[Scaling],
+    *,
+    routes: Sequence[Routes] | None = None,
+    widths: Sequence[float] | None = None,
+    reading: Reading = AS_PRINTED,
+) -> Allocation:
+    """Return the allocation of 2P-BALANCE (Algorithm 1): bottleneck flows move while the slave has less.
+
+    Parameters
+    ----------
+    topology : Topology
+        The grid of every plane.
+    demand : array, shape (routers, routers)
+        In capacities of a link of the first plane at full clock.
+    scalings : sequence of Scaling
+        One for each plane, the master first.
+    routes : sequence of Routes, optional
+        One unsplit routing for each plane; XY where absent.
+    widths : sequence of float, optional
+        Capacity of each plane's links relative to the first one's.
+    reading : Reading
+
+    Raises
+    ------
+    RoutecastError
+        Less than two planes, a demand that does not fit the topology or is negative, a routing that splits flows.
+    """
+    state, routings = _all_on_master(topology, demand, scalings, routes, widths)
+    _balance(state, reading)
+    return state.allocation("2P-BALANCE", routings)
+
+
+def mini(
+    topology: Topology,
+    demand: NDArray[np.float64],
+    scalings: Sequence[Scaling],
+    *,
+    routes: Sequence[Routes] | None = None,
+    widths: Sequence[float] | None = None,
+    reading: Reading = AS_PRINTED,
+) -> Allocation:
+    """Return the allocation of 2P-MINI (Algorithm 2): every slave is filled as far as its slowest clock carries.
+
+    Parameters and Raises as in :func:`balance`.
+    """
+    state, routings = _all_on_master(topology, demand, scalings, routes, widths)
+    _mini(state, reading)
+    return state.allocation("2P-MINI", routings)
+
+
+def four_phase(
+    topology: Topology,
+    demand: NDArray[np.float64],
+    scalings: Sequence[Scaling],
+    *,
+    routes: Sequence[Routes] | None = None,
+    widths: Sequence[float] | None = None,
+    reading: Reading = AS_PRINTED,
+) -> Allocation:
+    """Return the allocation of 2P-4PHASE (Algorithm 3): 2P-MINI, then moves that do not raise the power.
+
+    Parameters and Raises as in :func:`balance`.
+    """
+    state, routings = _all_on_master(topology, demand, scalings, routes, widths)
+    _mini(state, reading)
+    _by_power(state, reading)
+    return state.allocation("2P-4PHASE", routings)
+
+
+def _all_on_master(
+    topology: Topology,
+    demand: NDArray[np.float64],
+    scalings: Sequence[Scaling],
+    routes: Sequence[Routes] | None,
+    widths: Sequence[float] | None,
+) -> tuple[Placement, tuple[str, ...]]:
+    width = checked_widths(scalings, widths)
+    flows = flows_of(topology, demand)
+    if routes is None:
+        ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
+        candidates = candidates_of(
+            flows, [[[dimension_order(topology, *pair)]] * len(width) for pair in ends]
+        )
+        names: tuple[str, ...] = ("xy",) * len(width)
+    else:
+        candidates = routed(flows, routes)
+        names = tuple(one.policy for one in routes)
+    return Placement(candidates, scalings, width, candidates.first[:-1].copy()), names
+
+
+def _order(candidates: Candidates, tie: Tie) -> NDArray[np.int64]:
+    """Return the flows from the largest to the smallest."""
+    rate = candidates.flows.rate
+    number = np.arange(len(rate))
+    hops = candidates.hops[candidates.first[:-1]]
+    keys = {Tie.FIRST: number, Tie.LAST: -number, Tie.LONGEST: -hops, Tie.SHORTEST: hops}
+    return np.lexsort((number, keys[tie], -rate))
+
+
+def _bottleneck_flows(state: Placement, reading: Reading) -> NDArray[np.bool_]:
+    """Return BF of the master, shape (flows,)."""
+    loads = state.loads[0]
+    at_most = loads == loads.max(initial=0)
+    crosses = state.candidates.crosses[np.ix_(state.choice, np.flatnonzero(at_most))] > 0
+    through = np.all(crosses, axis=1) if reading.through_all else np.any(crosses, axis=1)
+    return np.asarray(through & state.on_plane(0), dtype=np.bool_)
+
+
+def _first(order: NDArray[np.int64], among: NDArray[np.bool_]) -> int | None:
+    there = among[order]
+    return int(order[np.argmax(there)]) if np.any(there) else None
+
+
+def _slaves(state: Placement, flow: int) -> range:
+    """Return the places of a flow on the slaves."""
+    return range(int(state.candidates.first[flow]) + 1, int(state.candidates.first[flow + 1]))
+
+
+def _through_bottlenecks(
+    state: Placement, reading: Reading, attempt: Callable[[int], None]
+) -> NDArray[np.bool_]:
+    """Attempt each flow of BF once (lines 2-9 of Algorithms 1 and 2); return which flows were not attempted."""
+    order = _order(state.candidates, reading.tie)
+    left = np.ones(len(order), dtype=np.bool_)
+    while (flow := _first(order, _bottleneck_flows(state, reading) & left)) is not None:
+        attempt(flow)
+        left[flow] = False
+    return left
+
+
+def _balance(state: Placement, reading: Reading) -> None:
+    def attempt(flow: int) -> None:
+        place = min(_slaves(state, flow), key=lambda one: state.bottleneck_with(flow, one))
+        if state.bottleneck_without(flow) >= state.bottleneck_with(flow, place):
+            state.move(flow, place)
+
+    _through_bottlenecks(state, reading, attempt)
+
+
+def _mini(state: Placement, reading: Reading) -> None:
+    def attempt(flow: int) -> None:
+        for place in _slaves(state, flow):
+            limit = state.slowest[state.candidates.plane[place]]
+            if state.bottleneck_with(flow, place) <= limit + _ROUNDING:
+                state.move(flow, place)
+                return
+
+    left = _through_bottlenecks(state, reading, attempt)
+    for flow in _order(state.candidates, reading.tie).tolist():
+        if left[flow]:
+            attempt(flow)
+
+
+def _by_power(state: Placement, reading: Reading) -> None:
+    """Phases P3 and P4 (Algorithm 3, lines 2-29)."""
+    order = _order(state.candidates, reading.tie)
+    # What the algorithm takes for W; with hops it is the state's own.
+    weight = state.weight.copy()
+
+    def powers() -> float:
+        relative = state.loads.max(axis=1, initial=0) / state.capacity
+        return float(plane_power(weight / UNIT, relative, state.slowest).sum())
+
+    def shift(flow: int, place: int) -> None:
+        rate = state.candidates.flows.rate[flow]
+        for where, change in ((state.choice[flow], -rate), (place, rate)):
+            hops = 1 if reading.weight_without_hops else len(state.candidates.paths[where])
+            weight[state.candidates.plane[where]] += change * hops
+        state.move(flow, place)
+
+    def attempt(flow: int) -> bool:
+        before, home = powers(), int(state.choice[flow])
+        best: tuple[float, int] | None = None
+        for place in _slaves(state, flow):
+            shift(flow, place)
+            now = powers()
+            if now <= before and (best is None or now < best[0]):
+                best = now, place
+            shift(flow, home)
+        if best is not None:
+            shift(flow, best[1])
+        return best is not None
+
+    moved = True
+    while moved:
+        moved = False
+        left = _bottleneck_flows(state, reading)
+        while (flow := _first(order, left)) is not None:
+            if attempt(flow):
+                moved = True
+                left = _bottleneck_flows(state, reading)
+            else:
+                left[flow] = False
+        rest = state.on_plane(0)
+        if not reading.everything_in_m:
+            rest &= ~_bottleneck_flows(state, reading)
+        for flow in order[rest[order]].tolist():
+            moved = attempt(flow) or moved
+        moved = moved and reading.repeated
