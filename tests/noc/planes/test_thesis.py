@@ -205,3 +205,6 @@ def test_one_plane_a_bad_width_and_a_split_routing_are_refused() -> None:
     split = Routes(policy="2p_es", topology=MESH_3, paths=(half, half))
     with pytest.raises(RoutecastError, match="splits the flow"):
         balance(MESH_3, demand, TWO, routes=(split, split))
+    none = Routes(policy="xy", topology=MESH_3, paths=())
+    with pytest.raises(RoutecastError, match="has no path from"):
+        balance(MESH_3, demand, TWO, routes=(none, none))

@@ -117,10 +117,16 @@ def routed(flows: Flows, routes: Sequence[Routes]) -> Candidates:
                 raise RoutecastError(msg)
             table[path.source, path.target] = path.links
         tables.append(table)
-    ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
-    return candidates_of(
-        flows, [[[table[pair]] if pair in table else [] for table in tables] for pair in ends]
-    )
+    ends = list(zip(flows.source.tolist(), flows.target.tolist(), strict=True))
+    for source, target in ends:
+        for one, table in zip(routes, tables, strict=True):
+            if (source, target) not in table:
+                msg = (
+                    f"routing {one.policy} has no path from router {flows.topology.router_name(source)} to "
+                    f"{flows.topology.router_name(target)}, which has a demand: give it one"
+                )
+                raise RoutecastError(msg)
+    return candidates_of(flows, [[[table[pair]] for table in tables] for pair in ends])
 
 
 def dimension_order(topology: Topology, source: int, target: int, *, horizontal_first: bool = True) -> Links:
