@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing import dimension_order
+from routecast.noc.routing import dimension_order, greedy, two_phase
+from routecast.noc.routing.layers import layered
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Topology
 from routecast.quantity.did_you_mean import did_you_mean
@@ -21,6 +22,10 @@ _MAKERS: dict[str, Callable[[Topology, NDArray[np.float64] | None, int], list[Pa
     "o1turn": lambda topology, _demand, _seed: dimension_order.o1turn(topology),
     "2p_es": lambda topology, _demand, _seed: dimension_order.o1turn(topology),
     "2p_rs": lambda topology, _demand, seed: dimension_order.random_split(topology, seed),
+    "4p_es": lambda topology, _demand, seed: two_phase.four_paths(topology, seed),
+    "romm": lambda topology, _demand, seed: two_phase.romm(topology, seed),
+    "valiant": lambda topology, _demand, seed: two_phase.valiant(topology, seed),
+    "adaptive": lambda topology, demand, _seed: greedy.greedy(topology, demand),
 }
 
 POLICIES = tuple(_MAKERS)
@@ -42,7 +47,7 @@ def routes(
     demand
         Shape (routers, routers), in link capacities; only ``adaptive`` looks at it.
     seed
-        Of what ``2p_rs`` and ``4p_es`` draw.
+        Of what ``2p_rs`` and ``4p_es`` draw; ``romm`` and ``valiant`` only draw on large grids.
 
     Raises
     ------
@@ -53,4 +58,6 @@ def routes(
     if maker is None:
         msg = f"unknown routing policy {policy!r}: {did_you_mean(policy, POLICIES)}"
         raise RoutecastError(msg)
-    return Routes(policy=policy, topology=topology, paths=tuple(maker(topology, demand, seed)))
+    made = Routes(policy=policy, topology=topology, paths=tuple(maker(topology, demand, seed)))
+    # The greedy paths know no classes of their own.
+    return layered(made) if policy == "adaptive" else made
