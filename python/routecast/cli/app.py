@@ -14,6 +14,7 @@ from routecast.cli import (
     function,
     hardware,
     measure,
+    noc,
     plan,
     power,
     schema,
@@ -72,6 +73,7 @@ app.command("doctor", rich_help_panel=MEASURE)(doctor.doctor)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=FUNCTIONS)
 app.add_typer(power.app, name="power", rich_help_panel=PLANS)
 app.add_typer(plan.app, name="plan", rich_help_panel=PLANS)
+app.add_typer(noc.app, name="noc", rich_help_panel=PLANS)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     FUNCTION = "function"
     CLUSTER = "cluster"
     POWER = "power"
+    NOC = "noc"
 
 
 def schema(
@@ -63,6 +64,10 @@ def schema(
         from routecast.power.files import power_schema
 
         print_json(power_schema())
+    elif kind is Kind.NOC:
+        from routecast.noc.reading import noc_schema
+
+        print_json(noc_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

@@ -11,7 +11,7 @@ from html import escape
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack
 from routecast.report.ticks import log_ticks
 
-__all__ = ["draw"]
+__all__ = ["draw", "heading_rows"]
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 14, 50
 LEGEND_ROW_PX = 20
@@ -35,7 +35,7 @@ def draw(figure: Figure, *, width_px: int = 760, has_heading: bool = False) -> s
 
     ``has_heading`` writes title and caption above it, for a file that stands alone.
     """
-    heading, heading_px = _heading(figure, width_px) if has_heading else ([], 0)
+    heading, heading_px = heading_rows(figure.title, figure.caption, width_px) if has_heading else ([], 0)
     named = [mark for mark in figure.marks if getattr(mark, "legend", True)]
     legend, legend_px = _legend(named, width_px, heading_px)
     height = figure.height_px + heading_px + legend_px
@@ -145,10 +145,11 @@ def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, botto
     ]
 
 
-def _heading(figure: Figure, width_px: int) -> tuple[list[str], int]:
+def heading_rows(title: str, caption: str, width_px: int) -> tuple[list[str], int]:
+    """Return title and caption as SVG texts for a file that stands alone, and the height that they take."""
     room = width_px - LEFT - RIGHT
-    rows = [(row, ' font-size="13" font-weight="600"') for row in _rows(figure.title, room, BOLD_LETTER_PX)]
-    rows += [(row, "") for row in _rows(figure.caption, room, LETTER_PX)]
+    rows = [(row, ' font-size="13" font-weight="600"') for row in _rows(title, room, BOLD_LETTER_PX)]
+    rows += [(row, "") for row in _rows(caption, room, LETTER_PX)]
     parts = [
         f'<text x="{LEFT}" y="{18 + at * HEADING_ROW_PX}"{look}>{escape(row)}</text>'
         for at, (row, look) in enumerate(rows)

@@ -1,0 +1,169 @@
+"""``noc optimum``: the least power that any splitting of flows reaches, and how far real routings are from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.plain import plain
+from routecast.noc.answer.power import PowerAnswer, Progress, case_json, power_answer
+from routecast.noc.case import NocCase
+from routecast.noc.optimum.model import Optimum, PathSet
+
+__all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]
+
+# A link is a bottleneck if it is full up to the tolerance of the linear programs.
+_FULL = 1.0 - 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OptimumRow:
+    """The optimum at one load.
+
+    Attributes
+    ----------
+    load
+        Normalised.
+    optimum
+        Flows, power and bound.
+    seconds
+        That it took.
+    """
+
+    load: float
+    optimum: Optimum
+    seconds: float
+
+    def bottlenecks(self, plane: int) -> tuple[int, ...]:
+        """Return the links of a plane that its clock leaves no room on; none where the slowest clock suffices."""
+        flow = self.optimum.planes[plane]
+        full = np.flatnonzero(self.relative_loads(plane) * flow.alpha >= _FULL)
+        return tuple(int(link) for link in full)
+
+    def relative_loads(self, plane: int, width: float = 1.0) -> NDArray[np.float64]:
+        """Return the load of every link of a plane, in its own capacities at full clock."""
+        loads: NDArray[np.float64] = self.optimum.planes[plane].link_loads / width
+        return loads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OptimumAnswer:
+    """The optimum at every load, beside the power of the file's routings and allocations."""
+
+    power: PowerAnswer
+    rows: tuple[OptimumRow, ...]
+
+    @property
+    def case(self) -> NocCase:
+        """What was asked."""
+        return self.power.case
+
+    def above_bound_ratio(self, power: float | None, row: OptimumRow) -> float | None:
+        """Return by which part a power is above the proven bound of a load; None where there is none."""
+        bound = row.optimum.lower_bound
+        return None if power is None or not bound else power / bound - 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; power in links that are always busy at full voltage."""
+        names = self.case.topology.link_name
+        document = {
+            **case_json(self.case),
+            "paths": self.case.optimum.paths,
+            "optima": [
+                {
+                    "load": row.load,
+                    "power": row.optimum.power,
+                    "lower_bound": row.optimum.lower_bound,
+                    "gap_ratio": row.optimum.gap,
+                    "programs": row.optimum.programs,
+                    "seconds": row.seconds,
+                    "planes": [
+                        {
+                            "alpha": plane.alpha,
+                            "power": plane.power,
+                            "bottlenecks": [names(link) for link in row.bottlenecks(number)],
+                            "link_loads": [float(load) for load in plane.link_loads],
+                        }
+                        for number, plane in enumerate(row.optimum.planes)
+                    ],
+                    "beside": [
+                        {**one.to_json(), "above_bound_ratio": self.above_bound_ratio(one.power, row)}
+                        for one in self.power.at(row.load)
+                    ],
+                }
+                for row in self.rows
+            ],
+            "links": [names(link) for link in range(len(self.rows[0].optimum.planes[0].link_loads))]
+            if self.rows
+            else [],
+            "notes": self.power.notes,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result
+
+
+def optimum_answer(
+    case: NocCase, *, power: PowerAnswer | None = None, progress: Progress | None = None
+) -> OptimumAnswer:
+    """Return the optimum of a file at each of its loads.
+
+    Parameters
+    ----------
+    case : NocCase
+    power : PowerAnswer, optional
+        If it is known already.
+    progress : callable, optional
+        Told how many loads are done, of how many, and what is proven of the one that is searched.
+
+    Raises
+    ------
+    RoutecastError
+        No routing carries the traffic at full clock; the message names the links that are too few.
+    """
+    tell = progress or (lambda done, total, what: None)
+    beside = power if power is not None else power_answer(case, progress=progress)
+    rows = []
+    for number, load in enumerate(case.loads):
+        tell(number, len(case.loads), f"optimum at load {load:g}")
+
+        def proven(found: float, bound: float, *, done: int = number, at: float = load) -> None:
+            gap = 100.0 * (1.0 - bound / found) if found > 0.0 else 0.0
+            tell(done, len(case.loads), f"optimum at load {at:g}, within {max(gap, 0.0):.2g} %")
+
+        start = perf_counter()
+        found = _optimum(case, case.demand(load), proven)
+        rows.append(OptimumRow(load=load, optimum=found, seconds=perf_counter() - start))
+    tell(len(case.loads), len(case.loads), "")
+    return OptimumAnswer(power=beside, rows=tuple(rows))
+
+
+def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float, float], None]) -> Optimum:
+    wanted = case.optimum
+    if not case.has_planes:
+        from routecast.noc.optimum.single import optimum
+
+        tolerance = 1e-6 if wanted.gap is None else wanted.gap
+        return optimum(
+            case.topology,
+            demand,
+            case.scaling,
+            paths=PathSet(wanted.paths),
+            tolerance=tolerance,
+            progress=proven,
+        )
+    from routecast.noc.optimum.planes import optimum_of_planes
+
+    return optimum_of_planes(
+        case.topology,
+        demand,
+        (case.scaling,) * len(case.widths),
+        paths=PathSet(wanted.paths),
+        gap=0.01 if wanted.gap is None else wanted.gap,
+        time_limit_s=wanted.time_limit,
+    )

@@ -1,0 +1,235 @@
+"""``noc power``: what the fabric burns with every routing and every allocation, at every load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.plain import plain
+from routecast.noc.answer.planes import allocate
+from routecast.noc.case import NocCase, policy_name
+from routecast.noc.planes.model import Allocation, Plane
+from routecast.noc.routing.model import Routes
+
+__all__ = ["PowerAnswer", "PowerRow", "Progress", "case_json", "power_answer"]
+
+Progress = Callable[[int, int, str], None]
+Beside = tuple[float, float, float | None]
+"""Load, and the power of XY at it without and with scaling."""
+NO_DVFS = "no_dvfs"
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PowerRow:
+    """One routing or allocation at one load.
+
+    Attributes
+    ----------
+    key
+        ``no_dvfs`` (XY at full voltage and clock), a routing, or an allocation.
+    load
+        Normalised.
+    planes
+        What carries it; one plane unless it is an allocation.
+    power
+        In links that are always busy at full voltage; None where a link is over capacity.
+    no_dvfs_power, xy_power
+        Of XY on one plane at the same load, without and with scaling; the second None where XY is over capacity.
+    """
+
+    key: str
+    load: float
+    planes: tuple[Plane, ...]
+    power: float | None
+    no_dvfs_power: float
+    xy_power: float | None
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return "NoDVFS" if self.key == NO_DVFS else policy_name(self.key)
+
+    @property
+    def is_allocation(self) -> bool:
+        """Whether it uses several planes."""
+        return len(self.planes) > 1
+
+    @property
+    def link_loads(self) -> tuple[NDArray[np.float64], ...]:
+        """Load of every link of every plane, in capacities at full clock."""
+        return tuple(plane.link_loads for plane in self.planes)
+
+    @property
+    def bottlenecks(self) -> tuple[float, ...]:
+        """Largest link load of each plane."""
+        return tuple(float(loads.max(initial=0.0)) for loads in self.link_loads)
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """Expansion factor of each plane; none where a link is over capacity."""
+        if self.power is None:
+            return ()
+        return (1.0,) if self.key == NO_DVFS else tuple(plane.alpha for plane in self.planes)
+
+    @property
+    def hop_flow(self) -> float:
+        """Sum over flows of rate times hops."""
+        return sum(
+            float(loads.sum()) * plane.width
+            for loads, plane in zip(self.link_loads, self.planes, strict=True)
+        )
+
+    @property
+    def of_no_dvfs_ratio(self) -> float | None:
+        """Power relative to XY at full voltage, same load."""
+        return None if self.power is None or not self.no_dvfs_power else self.power / self.no_dvfs_power
+
+    @property
+    def of_xy_ratio(self) -> float | None:
+        """Power relative to XY with scaling on one plane, same load."""
+        return None if self.power is None or not self.xy_power else self.power / self.xy_power
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "name": self.key,
+            "load": self.load,
+            "bottlenecks": self.bottlenecks,
+            "alphas": self.alphas,
+            "hop_flow": self.hop_flow,
+            "power": self.power,
+            "of_no_dvfs_ratio": self.of_no_dvfs_ratio,
+            "of_xy_ratio": self.of_xy_ratio,
+            "is_over_capacity": self.power is None,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PowerAnswer:
+    """Power of every routing and allocation at every load, by load and then in the file's order."""
+
+    case: NocCase
+    rows: tuple[PowerRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Routings and allocations in their order."""
+        return tuple(dict.fromkeys(row.key for row in self.rows))
+
+    @property
+    def at_full_load(self) -> float:
+        """Power without scaling at the highest load, what figures are relative to."""
+        return max((row.no_dvfs_power for row in self.rows), default=0.0) or 1.0
+
+    def of(self, key: str) -> tuple[PowerRow, ...]:
+        """Return the rows of a routing or an allocation, by rising load."""
+        return tuple(row for row in self.rows if row.key == key)
+
+    def at(self, load: float) -> tuple[PowerRow, ...]:
+        """Return the rows of a load."""
+        return tuple(row for row in self.rows if row.load == load)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; power in links that are always busy at full voltage."""
+        document = {
+            **case_json(self.case),
+            "rows": [row.to_json() for row in self.rows],
+            "notes": self.notes,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result
+
+
+def case_json(case: NocCase) -> dict[str, Any]:
+    """Return what every answer says of its file."""
+    grid = case.topology
+    return {
+        "name": case.name,
+        "sources": case.sources,
+        "topology": {
+            "kind": str(grid.kind),
+            "columns": grid.columns,
+            "rows": grid.rows,
+            "concentration": grid.concentration,
+        },
+        "traffic": case.traffic.name,
+        "normalised_by": case.normalised_by,
+        "alpha_max": case.scaling.alpha_max,
+        "widths": case.widths,
+    }
+
+
+def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:
+    """Return the power of every routing and every allocation of a file at each of its loads.
+
+    Raises
+    ------
+    RoutecastError
+        An allocation cannot be had.
+    """
+    tell = progress or (lambda done, total, what: None)
+    names = case.planes.allocations if case.planes is not None and case.has_planes else ()
+    total = len(case.loads) * (1 + len(names))
+    rows: list[PowerRow] = []
+    notes: list[str] = []
+    done = 0
+    for load in case.loads:
+        demand = case.demand(load)
+        full = _one_plane(case, case.xy, demand)
+        no_dvfs = float(full.link_loads.sum())
+        xy = _power((full,))
+
+        def add(
+            key: str, planes: tuple[Plane, ...], power: float | None, *, beside: Beside = (load, no_dvfs, xy)
+        ) -> None:
+            at, without, scaled = beside
+            row = PowerRow(
+                key=key, load=at, planes=planes, power=power, no_dvfs_power=without, xy_power=scaled
+            )
+            rows.append(row)
+
+        add(NO_DVFS, (full,), no_dvfs if _worst((full,)) <= 1 + _ROUNDING else None)
+        for routes in case.routings:
+            planes = (_one_plane(case, routes, demand),)
+            add(routes.policy, planes, _power(planes))
+        for name in names:
+            done += 1
+            tell(done, total, f"{policy_name(name)} at load {load:g}")
+            found = allocate(name, case, demand)
+            add(name, found.planes, _power(found.planes))
+        done += 1
+        tell(done, total, "")
+    for row in rows:
+        if row.power is None and row.key != NO_DVFS:
+            worst = _worst(row.planes)
+            notes.append(
+                f"{row.name} at load {row.load:g}: {_bottleneck_name(case, row.planes)} is loaded {worst:.4g} times "
+                "its capacity at full clock; latency is unbounded"
+            )
+    return PowerAnswer(case=case, rows=tuple(rows), notes=tuple(notes))
+
+
+def _one_plane(case: NocCase, routes: Routes, demand: NDArray[np.float64]) -> Plane:
+    return Plane(demand=demand, routes=routes, scaling=case.scaling)
+
+
+def _worst(planes: Sequence[Plane]) -> float:
+    return max(float(plane.link_loads.max(initial=0.0)) for plane in planes)
+
+
+def _power(planes: tuple[Plane, ...]) -> float | None:
+    if _worst(planes) > 1 + _ROUNDING:
+        return None
+    return Allocation(policy="", planes=planes).power
+
+
+def _bottleneck_name(case: NocCase, planes: Sequence[Plane]) -> str:
+    worst = max(planes, key=lambda plane: float(plane.link_loads.max(initial=0.0)))
+    return case.topology.link_name(int(np.argmax(worst.link_loads)))

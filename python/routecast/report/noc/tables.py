@@ -1,0 +1,209 @@
+"""The tables of a network on chip: power by routing and load, the optimum, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
+from routecast.noc.answer.power import NO_DVFS, PowerAnswer, PowerRow
+from routecast.noc.case import NocCase
+from routecast.quantity import format_duration
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+
+__all__ = ["beside_table", "grid_name", "optima_table", "optimum_lines", "power_headline", "power_table"]
+
+_SHOWN_LINKS = 6
+
+
+def grid_name(case: NocCase) -> str:
+    """Write what the file describes: its traffic and its grid.
+
+    Examples
+    --------
+    ``"hot_spot traffic on a mesh of 5 x 5, 2 planes"``
+    """
+    grid = case.topology
+    kind = str(grid.kind).replace("_", " ")
+    each = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
+    planes = f", {len(case.widths)} planes" if case.has_planes else ""
+    return f"{case.traffic.name} traffic on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
+
+
+def load_meaning(case: NocCase) -> str:
+    """Say in one sentence what load 1 is."""
+    return {
+        "compared": "At load 1 the link loaded most over all compared routings is full (thesis, eq. 6.7).",
+        "xy": "At load 1 the link loaded most under XY on one plane is full (thesis, eq. 7.13).",
+        "none": "At load 1 the rates are as the file says them, in flits per node and cycle.",
+    }[case.normalised_by]
+
+
+def _each(values: Sequence[float], form: str) -> str:
+    return " / ".join(format(value, form) for value in values) or "–"
+
+
+def _load_column(answer: PowerAnswer) -> tuple[Column, ...]:
+    return (Column(title="Load", form=".3g"),) if len(answer.case.loads) > 1 else ()
+
+
+def power_table(answer: PowerAnswer) -> Table:
+    """Return power by load and routing: bottleneck, expansion, hop flow, and what it is beside NoDVFS and XY."""
+    rows: list[tuple[Cell, ...]] = []
+    strong: set[int] = set()
+    several = len(answer.case.loads) > 1
+    for load in answer.case.loads:
+        here = answer.at(load)
+        best = min((row.power for row in here if row.power is not None), default=None)
+        for row in here:
+            if row.power is not None and best is not None and row.power <= best * (1.0 + 1e-9):
+                strong.add(len(rows))
+            rows.append(
+                (
+                    *((row.load,) if several else ()),
+                    row.name,
+                    _each(row.bottlenecks, ".3f"),
+                    _each(row.alphas, ".3f"),
+                    row.hop_flow,
+                    row.power,
+                    row.of_no_dvfs_ratio,
+                    row.of_xy_ratio,
+                )
+            )
+    planes = " Bottleneck and alpha are given for each plane." if answer.case.has_planes else ""
+    over = " A dash: a link is over capacity at full clock." if any(row[-3] is None for row in rows) else ""
+    return Table(
+        name="power",
+        title="Power by routing",
+        caption=(
+            f"{load_meaning(answer.case)} Power in links that are always busy at full voltage.{planes}{over} "
+            "Shaded rows need the least of their load."
+        ),
+        columns=(
+            *_load_column(answer),
+            Column(title="Routing", align="left"),
+            Column(title="Bottleneck", align="right"),
+            Column(title="Alpha", align="right"),
+            Column(title="Hop flow", form=".3f"),
+            Column(title="Power", form=".4g"),
+            Column(title="of NoDVFS", unit="%", form=percent),
+            Column(title="of XY, DVFS", unit="%", form=percent),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(strong),
+    )
+
+
+def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
+    """Return the answer in a few lines: which routing needs least at the highest load that one carries."""
+    lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
+    for load in reversed(answer.case.loads):
+        carried = [row for row in answer.at(load) if row.power is not None and row.key != NO_DVFS]
+        if not carried:
+            lines.append(f"At load {load:g} no routing carries the traffic: latency is unbounded.")
+            continue
+        best = min(carried, key=lambda row: row.power or 0.0)
+        said = f"At load {load:g} {best.name} needs least: power {best.power:.4g}"
+        if best.of_no_dvfs_ratio is not None:
+            said += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
+        lines.append(said + ".")
+        break
+    return tuple(lines)
+
+
+def optima_table(answer: OptimumAnswer) -> Table:
+    """Return the optimum by load: expansion of each plane, power, proven bound and gap, work."""
+    return Table(
+        name="optimum",
+        title="The optimum",
+        caption=(
+            f"Flows split over {_paths(answer)} paths"
+            + (" and all planes" if answer.case.has_planes else "")
+            + ". The bound is proven by linear programming duality: no routing needs less."
+        ),
+        columns=(
+            Column(title="Load", form=".3g"),
+            Column(title="Alpha", align="right"),
+            Column(title="Power", form=".6g"),
+            Column(title="Bound", form=".6g"),
+            Column(title="Gap", unit="%", form=lambda ratio: f"{100.0 * ratio:.2g}"),
+            Column(title="Programs", form="d"),
+            Column(title="Time", align="right"),
+        ),
+        rows=tuple(
+            (
+                row.load,
+                _each([plane.alpha for plane in row.optimum.planes], ".4f"),
+                row.optimum.power,
+                row.optimum.lower_bound,
+                row.optimum.gap,
+                row.optimum.programs,
+                format_duration(row.seconds),
+            )
+            for row in answer.rows
+        ),
+    )
+
+
+def _paths(answer: OptimumAnswer) -> str:
+    return "any" if answer.case.optimum.paths == "any" else "shortest"
+
+
+def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
+    """Return how far every routing and allocation is from the bound at a load, the nearest first."""
+    known = sorted(
+        answer.power.at(row.load), key=lambda one: float("inf") if one.power is None else one.power
+    )
+    cells: list[tuple[Cell, ...]] = [
+        (
+            f"optimum, {_paths(answer)} paths",
+            _each([plane.alpha for plane in row.optimum.planes], ".3f"),
+            row.optimum.power,
+            _ratio(row.optimum.power, known),
+            answer.above_bound_ratio(row.optimum.power, row),
+        )
+    ]
+    cells += [
+        (
+            one.name,
+            _each(one.alphas, ".3f"),
+            one.power,
+            one.of_no_dvfs_ratio,
+            answer.above_bound_ratio(one.power, row),
+        )
+        for one in known
+    ]
+    return Table(
+        name="beside",
+        title=f"Distance to the optimum at load {row.load:g}",
+        caption="",
+        columns=(
+            Column(title="Routing", align="left"),
+            Column(title="Alpha", align="right"),
+            Column(title="Power", form=".4g"),
+            Column(title="of NoDVFS", unit="%", form=percent),
+            Column(title="Above bound", unit="%", form=signed_percent),
+        ),
+        rows=tuple(cells),
+        strong=frozenset({0}),
+    )
+
+
+def _ratio(power: float, known: Sequence[PowerRow]) -> float | None:
+    base = next((one.no_dvfs_power for one in known), 0.0)
+    return power / base if base else None
+
+
+def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
+    """Return which links limit the optimum, plane by plane."""
+    lines = []
+    name = answer.case.topology.link_name
+    for number, plane in enumerate(row.optimum.planes):
+        here = f"Plane {number + 1}: " if answer.case.has_planes else ""
+        links = row.bottlenecks(number)
+        if not links:
+            lines.append(f"{here}no link is full at the slowest clock (alpha {plane.alpha:.4g}).")
+            continue
+        shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])
+        more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
+        lines.append(f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}.")
+    return tuple(lines)
