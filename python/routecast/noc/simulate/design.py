@@ -1,0 +1,271 @@
+"""What is inside every router of a simulated network, what packets look like, and when nodes make them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from routecast.errors import ModelProblem, Problem
+
+__all__ = ["Allocator", "Bernoulli", "Injection", "OnOff", "Packets", "RouterDesign"]
+
+_MOST_FLITS = 2**16
+_MOST_CYCLES = 1000
+
+
+class Allocator(StrEnum):
+    """How a router matches its inputs with its outputs."""
+
+    ROUND_ROBIN = "round_robin"
+    ISLIP = "islip"
+    GREEDY_WEIGHT = "greedy_weight"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterDesign:
+    """An input-queued wormhole router with credits, and its channels of one flit per cycle.
+
+    Attributes
+    ----------
+    virtual_channels
+        FIFOs of an input, each with its own credits; None: one queue for each output (virtual output queues, VOQ).
+    buffer_flits
+        Flits that each virtual channel, or each virtual output queue, holds.
+    allocator
+        Matching of inputs with outputs.
+    iterations
+        Rounds of iSLIP in a cycle.
+    routing_cycles, vc_allocation_cycles, switch_allocation_cycles, traversal_cycles
+        The pipeline: route computation (0 is look-ahead) and allocation of a virtual channel for head flits,
+        allocation of the switch and the way through it for every flit.
+    credit_cycles
+        A credit's way back.
+    link_cycles, node_link_cycles
+        The wire between two routers; the wire between a node and its router, each way.
+    flit_bits
+        Width of a flit; None where nobody asks for bits.
+
+    Raises
+    ------
+    ModelProblem
+        A value out of range; all of them are named.
+    """
+
+    virtual_channels: int | None = 1
+    buffer_flits: int = 8
+    allocator: Allocator = Allocator.ISLIP
+    iterations: int = 1
+    routing_cycles: int = 0
+    vc_allocation_cycles: int = 1
+    switch_allocation_cycles: int = 1
+    traversal_cycles: int = 1
+    credit_cycles: int = 1
+    link_cycles: int = 1
+    node_link_cycles: int = 1
+    flit_bits: int | None = None
+
+    def __post_init__(self) -> None:
+        ranges = (
+            ("virtual_channels", self.virtual_channels, 1, 64),
+            ("buffer_flits", self.buffer_flits, 1, _MOST_FLITS),
+            ("iterations", self.iterations, 1, 64),
+            ("routing_cycles", self.routing_cycles, 0, _MOST_CYCLES),
+            ("vc_allocation_cycles", self.vc_allocation_cycles, 0, _MOST_CYCLES),
+            ("switch_allocation_cycles", self.switch_allocation_cycles, 1, _MOST_CYCLES),
+            ("traversal_cycles", self.traversal_cycles, 0, _MOST_CYCLES),
+            ("credit_cycles", self.credit_cycles, 1, _MOST_CYCLES),
+            ("link_cycles", self.link_cycles, 1, _MOST_CYCLES),
+            ("node_link_cycles", self.node_link_cycles, 1, _MOST_CYCLES),
+            ("flit_bits", self.flit_bits, 1, _MOST_FLITS),
+        )
+        problems = [
+            Problem(name, f"got {value}: a whole number from {least} to {most}")
+            for name, value, least, most in ranges
+            if value is not None and not least <= value <= most
+        ]
+        if problems:
+            raise ModelProblem("router of the network on chip", problems)
+
+    @classmethod
+    def booksim(cls, virtual_channels: int = 1) -> RouterDesign:
+        """Return the configuration whose curves of BookSim2 (commit 28f4329) the tests compare with.
+
+        ``num_vcs`` 1 or 4, ``vc_buf_size`` 8, ``routing_delay`` 0 (look-ahead), ``vc_alloc_delay`` 1,
+        ``sw_alloc_delay`` 1, ``st_final_delay`` 1, ``credit_delay`` 1, channels of 1 cycle between routers and to
+        nodes, ``vc_allocator`` and ``sw_allocator`` iSLIP with one iteration, no speculation and no speed-up,
+        ``wait_for_tail_credit`` 0.
+        """
+        return cls(virtual_channels=virtual_channels)
+
+    @classmethod
+    def thesis(cls) -> RouterDesign:
+        """Return the router of the thesis' sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
+
+        A flit lasts a slot there, and the pipeline is not stated: here a flit is matched and crosses in one slot and
+        is on the wire in the next.
+        """
+        return cls(
+            virtual_channels=None,
+            buffer_flits=50,
+            allocator=Allocator.GREEDY_WEIGHT,
+            vc_allocation_cycles=0,
+            traversal_cycles=0,
+            flit_bits=32,
+        )
+
+    @property
+    def router_cycles(self) -> int:
+        """Cycles of a head flit in an idle router."""
+        return (
+            self.routing_cycles
+            + self.vc_allocation_cycles
+            + self.switch_allocation_cycles
+            + self.traversal_cycles
+        )
+
+    def zero_load_cycles(self, routers: float, packet_flits: float) -> float:
+        """Return the latency of a packet that meets no other one, from its making until its tail has arrived.
+
+        r routers, the r - 1 links between them and the two channels of the nodes, and the flits one after another:
+        ``r * router + (r - 1) * link + 2 * node_link + flits``. With :meth:`booksim` that is the law measured on
+        BookSim2, ``4 r + flits + 1``.
+        """
+        wires = (routers - 1) * self.link_cycles + 2 * self.node_link_cycles
+        return routers * self.router_cycles + wires + packet_flits
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the router of ``crates/noc/src/scenario.rs``."""
+        queueing: dict[str, Any] = {"kind": "virtual_output_queues"}
+        if self.virtual_channels is not None:
+            queueing = {"kind": "virtual_channels", "count": self.virtual_channels}
+        allocator: dict[str, Any] = {"kind": str(self.allocator)}
+        if self.allocator is Allocator.ISLIP:
+            allocator["iterations"] = self.iterations
+        return {
+            "queueing": queueing,
+            "buffer_flits": self.buffer_flits,
+            "allocator": allocator,
+            "routing_cycles": self.routing_cycles,
+            "vc_allocation_cycles": self.vc_allocation_cycles,
+            "switch_allocation_cycles": self.switch_allocation_cycles,
+            "traversal_cycles": self.traversal_cycles,
+            "credit_cycles": self.credit_cycles,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packets:
+    """Lengths of packets in flits of the first plane, and how often each comes.
+
+    Attributes
+    ----------
+    flits
+        Lengths.
+    weights
+        Any positive numbers, one for each length; empty: all alike.
+
+    Raises
+    ------
+    ModelProblem
+        No length, a length below 1, or weights that do not fit.
+    """
+
+    flits: tuple[int, ...]
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.flits:
+            problems.append(Problem("packet_flits", "got none: give at least one length"))
+        wrong = [length for length in self.flits if not 1 <= length <= _MOST_FLITS]
+        if wrong:
+            problems.append(
+                Problem("packet_flits", f"got {wrong}: lengths are from 1 to {_MOST_FLITS} flits")
+            )
+        if self.weights and len(self.weights) != len(self.flits):
+            problems.append(
+                Problem("weights", f"got {len(self.weights)} for {len(self.flits)} lengths: one for each")
+            )
+        if any(not (math.isfinite(weight) and weight > 0) for weight in self.weights):
+            problems.append(Problem("weights", f"got {self.weights}: each is above 0"))
+        if problems:
+            raise ModelProblem("packets of the network on chip", problems)
+
+    @classmethod
+    def between(cls, least: int, most: int) -> Packets:
+        """Return packets of every length from ``least`` to ``most``, all alike (thesis, sec. 6.6: 5 to 10 flits)."""
+        return cls(flits=tuple(range(least, most + 1)))
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Part of each length among the packets; they sum to 1."""
+        weights = self.weights or (1.0,) * len(self.flits)
+        whole = math.fsum(weights)
+        return tuple(weight / whole for weight in weights)
+
+    @property
+    def mean_flits(self) -> float:
+        """Mean length of a packet."""
+        return math.fsum(share * length for share, length in zip(self.shares, self.flits, strict=True))
+
+    def in_wider_flits(self, width: float) -> Packets:
+        """Return the same packets in flits that are ``width`` times as wide; the last flit may be part empty."""
+        # A rounding error is no further flit.
+        lengths = tuple(max(1, math.ceil(length / width - 1e-9)) for length in self.flits)
+        return Packets(flits=lengths, weights=self.weights)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bernoulli:
+    """A node makes a packet in each of its cycles with the same probability."""
+
+    @property
+    def on_share(self) -> float:
+        """Part of the time that a node is on: all of it."""
+        return 1.0
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the injection of ``crates/noc/src/scenario.rs``."""
+        return {"kind": "bernoulli"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnOff:
+    """Bursts: Bernoulli at a higher rate while a node is on; on and off periods last geometrically.
+
+    Attributes
+    ----------
+    on_cycles, off_cycles
+        Mean lengths in cycles of the nodes.
+
+    Raises
+    ------
+    ModelProblem
+        A length below one cycle.
+    """
+
+    on_cycles: float
+    off_cycles: float
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"got {value}: at least 1 cycle")
+            for name, value in (("on_cycles", self.on_cycles), ("off_cycles", self.off_cycles))
+            if not (math.isfinite(value) and value >= 1)
+        ]
+        if problems:
+            raise ModelProblem("injection of the network on chip", problems)
+
+    @property
+    def on_share(self) -> float:
+        """Part of the time that a node is on."""
+        return self.on_cycles / (self.on_cycles + self.off_cycles)
+
+    def scenario(self) -> dict[str, Any]:
+        """Return the injection of ``crates/noc/src/scenario.rs``."""
+        return {"kind": "on_off", "on_cycles": self.on_cycles, "off_cycles": self.off_cycles}
+
+
+Injection = Bernoulli | OnOff

@@ -1,0 +1,182 @@
+"""What a simulation of one load says, in cycles of the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.plain import plain
+from routecast.noc.simulate.estimate import Estimate
+
+__all__ = ["Latency", "PlaneResult", "Simulated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """A latency in cycles of the nodes: its mean over all measured, and its percentiles as the mean of replications.
+
+    ``max_cycles`` is the largest of all replications.
+    """
+
+    mean_cycles: Estimate
+    p50_cycles: Estimate
+    p95_cycles: Estimate
+    p99_cycles: Estimate
+    max_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlaneResult:
+    """One plane.
+
+    Attributes
+    ----------
+    alpha, width
+        As simulated.
+    packet_latency
+        From the making of a packet in its node's queue until its tail has arrived; None where it is unbounded, or
+        nothing was sent.
+    network_latency
+        From the head's leaving of the queue.
+    flit_latency
+        From each flit's leaving of the queue until it has arrived.
+    mean_routers
+        Routers on the way of a packet.
+    offered_flits_node_cycle, accepted_flits_node_cycle
+        Flits of this plane per node and cycle of the nodes, made and arrived in the measurement.
+    link_loads, link_half_widths
+        Shape (links,): flits per cycle of the nodes, that is in capacities of this plane at full clock, and half the
+        width of their 95 % intervals.
+    router_loads
+        Shape (routers,): flits through each router per cycle of the nodes.
+    power
+        Flits over links per cycle of the nodes, times width, over alpha squared (eq. 6.2 with what was carried).
+    overload
+        Signs of saturation in words; none for a plane that carries its traffic.
+    """
+
+    alpha: float
+    width: float
+    packet_latency: Latency | None
+    network_latency: Latency | None
+    flit_latency: Latency | None
+    mean_routers: Estimate
+    offered_flits_node_cycle: Estimate
+    accepted_flits_node_cycle: Estimate
+    link_loads: NDArray[np.float64]
+    link_half_widths: NDArray[np.float64]
+    router_loads: NDArray[np.float64]
+    power: Estimate
+    overload: tuple[str, ...]
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether it got more than it carries."""
+        return bool(self.overload)
+
+    @property
+    def busy_ratios(self) -> NDArray[np.float64]:
+        """Part of its own cycles in which each link carries a flit, shape (links,)."""
+        return self.link_loads * self.alpha
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data: NaN becomes null, arrays lists."""
+        values = ((one.name, getattr(self, one.name)) for one in fields(self))
+        return {
+            name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Simulated:
+    """A fabric at one load, over all planes and replications. Flits are those of the first plane.
+
+    Attributes
+    ----------
+    load
+        What the load is called: the factor of a sweep, 1 elsewhere.
+    demand_flits_node_cycle
+        What the traffic matrix asks for per node and cycle of the nodes.
+    offered_flits_node_cycle, accepted_flits_node_cycle
+        What was made and what arrived in the measurement.
+    packet_latency_cycles, network_latency_cycles, flit_latency_cycles
+        Means over all packets of all planes; None where a plane is saturated (unbounded), or nothing was sent.
+    power
+        Sum over planes, in links that are always busy at full voltage: compares with ``Allocation.power`` and
+        :meth:`routecast.noc.power.scaling.Scaling.power`.
+    energy_per_flit
+        Power over all accepted flits: 1 is one flit over one link at full voltage.
+    planes
+        Each plane.
+    replications
+        Independent runs.
+    node_hz
+        Clock of the nodes, if it was given.
+    """
+
+    load: float
+    demand_flits_node_cycle: float
+    offered_flits_node_cycle: Estimate
+    accepted_flits_node_cycle: Estimate
+    packet_latency_cycles: Estimate | None
+    network_latency_cycles: Estimate | None
+    flit_latency_cycles: Estimate | None
+    power: Estimate
+    energy_per_flit: Estimate
+    planes: tuple[PlaneResult, ...] = field(repr=False)
+    replications: int
+    node_hz: float | None = None
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether some plane got more than it carries; latency is unbounded then."""
+        return any(plane.is_saturated for plane in self.planes)
+
+    @property
+    def overload(self) -> tuple[str, ...]:
+        """Signs of saturation in words, with the plane's number where there are more."""
+        if len(self.planes) == 1:
+            return self.planes[0].overload
+        return tuple(
+            f"plane {number}: {sign}"
+            for number, plane in enumerate(self.planes, 1)
+            for sign in plane.overload
+        )
+
+    @property
+    def packet_latency_s(self) -> Estimate | None:
+        """Mean packet latency in seconds; None where it is unbounded or the clock of the nodes is not given."""
+        if self.packet_latency_cycles is None or self.node_hz is None:
+            return None
+        return self.packet_latency_cycles.scaled(1 / self.node_hz)
+
+    @property
+    def packet_percentiles(self) -> Latency | None:
+        """Percentiles of packet latency with one plane; None with more (look at each), or where it is unbounded."""
+        return self.planes[0].packet_latency if len(self.planes) == 1 else None
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data for ``--json``: NaN and what is unbounded become null, arrays lists."""
+        row: dict[str, object] = {
+            name: plain(getattr(self, name))
+            for name in (
+                "load",
+                "demand_flits_node_cycle",
+                "offered_flits_node_cycle",
+                "accepted_flits_node_cycle",
+                "packet_latency_cycles",
+                "network_latency_cycles",
+                "flit_latency_cycles",
+                "packet_latency_s",
+                "power",
+                "energy_per_flit",
+                "is_saturated",
+                "overload",
+                "replications",
+                "node_hz",
+            )
+        }
+        row["planes"] = [plane.to_json() for plane in self.planes]
+        return row

@@ -1,0 +1,223 @@
+"""A plane of a fabric as the scenario of the compiled simulator (``crates/noc/src/scenario.rs``), in JSON.
+
+The text is put together from parts that are written once: all loads of a sweep share network and routing, all
+replications everything but the run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import ModelProblem, Problem
+from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.model import Routes, hops
+from routecast.noc.simulate.adaptive import AdaptiveRouting
+from routecast.noc.simulate.design import Packets, RouterDesign
+from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
+from routecast.noc.simulate.run import Run
+from routecast.noc.topology import Topology, links
+
+__all__ = ["checked_routing", "plane_packets", "scenario_texts"]
+
+# Shares are sums of floating point numbers.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class _RoutingText:
+    """A checked routing as text, and between which routers it has paths."""
+
+    text: str
+    joined: NDArray[np.bool_]
+
+
+def scenario_texts(fabric: Fabric, run: Run) -> list[str]:
+    """Return the scenarios of every replication of every plane: all planes of the first replication, then the next.
+
+    Raises
+    ------
+    ModelProblem
+        A routing can deadlock, needs more virtual channels than there are, has no path for a flow, or rates are above
+        one packet per node and cycle.
+    """
+    parts = [_plane_text(fabric, number) for number in range(len(fabric.planes))]
+    count = len(parts)
+    return [
+        # Planes are independent networks: each has its own random streams.
+        f'{part},"run":{json.dumps(run.scenario(replication * count + number))}}}'
+        for replication in range(run.replications)
+        for number, part in enumerate(parts)
+    ]
+
+
+def plane_packets(fabric: Fabric, plane: SimulatedPlane) -> Packets:
+    """Return the packets in flits of the plane."""
+    return fabric.packets.in_wider_flits(plane.width)
+
+
+def _plane_text(fabric: Fabric, number: int) -> str:
+    plane, place = fabric.planes[number], f"planes[{number}]"
+    packets = plane_packets(fabric, plane)
+    routing = checked_routing(plane.routing, fabric.design)
+    # As many packets as on the first plane's links, each in flits of this one.
+    demand = plane.demand * (packets.mean_flits / fabric.packets.mean_flits)
+    problems = []
+    between = np.add.reduceat(
+        np.add.reduceat(demand, _firsts(fabric.topology), 0), _firsts(fabric.topology), 1
+    )
+    np.fill_diagonal(between, 0.0)
+    lost = np.argwhere((between > 0) & ~routing.joined)
+    if lost.size:
+        source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
+        problems.append(
+            Problem(
+                f"{place}.routing",
+                f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
+            )
+        )
+    fullest = float(demand.sum(axis=1).max(initial=0.0)) / packets.mean_flits / fabric.injection.on_share
+    if fullest > 1:
+        message = f"a node would have to make {fullest:.3g} packets in a cycle: it makes one at most, lower the load"
+        problems.append(Problem(f"{place}.demand", message))
+    if problems:
+        raise ModelProblem("network on chip", problems)
+    load = {
+        "demand": demand.tolist(),
+        "packet_flits": packets.flits,
+        "weights": packets.shares,
+        "injection": fabric.injection.scenario(),
+        "clock_ratio": 1 / plane.alpha,
+    }
+    return (
+        f'{{"network":{_network_text(fabric.topology, fabric.design)},"router":{json.dumps(fabric.design.scenario())},'
+        f'"routing":{routing.text},"load":{json.dumps(load)}'
+    )
+
+
+def _firsts(topology: Topology) -> NDArray[np.intp]:
+    """First node of each router."""
+    return np.arange(topology.router_count) * topology.concentration
+
+
+@lru_cache(maxsize=8)
+def _network_text(topology: Topology, design: RouterDesign) -> str:
+    return json.dumps(
+        {
+            "routers": topology.router_count,
+            "links": [
+                {"from": link.source, "to": link.target, "cycles": design.link_cycles}
+                for link in links(topology)
+            ],
+            "nodes": [topology.router_of(node) for node in range(topology.node_count)],
+            "node_link_cycles": design.node_link_cycles,
+        }
+    )
+
+
+# A sweep asks for the same few routings again and again; they compare by identity and do not change.
+@lru_cache(maxsize=8)
+def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> _RoutingText:
+    """Return the routing as text, if routers of this design can run it.
+
+    Raises
+    ------
+    ModelProblem
+        It can deadlock, has more classes than there are virtual channels, or the shares of a flow do not sum to 1.
+    """
+    _check_classes(routing, design)
+    cycle = routing.channel_cycle() if isinstance(routing, AdaptiveRouting) else channel_cycle(routing)
+    if cycle is not None:
+        message = (
+            f'"{routing.policy}" can deadlock: packets can wait for each other round '
+            f"{cycle_in_words(routing.topology, cycle)}; give it virtual-channel classes "
+            "(routecast.noc.routing.layers) or take another policy"
+        )
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    if isinstance(routing, AdaptiveRouting):
+        return _adaptive(routing)
+    return _table(routing) or _paths(routing)
+
+
+def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> None:
+    classes = routing.layer_count
+    if classes <= (design.virtual_channels or 1):
+        return
+    has = "virtual output queues, which have no classes"
+    if design.virtual_channels is not None:
+        has = f"{design.virtual_channels}"
+    message = (
+        f'"{routing.policy}" uses {classes} classes of virtual channels, routers have {has}: '
+        f"give them at least {classes} virtual channels"
+    )
+    raise ModelProblem("network on chip", [Problem("virtual_channels", message)])
+
+
+def _adaptive(routing: AdaptiveRouting) -> _RoutingText:
+    count, routers = len(links(routing.topology)), routing.topology.router_count
+    # Where the first hop has a choice there is a way: turn models lead every allowed hop on to the target.
+    joined = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
+    if len(routing.choices) != count + routers or joined.shape != (routers, routers):
+        message = f"choices of {len(routing.choices)} arrivals for {count} links and {routers} routers"
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    text = json.dumps({"kind": "adaptive", "classes": 1, "choices": routing.choices})
+    return _RoutingText(text=text, joined=joined)
+
+
+def _table(routes: Routes) -> _RoutingText | None:
+    """Write routes of one path a pair whose next hop depends on router and target alone as a table, which is fast.
+
+    None where they are not of that kind, or do not lead from everywhere to everywhere.
+    """
+    routers, flat = routes.topology.router_count, hops(routes)
+    pairs = flat.source * routers + flat.target
+    if len(pairs) != routers * (routers - 1) or len(np.unique(pairs)) != len(pairs):
+        return None
+    if not np.allclose(flat.share, 1.0, atol=_ROUNDING):
+        return None
+    starts = np.array([link.source for link in links(routes.topology)])
+    entries = starts[flat.link] * routers + flat.target[flat.path]
+    next_link = np.zeros(routers * routers, dtype=np.intp)
+    next_layer = np.zeros(routers * routers, dtype=np.intp)
+    next_link[entries], next_layer[entries] = flat.link, flat.layer
+    if not (
+        np.array_equal(next_link[entries], flat.link) and np.array_equal(next_layer[entries], flat.layer)
+    ):
+        return None
+    table = {
+        "kind": "table",
+        "classes": routes.layer_count,
+        "links": next_link.reshape(routers, routers).tolist(),
+        "class": next_layer.reshape(routers, routers).tolist() if next_layer.any() else [],
+    }
+    return _RoutingText(text=json.dumps(table), joined=np.ones((routers, routers), dtype=bool))
+
+
+def _paths(routes: Routes) -> _RoutingText:
+    routers, flat = routes.topology.router_count, hops(routes)
+    shares = np.zeros((routers, routers))
+    np.add.at(shares, (flat.source, flat.target), flat.share)
+    joined = shares > 0
+    uneven = np.argwhere(joined & (np.abs(shares - 1) > _ROUNDING))
+    if uneven.size:
+        source, target = (int(end) for end in uneven[0])
+        ends = f"{routes.topology.router_name(source)} to {routes.topology.router_name(target)}"
+        message = f"the paths from {ends} have shares of {shares[source, target]:.6g}; they must sum to 1"
+        raise ModelProblem("network on chip", [Problem("routing", message)])
+    rows = (
+        f'{{"source":{path.source},"target":{path.target},"links":{_numbers(path.links)},'
+        f'"layers":{_numbers(path.layers)},"share":{float(path.share)!r}}}'
+        for path in routes.paths
+        if path.share > 0
+    )
+    text = f'{{"kind":"paths","classes":{routes.layer_count},"paths":[{",".join(rows)}]}}'
+    return _RoutingText(text=text, joined=joined)
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return f"[{','.join(map(str, values))}]"
