@@ -1,0 +1,222 @@
+"""The linear program behind the optimum, on HiGHS: ``minimise hops * sum f + slope * b`` over flows and the load b.
+
+::
+
+    sum of f[t, l] over l out of u  -  sum of f[t, l] over l into u  =  demand[u, t]     for u != t
+    sum of f[t, l] over t  <=  b                                                        for every link l
+    0 <= f,   least <= b <= most
+
+It is eqs. 6.4-6.6 of the thesis with b = 1/alpha: for one slope it gives a point (b, H) of the line of least hop flow
+H over b, and the link prices that prove a tangent to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.errors import RoutecastError
+from routecast.noc.optimum.arcs import Arcs, Floats, grid_of
+from routecast.noc.topology import Topology
+
+__all__ = ["FlowProgram", "Solved", "conservation"]
+
+# Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
+_SIMPLEX_COLUMNS = 4000
+_PATIENCE_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solved:
+    """The solver's answer, as exact as its tolerances.
+
+    Attributes
+    ----------
+    flow
+        Shape (routers, links): traffic to router t on link l.
+    prices
+        Shape (links,): what a little more capacity of a link would save; not negative.
+    """
+
+    flow: Floats
+    prices: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Conservation:
+    """The rows of conservation of some arcs, a column for each arc, in compressed columns.
+
+    Attributes
+    ----------
+    destination, link
+        Shape (arcs,): what each column stands for.
+    starts, rows, values
+        Column c has ``values[starts[c]:starts[c + 1]]`` in ``rows[starts[c]:starts[c + 1]]``; row ``t * routers + u``
+        is the traffic to t at u.
+    """
+
+    destination: NDArray[np.int64]
+    link: NDArray[np.int64]
+    starts: NDArray[np.int32]
+    rows: NDArray[np.int32]
+    values: Floats
+
+
+def conservation(topology: Topology, arcs: Arcs) -> Conservation:
+    """Return the matrix of eq. 6.6 for these arcs; traffic that reaches its destination has no row there."""
+    grid = grid_of(topology)
+    destination, link = np.nonzero(arcs)
+    rows = (
+        np.stack([grid.source[link], grid.target[link]], axis=1)
+        + destination[:, None] * topology.router_count
+    )
+    values = np.tile(np.array([1.0, -1.0]), (link.size, 1))
+    there = np.ones(rows.shape, dtype=np.bool_)
+    there[:, 1] = grid.target[link] != destination
+    starts = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
+    return Conservation(
+        destination=destination,
+        link=link,
+        starts=starts.astype(np.int32),
+        rows=rows[there].astype(np.int32),
+        values=values[there],
+    )
+
+
+class FlowProgram:
+    """The program over some of the arcs; more of them can come later, and it starts from where it was.
+
+    Parameters
+    ----------
+    topology : Topology
+    demand : array of shape (routers, routers)
+        With zeros on the diagonal.
+    arcs : array of shape (routers, links)
+        Arcs that it begins with: enough for every flow to arrive.
+    least, most : float
+        Bounds of b.
+    """
+
+    def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, *, least: float, most: float) -> None:
+        self._topology = topology
+        self.arcs = arcs.copy()
+        routers, count = topology.router_count, grid_of(topology).source.size
+        self._first_capacity = routers * routers
+        net = demand.T.ravel()
+        free = highspy.kHighsInf
+        capacity = np.arange(self._first_capacity, self._first_capacity + count, dtype=np.int32)
+        program = highspy.HighsLp()
+        program.num_col_, program.num_row_ = 1, self._first_capacity + count
+        program.col_cost_ = np.zeros(1)
+        program.col_lower_, program.col_upper_ = np.array([least]), np.array([most])
+        program.row_lower_ = np.concatenate([net, np.full(count, -free)])
+        program.row_upper_ = np.concatenate([net, np.zeros(count)])
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_ = np.array([0, count], dtype=np.int32)
+        program.a_matrix_.index_ = capacity
+        program.a_matrix_.value_ = np.full(count, -1.0)
+        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
+        self._model.silent()
+        for option, value in (
+            ("threads", 1),
+            ("primal_feasibility_tolerance", 1e-9),
+            ("dual_feasibility_tolerance", 1e-9),
+        ):
+            self._model.setOptionValue(option, value)
+        self._model.passModel(program)
+        self._destination = np.empty(0, dtype=np.int64)
+        self._link = np.empty(0, dtype=np.int64)
+        self._hops = 1.0
+        self._append(arcs)
+
+    def widen(self, arcs: Arcs) -> int:
+        """Take in more arcs and return how many of them are new."""
+        new = arcs & ~self.arcs
+        self._append(new)
+        self.arcs |= new
+        return int(new.sum())
+
+    def bound_load(self, least: float, most: float) -> None:
+        """Set the bounds of b."""
+        self._model.changeColBounds(0, least, most)
+
+    def solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> Solved:
+        """Return the flows and prices of the least ``hops * H + slope * b``.
+
+        Parameters
+        ----------
+        slope, hops : float
+            What is minimised.
+        exact : bool
+            Go on to a vertex where the interior-point method would stop near it.
+
+        Raises
+        ------
+        RoutecastError
+            The solver found none.
+        KeyboardInterrupt
+            Ctrl-C; the solver is stopped first.
+        """
+        columns = self._link.size
+        self._model.changeColCost(0, slope)
+        if hops != self._hops:
+            numbers = np.arange(1, columns + 1, dtype=np.int32)
+            self._model.changeColsCost(columns, numbers, np.full(columns, hops))
+            self._hops = hops
+        is_small = columns <= _SIMPLEX_COLUMNS
+        self._model.setOptionValue("solver", "simplex" if is_small else "ipx")
+        self._model.setOptionValue("run_crossover", "on" if exact else "off")
+        if is_small:
+            self._model.run()
+        else:
+            self._run_interruptibly()
+        solution = self._model.getSolution()
+        if not solution.value_valid or not solution.dual_valid:
+            status = self._model.modelStatusToString(self._model.getModelStatus())
+            msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
+            raise RoutecastError(msg)
+        flow = np.zeros(self.arcs.shape)
+        flow[self._destination, self._link] = np.asarray(solution.col_value)[1:]
+        prices = np.maximum(0.0, -np.asarray(solution.row_dual)[self._first_capacity :])
+        return Solved(flow=flow, prices=prices)
+
+    def _append(self, arcs: Arcs) -> None:
+        matrix = conservation(self._topology, arcs)
+        new = matrix.link.size
+        if not new:
+            return
+        # The capacity row of its link comes last in every column.
+        rows = np.insert(
+            matrix.rows, matrix.starts[1:], (self._first_capacity + matrix.link).astype(np.int32)
+        )
+        values = np.insert(matrix.values, matrix.starts[1:], 1.0)
+        starts = (matrix.starts[:-1] + np.arange(new)).astype(np.int32)
+        self._model.addCols(
+            new,
+            np.full(new, self._hops),
+            np.zeros(new),
+            np.full(new, highspy.kHighsInf),
+            rows.size,
+            starts,
+            rows,
+            values,
+        )
+        self._destination = np.concatenate([self._destination, matrix.destination])
+        self._link = np.concatenate([self._link, matrix.link])
+
+    def _run_interruptibly(self) -> None:
+        self._model.HandleUserInterrupt = True
+        self._model.startSolve()
+        try:
+            while not self._model.wait(_PATIENCE_S)[0]:
+                pass
+        except KeyboardInterrupt:
+            self._model.cancelSolve()  # type: ignore[no-untyped-call]  # of highspy
+            while not self._model.wait(_PATIENCE_S)[0]:
+                pass
+            raise
+        finally:
+            self._model.HandleUserInterrupt = False

@@ -1,0 +1,224 @@
+"""The exact optimum of one plane against full enumeration with SciPy, closed forms and the thesis."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from routecast.noc.optimum.arcs import allowed_arcs, distances, shortest_hops
+from routecast.noc.optimum.model import PathSet
+from routecast.noc.optimum.overload import Overload
+from routecast.noc.optimum.single import least_load, optimum
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
+from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
+
+
+def _by_scipy():
+    path = Path(__file__).with_name("frontier_by_scipy.py")
+    spec = importlib.util.spec_from_file_location("frontier_by_scipy", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+least_power = _by_scipy().least_power
+THESIS = Scaling(alpha_max=3.0)
+
+
+def mesh(columns, rows):
+    return Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
+
+
+def torus(columns, rows):
+    return Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows)
+
+
+def sparse_demand(topology, seed, part=0.6):
+    rng = np.random.default_rng(seed)
+    routers = topology.router_count
+    demand = rng.exponential(1.0, (routers, routers)) * (rng.random((routers, routers)) < part)
+    np.fill_diagonal(demand, 0.0)
+    demand[0, 1] += 0.5
+    return demand / (2.0 * least_load(topology, demand))
+
+
+def xy_loads(topology, demand):
+    numbers, loads = link_numbers(topology), np.zeros(len(links(topology)))
+    for i, j in np.argwhere(demand > 0):
+        (x, y), (to_x, to_y) = topology.position(i), topology.position(j)
+        ways = [Direction.EAST if to_x > x else Direction.WEST] * abs(to_x - x)
+        ways += [Direction.SOUTH if to_y > y else Direction.NORTH] * abs(to_y - y)
+        at = int(i)
+        for way in ways:
+            loads[numbers[at, way]] += demand[i, j]
+            at = topology.neighbour(at, way)
+        assert at == j
+    return loads
+
+
+@pytest.mark.parametrize("paths", list(PathSet))
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("topology", [mesh(2, 2), mesh(3, 2), mesh(3, 3), torus(3, 3), torus(4, 2)], ids=str)
+def test_it_is_the_best_corner_that_scipy_enumerates(topology, seed, paths):
+    demand = sparse_demand(topology, seed)
+    found = optimum(topology, demand, THESIS, paths=paths)
+    assert found.power == pytest.approx(least_power(topology, demand, paths, 3.0), rel=2e-6)
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("paths", list(PathSet))
+@pytest.mark.parametrize("pattern", [uniform, transpose, hot_spot])
+@pytest.mark.parametrize("topology", [mesh(5, 5), mesh(4, 3), torus(5, 5), torus(4, 4)], ids=str)
+def test_flows_conserve_and_no_link_is_overloaded(topology, pattern, paths):
+    if pattern is transpose and topology.columns != topology.rows:
+        pattern = uniform
+    demand = pattern(topology).between_routers(topology)
+    demand /= 2.0 * least_load(topology, demand)
+    found = optimum(topology, demand, THESIS, paths=paths)
+    (plane,) = found.planes
+    net = np.zeros((topology.router_count, topology.router_count))
+    for number, link in enumerate(links(topology)):
+        net[:, link.source] += plane.flow[:, number]
+        net[:, link.target] -= plane.flow[:, number]
+    expected = demand.T - np.diag(demand.sum(axis=0))
+    assert net == pytest.approx(expected, abs=1e-12)
+    assert plane.flow.min() >= 0.0
+    assert plane.link_loads.max() <= (1.0 + 1e-9) / plane.alpha
+    assert found.gap <= 1e-6
+
+
+def test_xy_is_optimal_on_uniform_traffic():
+    topology = mesh(5, 5)
+    demand = uniform(topology).between_routers(topology)
+    loads = xy_loads(topology, demand)
+    demand /= loads.max()
+    assert optimum(topology, demand, THESIS).power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
+
+
+def test_tornado_over_shortest_paths_is_as_without_scaling():
+    topology = mesh(5, 5)
+    demand = tornado(topology).between_routers(topology)
+    loads = xy_loads(topology, demand)
+    found = optimum(topology, demand / loads.max(), THESIS, paths=PathSet.MINIMAL)
+    assert found.power == pytest.approx(loads.sum() / loads.max(), rel=1e-6)
+    assert found.planes[0].alpha == pytest.approx(1.0)
+
+
+def test_transpose_falls_to_a_ninth_of_the_power_without_scaling():
+    # Thesis, fig. 6.5 at load 1: XY loads one link fully, the optimum needs about 0.11 of the power without DVFS.
+    topology = mesh(5, 5)
+    demand = transpose(topology).between_routers(topology)
+    demand /= xy_loads(topology, demand).max()
+    found = optimum(topology, demand, THESIS)
+    assert found.power / (demand * shortest_hops(topology)).sum() == pytest.approx(0.11, abs=0.005)
+
+
+def test_power_grows_with_the_cube_of_the_load_where_alpha_is_not_bounded():
+    # Thesis, property 1, eq. 6.3.
+    topology = mesh(4, 4)
+    demand = normal(topology, permutations=6, seed=3).between_routers(topology)
+    demand /= 1.5 * least_load(topology, demand)
+    free = Scaling(alpha_max=1e6)
+    whole = optimum(topology, demand, free).power
+    for load in (0.75, 0.5, 0.1):
+        assert optimum(topology, load * demand, free).power == pytest.approx(load**3 * whole, rel=2e-6)
+
+
+def test_more_room_for_scaling_never_costs_power():
+    topology = mesh(4, 4)
+    demand = hot_spot(topology).between_routers(topology)
+    demand /= 1.3 * least_load(topology, demand)
+    powers = [optimum(topology, demand, Scaling(alpha_max=most)).power for most in (1.0, 1.1, 1.5, 3.0)]
+    assert all(later <= earlier * (1 + 2e-6) for earlier, later in pairwise(powers))
+    assert powers[0] == pytest.approx((demand * shortest_hops(topology)).sum(), rel=1e-3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), alpha_max=st.floats(1.0, 5.0))
+def test_more_paths_never_cost_power(seed, alpha_max):
+    topology = mesh(3, 3)
+    demand = 0.5 * sparse_demand(topology, seed, part=0.3)
+    scaling = Scaling(alpha_max=alpha_max)
+    shortest = optimum(topology, demand, scaling, paths=PathSet.MINIMAL)
+    every = optimum(topology, demand, scaling)
+    assert every.power <= shortest.power * (1 + 1e-6)
+    assert every.lower_bound <= shortest.power
+
+
+def test_light_traffic_runs_at_the_slowest_clock_on_shortest_paths():
+    topology = mesh(4, 4)
+    demand = uniform(topology).between_routers(topology) * 0.01
+    found = optimum(topology, demand, THESIS)
+    assert found.planes[0].alpha == 3.0
+    assert found.power == pytest.approx((demand * shortest_hops(topology)).sum() / 9.0, rel=1e-9)
+
+
+def test_without_traffic_there_is_no_power():
+    found = optimum(mesh(3, 2), np.zeros((6, 6)), THESIS)
+    assert found.power == 0.0
+    assert found.gap == 0.0
+    assert found.planes[0].flow.shape == (6, len(links(mesh(3, 2))))
+
+
+def test_an_overload_names_the_links_of_the_cut_and_what_would_fit():
+    # Everybody sends 0.4 to the corner (0, 0), which two links lead to: (8 * 0.4) / 2 = 1.6.
+    topology = mesh(3, 3)
+    demand = np.zeros((9, 9))
+    demand[1:, 0] = 0.4
+    with pytest.raises(Overload, match=r"1\.6 times") as refused:
+        optimum(topology, demand, THESIS)
+    assert {topology.link_name(link) for link in refused.value.links} == {"(1, 0)->(0, 0)", "(0, 1)->(0, 0)"}
+    assert refused.value.load == pytest.approx(1.6, rel=1e-6)
+    assert optimum(topology, demand / 1.6 * 0.999, THESIS).power > 0.0
+
+
+def test_traffic_that_fits_exactly_is_carried_at_full_clock():
+    topology = mesh(3, 3)
+    demand = np.zeros((9, 9))
+    demand[1:, 0] = 0.25
+    found = optimum(topology, demand, THESIS)
+    assert found.planes[0].alpha == pytest.approx(1.0)
+    assert found.power == pytest.approx((demand * shortest_hops(topology)).sum(), rel=1e-6)
+
+
+def test_detours_carry_what_shortest_paths_do_not():
+    # One pair in one row: its shortest path is one link, and around it two more ways lead.
+    topology = mesh(3, 3)
+    demand = np.zeros((9, 9))
+    demand[3, 4] = 1.5
+    with pytest.raises(Overload, match="shortest paths"):
+        optimum(topology, demand, THESIS, paths=PathSet.MINIMAL)
+    assert optimum(topology, demand, THESIS).gap <= 1e-6
+
+
+def test_the_bound_is_told_on_the_way():
+    told = []
+    topology = mesh(4, 4)
+    demand = hot_spot(topology).between_routers(topology)
+    demand /= 1.2 * least_load(topology, demand)
+    found = optimum(topology, demand, THESIS, progress=lambda power, bound: told.append((power, bound)))
+    assert len(told) >= 1
+    assert told[-1][0] == pytest.approx(found.power)
+    assert told[-1][1] == pytest.approx(found.lower_bound)
+    assert [power for power, _ in told] == sorted((power for power, _ in told), reverse=True)
+
+
+def test_distances_are_hops_where_links_are_one_long():
+    for topology in (mesh(4, 3), torus(5, 4)):
+        demand = np.ones((topology.router_count,) * 2)
+        for paths in PathSet:
+            arcs = allowed_arcs(topology, demand, paths)
+            way = distances(topology, np.ones(len(links(topology))), arcs)
+            assert way == pytest.approx(shortest_hops(topology))
+            expected = [
+                [topology.distance(i, j) for j in range(topology.router_count)]
+                for i in range(topology.router_count)
+            ]
+            assert way.tolist() == expected
