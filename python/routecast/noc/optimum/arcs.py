@@ -47,12 +47,16 @@ class Grid:
         Shape (directions, routers): the link that leaves a router in a direction; the number of links where none does.
     ahead
         Shape (directions, routers): the router that it leads to; the router itself where none does.
+    arriving
+        Shape (directions, routers): the link that arrives at a router in a direction; the number of links where none
+        does.
     """
 
     source: Ints
     target: Ints
     leaving: Ints
     ahead: Ints
+    arriving: Ints
 
 
 @lru_cache(maxsize=16)
@@ -60,6 +64,7 @@ def grid_of(topology: Topology) -> Grid:
     """Return the arrays of a topology."""
     every, numbers = links(topology), link_numbers(topology)
     leaving = np.full((len(Direction), topology.router_count), len(every), dtype=np.int64)
+    arriving = leaving.copy()
     ahead = np.tile(np.arange(topology.router_count), (len(Direction), 1))
     for place, direction in enumerate(Direction):
         for router in range(topology.router_count):
@@ -67,11 +72,13 @@ def grid_of(topology: Topology) -> Grid:
             if number is not None:
                 leaving[place, router] = number
                 ahead[place, router] = every[number].target
+                arriving[place, every[number].target] = number
     return Grid(
         source=np.array([link.source for link in every], dtype=np.int64),
         target=np.array([link.target for link in every], dtype=np.int64),
         leaving=leaving,
         ahead=ahead,
+        arriving=arriving,
     )
 
 
@@ -102,7 +109,7 @@ def allowed_arcs(topology: Topology, demand: Floats, paths: PathSet) -> Arcs:
     else:
         # Traffic that has arrived does not leave again.
         allowed = np.not_equal(grid.source[None, :], np.arange(topology.router_count)[:, None])
-    is_sent_to = (demand > 0.0).any(axis=0)
+    is_sent_to: Arcs = np.any(demand > 0.0, axis=0)
     return np.logical_and(allowed, is_sent_to[:, None])
 
 

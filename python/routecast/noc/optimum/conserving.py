@@ -9,9 +9,6 @@ from routecast.noc.topology import Topology
 
 __all__ = ["conserving"]
 
-# Destinations whose systems of equations are in memory together.
-_AT_ONCE = 32
-
 
 def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way: Floats) -> Floats:
     """Return flows of which exactly the demand arrives, split at every router as the given ones.
@@ -41,16 +38,17 @@ def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way
     parts = np.concatenate([parts, np.zeros((active.size, 1))], axis=1)
     leaving = parts[:, grid.leaving].sum(axis=1)
     leaving[np.arange(active.size), active] = 1.0
-    parts[:, :-1] /= leaving[:, grid.source]
+    share = parts[:, :-1] / leaving[:, grid.source]
+    wanted = demand.T[active]
+    carried = np.zeros(parts.shape)
+    through = wanted
+    # Without circles it is settled after as many steps as the longest way has links.
+    while True:
+        carried[:, :-1] = through[:, grid.source] * share
+        settled = wanted + carried[:, grid.arriving].sum(axis=1)
+        if np.array_equal(settled, through):
+            break
+        through = settled
     result = np.zeros(flow.shape)
-    for begin in range(0, active.size, _AT_ONCE):
-        some = slice(begin, begin + _AT_ONCE)
-        targets, share = active[some], parts[some]
-        system = np.zeros((targets.size, routers, routers))
-        system[:, np.arange(routers), np.arange(routers)] = 1.0
-        # A direction at a time: two links may join the same routers (a ring of two).
-        for leaving_by, ahead in zip(grid.leaving, grid.ahead, strict=True):
-            system[:, ahead, np.arange(routers)] -= share[:, leaving_by]
-        through = np.linalg.solve(system, demand.T[targets][:, :, None])[:, :, 0]
-        result[targets] = np.maximum(through, 0.0)[:, grid.source] * share[:, :-1]
+    result[active] = carried[:, :-1]
     return result
