@@ -1,0 +1,276 @@
+"""Power of a router by clock and load, looked up in a table (thesis, sec. 7.5, eq. 7.14).
+
+``P(l, f) = P0(f) + l (P1(f) - P0(f))``: P0 is the power at no load, P1 at one flit per port and cycle, both at the
+least voltage that the clock f allows. Between the clocks of the table each is joined by straight lines. Static power is
+part of both; it is why a plane that carries little still costs.
+
+A table may state less than the model needs. Then the model answers what it can, bounds what it cannot, and says which
+part is missing; it fills nothing in.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from routecast.errors import ModelProblem, Problem, RoutecastError
+
+__all__ = ["Clocks", "RouterPoint", "RouterTable"]
+
+# A clock or load beyond its bound by rounding alone is at the bound.
+_ROUNDING = 1e-9
+
+
+class Clocks(StrEnum):
+    """Which clocks a plane can run at."""
+
+    LISTED = "listed"
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterPoint:
+    """What a table states of one clock; None is what it does not.
+
+    Parameters
+    ----------
+    frequency_hz : float
+    voltage_v : float or None
+        The least supply voltage at which the router runs at that clock.
+    idle_w : float or None
+        Power of a router at no load, P0.
+    full_w : float or None
+        Power at one flit per port and cycle, P1.
+    static_w : float or None
+        The part of both that is there without a clock.
+    source : str
+        Where the figures are from.
+    """
+
+    frequency_hz: float
+    voltage_v: float | None = None
+    idle_w: float | None = None
+    full_w: float | None = None
+    static_w: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterTable:
+    """Voltage and power of one router by its clock.
+
+    Parameters
+    ----------
+    name : str
+    points : tuple of RouterPoint
+        Clocks strictly rising.
+    ports : int
+        Ports of the router, the local one included.
+    source, notes : tuple of str
+        Where the figures are from, and how they were read.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        No points, clocks that do not rise, a voltage that falls while the clock rises, negative figures, or static
+        power over idle power or idle power over full power.
+    """
+
+    name: str
+    points: tuple[RouterPoint, ...]
+    ports: int = 5
+    source: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = [] if self.points else [Problem("point", "there is none: at least one clock is stated")]
+        if self.ports < 1:
+            problems.append(Problem("ports", f"{self.ports}: a router has at least 1 port"))
+        for i, point in enumerate(self.points):
+            problems += _faults_of(point, f"point[{i}]")
+        for i, (slow, fast) in enumerate(pairwise(self.points)):
+            if not slow.frequency_hz < fast.frequency_hz:
+                what = (
+                    f"{fast.frequency_hz:g} Hz after {slow.frequency_hz:g} Hz: clocks rise, each stands once"
+                )
+                problems.append(Problem(f"point[{i + 1}].frequency", what))
+        stated = [point for point in self.points if point.voltage_v is not None]
+        for slow, fast in pairwise(stated):
+            if (fast.voltage_v or 0) < (slow.voltage_v or 0):
+                what = (
+                    f"{fast.voltage_v:g} V at {fast.frequency_hz:g} Hz is less than {slow.voltage_v:g} V at "
+                    f"{slow.frequency_hz:g} Hz: a faster clock needs no less voltage"
+                )
+                problems.append(Problem(f"point[{self.points.index(fast)}].voltage", what))
+        if problems:
+            raise ModelProblem(f'router table "{self.name}"', problems)
+
+    @property
+    def slowest_hz(self) -> float:
+        """The slowest clock of the table."""
+        return self.points[0].frequency_hz
+
+    @property
+    def fastest_hz(self) -> float:
+        """The fastest clock of the table."""
+        return self.points[-1].frequency_hz
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Which quantities no point of the table states."""
+        return tuple(
+            word
+            for word, field in (("voltage", "voltage_v"), ("idle power", "idle_w"), ("full power", "full_w"))
+            if all(getattr(point, field) is None for point in self.points)
+        )
+
+    def clock_hz(self, bottleneck: float, clocks: Clocks = Clocks.ANY) -> float:
+        """Return the slowest clock that carries a bottleneck load.
+
+        Parameters
+        ----------
+        bottleneck : float
+            Load of the most loaded link, in capacities at the fastest clock of the table.
+        clocks : Clocks
+            ``listed``: one of the table's; ``any``: also between them, but not below the slowest.
+
+        Raises
+        ------
+        RoutecastError
+            The load is over capacity at the fastest clock, or no number.
+        """
+        if not 0 <= bottleneck <= 1 + _ROUNDING:
+            msg = (
+                f'router table "{self.name}": the bottleneck is loaded {bottleneck:.4g} times its capacity at the '
+                f"fastest clock, {self.fastest_hz / 1e9:.4g} GHz: lower the load to 0..1"
+            )
+            raise RoutecastError(msg)
+        needed = min(bottleneck, 1.0) * self.fastest_hz
+        if clocks is Clocks.ANY:
+            return max(needed, self.slowest_hz)
+        listed = [point.frequency_hz for point in self.points]
+        return listed[bisect_left(listed, needed * (1 - _ROUNDING))]
+
+    def voltage_v(self, frequency_hz: float) -> float:
+        """Return the least voltage for a clock.
+
+        Raises
+        ------
+        RoutecastError
+            The table states none there.
+        """
+        return self._at("voltage", "voltage_v", frequency_hz)
+
+    def idle_w(self, frequency_hz: float) -> float:
+        """Return P0, the power of a router at no load. Raises as :meth:`voltage_v`."""
+        return self._at("idle power", "idle_w", frequency_hz)
+
+    def full_w(self, frequency_hz: float) -> float:
+        """Return P1, the power of a router at one flit per port and cycle. Raises as :meth:`voltage_v`."""
+        return self._at("full power", "full_w", frequency_hz)
+
+    def static_w(self, frequency_hz: float) -> float:
+        """Return the power of a router without a clock. Raises as :meth:`voltage_v`."""
+        return self._at("static power", "static_w", frequency_hz)
+
+    def power_w(self, load: float, frequency_hz: float) -> float:
+        """Return the power of a router (eq. 7.14).
+
+        Parameters
+        ----------
+        load : float
+            Flits per port and cycle, 0..1.
+        frequency_hz : float
+
+        Raises
+        ------
+        RoutecastError
+            The table does not state idle or full power there, or the load is out of 0..1.
+        """
+        self._check_load(load)
+        idle = self.idle_w(frequency_hz)
+        return idle + load * (self.full_w(frequency_hz) - idle)
+
+    def power_bounds_w(self, load: float, frequency_hz: float) -> tuple[float, float]:
+        """Return what the power of a router is at least and at most; equal where the table states all.
+
+        Where it states full power alone, idle power lies between 0 and full power, so that the power lies between
+        l P1 and P1.
+
+        Raises
+        ------
+        RoutecastError
+            The table states no full power there, or the load is out of 0..1.
+        """
+        self._check_load(load)
+        full = self.full_w(frequency_hz)
+        if self._states("idle_w", frequency_hz):
+            power = self.power_w(load, frequency_hz)
+            return power, power
+        return load * full, full
+
+    def _check_load(self, load: float) -> None:
+        if not 0 <= load <= 1 + _ROUNDING:
+            msg = f'router table "{self.name}": load {load:.4g} flits per port and cycle: it is in 0..1'
+            raise RoutecastError(msg)
+
+    def _stated(self, field: str) -> list[tuple[float, float]]:
+        return [
+            (point.frequency_hz, value)
+            for point in self.points
+            if (value := getattr(point, field)) is not None
+        ]
+
+    def _states(self, field: str, frequency_hz: float) -> bool:
+        stated = self._stated(field)
+        margin = _ROUNDING * frequency_hz
+        return bool(stated) and stated[0][0] - margin <= frequency_hz <= stated[-1][0] + margin
+
+    def _at(self, word: str, field: str, frequency_hz: float) -> float:
+        stated = self._stated(field)
+        if not self._states(field, frequency_hz):
+            where = (
+                f"from {stated[0][0] / 1e9:.4g} to {stated[-1][0] / 1e9:.4g} GHz only"
+                if stated
+                else "nowhere"
+            )
+            msg = (
+                f'router table "{self.name}" states {word} {where}, and {frequency_hz / 1e9:.4g} GHz is asked: give a '
+                f"table that states it there"
+            )
+            raise RoutecastError(msg)
+        frequency = min(max(frequency_hz, stated[0][0]), stated[-1][0])
+        i = max(1, bisect_left([at for at, _ in stated], frequency))
+        if len(stated) == 1:
+            return stated[0][1]
+        (low, below), (high, above) = stated[i - 1], stated[i]
+        return below + (frequency - low) / (high - low) * (above - below)
+
+
+def _faults_of(point: RouterPoint, place: str) -> list[Problem]:
+    problems = []
+    if not 0 < point.frequency_hz < math.inf:
+        problems.append(Problem(f"{place}.frequency", f"{point.frequency_hz:g} Hz: a clock is more than 0"))
+    named = (
+        ("voltage", point.voltage_v, "V"),
+        ("idle", point.idle_w, "W"),
+        ("full", point.full_w, "W"),
+        ("static", point.static_w, "W"),
+    )
+    problems += [
+        Problem(f"{place}.{name}", f"{value:g} {unit}: it is finite and not negative")
+        for name, value, unit in named
+        if value is not None and not 0 <= value < math.inf
+    ]
+    for (low_name, low), (high_name, high) in (
+        (("static", point.static_w), ("idle", point.idle_w)),
+        (("idle", point.idle_w), ("full", point.full_w)),
+        (("static", point.static_w), ("full", point.full_w)),
+    ):
+        if low is not None and high is not None and low > high:
+            what = f"{low:g} W is more than {high_name} power, {high:g} W: it is a part of it"
+            problems.append(Problem(f"{place}.{low_name}", what))
+    return problems
