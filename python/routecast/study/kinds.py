@@ -15,23 +15,26 @@ from routecast.study.cluster.document import ClusterStudy
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.napi.document import NapiStudy
+from routecast.study.noc.document import NocStudy
 from routecast.study.wire.document import WireStudy
 
 if TYPE_CHECKING:
     from routecast.study.cluster.result import ClusterResult
     from routecast.study.functions.result import FunctionResult
     from routecast.study.napi.result import NapiResult
+    from routecast.study.noc.result import NocResult
     from routecast.study.result import StudyResult
     from routecast.study.shown import Shown
     from routecast.study.wire.result import WireResult
 
-    AnyResult = StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult
+    AnyResult = StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult
 
 __all__ = [
     "AnyStudyFile",
     "ClusterStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
+    "NocStudyFile",
     "StudyFile",
     "WireStudyFile",
     "run_file",
@@ -132,7 +135,22 @@ class ClusterStudyFile(_FileOnDisk):
         return result, shown(result)
 
 
-AnyStudyFile = StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile | ClusterStudyFile
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocStudyFile(_FileOnDisk):
+    """A study of ``kind = "noc"``."""
+
+    study: NocStudy
+
+    def run(self, out: Path, progress: Progress | None, command: str) -> tuple[NocResult, Shown]:
+        """Run it; return its result and what to show of it."""
+        from routecast.study.noc.run import run_noc_study
+        from routecast.study.noc.tabulate import shown
+
+        result = run_noc_study(self.study, out, folder=self.folder, progress=progress, command=command)
+        return result, shown(result)
+
+
+AnyStudyFile = StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile | ClusterStudyFile | NocStudyFile
 
 
 def run_file(

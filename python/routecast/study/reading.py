@@ -19,16 +19,20 @@ from routecast.study.kinds import (
     ClusterStudyFile,
     FunctionStudyFile,
     NapiStudyFile,
+    NocStudyFile,
     StudyFile,
     WireStudyFile,
 )
 from routecast.study.napi.document import NapiStudy
+from routecast.study.noc.contradictions import contradictions
+from routecast.study.noc.document import NocStudy
 from routecast.study.wire.document import WireStudy
 
 __all__ = [
     "ClusterStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
+    "NocStudyFile",
     "StudyFile",
     "WireStudyFile",
     "find_study",
@@ -89,6 +93,10 @@ def read_study(path: Path) -> AnyStudyFile:
         return NapiStudyFile(study=napi, path=path)
     if document.get("kind") == "cluster":
         return ClusterStudyFile(study=validated(ClusterStudy, document, str(path)), path=path)
+    if document.get("kind") == "noc":
+        noc = validated(NocStudy, document, str(path))
+        _refuse(path, contradictions(noc))
+        return NocStudyFile(study=noc, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -99,7 +107,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions", "napi", "cluster"]
+StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -110,6 +118,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "functions": FunctionStudy,
         "napi": NapiStudy,
         "cluster": ClusterStudy,
+        "noc": NocStudy,
     }
     model = models[kind]
     return {

@@ -1,0 +1,66 @@
+"""Stated values beside found ones, and the criteria of a study of a network on chip."""
+
+from __future__ import annotations
+
+from routecast.study.noc.document import NocStudy
+from routecast.study.noc.point import BOUND, curve_name
+from routecast.study.noc.result import CaseResult, Compared, NocResult
+from routecast.study.result import Criterion
+
+__all__ = ["closed_ratio", "compared", "criteria"]
+
+OURS = "search"
+BEFORE = "four_phase"
+
+
+def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
+    """Return every stated value of every case beside the one found."""
+    return tuple(
+        Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
+        for one in cases
+        for stated in one.case.stated
+        if stated.curve in one.curves and stated.load in one.loads
+    )
+
+
+def closed_ratio(one: CaseResult, load: float) -> float:
+    """Return which part of the distance from 2P-4PHASE to the proven bound our allocation closes; 0..1."""
+    before, ours, bound = (one.mean(curve, load) for curve in (BEFORE, OURS, BOUND))
+    return (before - ours) / (before - bound) if before > bound else 1.0
+
+
+def criteria(result: NocResult) -> tuple[Criterion, ...]:
+    """Return what the study asks for and what is reached."""
+    bounds = result.study.criteria
+    found = []
+    for pair in result.compared:
+        if pair.stated.within is not None:
+            error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
+            found.append(
+                Criterion(
+                    name=f"{pair.case}, {curve_name(pair.stated.curve)}",
+                    bound=pair.stated.within,
+                    reached=error,
+                )
+            )
+    if bounds.flit_ratio is not None and result.dvfs_rows:
+        worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
+        found.append(
+            Criterion(name="flit level against alpha squared", bound=bounds.flit_ratio, reached=worst)
+        )
+    if bounds.gap is not None:
+        worst = max(one.worst_gap(load) for one in result.cases for load in one.loads)
+        found.append(Criterion(name="gap of the optimum", bound=bounds.gap, reached=worst))
+    if bounds.closed is not None:
+        for one in result.cases:
+            if {OURS, BEFORE, BOUND} <= set(one.curves):
+                load = max(one.loads)
+                open_ratio = 1.0 - closed_ratio(one, load)
+                found.append(
+                    Criterion(
+                        name=f"{one.case.name}, distance to the bound left of 2P-4PHASE's",
+                        bound=1.0 - bounds.closed,
+                        reached=open_ratio,
+                    )
+                )
+    return tuple(found)

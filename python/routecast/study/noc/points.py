@@ -1,0 +1,87 @@
+"""Every curve of one traffic matrix, and the maps of its link loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from routecast.noc.answer.optimum import optimum_answer
+from routecast.noc.answer.power import power_answer
+from routecast.noc.case import NocCase
+from routecast.noc.reading import noc_case
+from routecast.report.noc.link_map import LinkMap
+from routecast.report.noc.pictures import optimum_map, power_map
+from routecast.study.noc.document import Case
+from routecast.study.noc.point import BOUND, Point
+
+__all__ = ["link_maps", "points_of_matrix"]
+
+
+def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
+    """Return the points of every curve at every load for one matrix of a case.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The case contradicts itself, or no routing carries its traffic.
+    """
+    noc = _of_matrix(case, matrix, folder)
+    answer = power_answer(noc)
+    unscaled = answer.at_full_load / max(noc.loads)
+    points = [
+        Point(
+            curve=row.key,
+            matrix=matrix,
+            load=row.load,
+            relative_power=row.power / unscaled,
+            alphas=row.alphas,
+        )
+        for row in answer.rows
+        if row.power is not None
+    ]
+    if case.has_optimum:
+        points += [
+            Point(
+                curve=BOUND,
+                matrix=matrix,
+                load=row.load,
+                relative_power=row.optimum.lower_bound / unscaled,
+                alphas=tuple(plane.alpha for plane in row.optimum.planes),
+                gap=row.optimum.gap,
+            )
+            for row in optimum_answer(noc, power=answer).rows
+        ]
+    return points
+
+
+def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
+    """Return the maps that a case asks for: its first matrix at the highest load."""
+    curves = tuple(curve for curve in case.maps if curve != BOUND)
+    if not case.maps:
+        return ()
+    load = max(case.traffic.load)
+    only = case.model_copy(
+        update={
+            "traffic": case.traffic.model_copy(update={"load": (load,)}),
+            "planes": case.planes
+            and case.planes.model_copy(
+                update={"allocations": tuple(name for name in case.planes.allocations if name in curves)}
+            ),
+        }
+    )
+    answer = power_answer(_of_matrix(only, 0, folder))
+    maps = [power_map(answer, load, only=curves)] if curves else []
+    if BOUND in case.maps:
+        found = optimum_answer(answer.case, power=answer)
+        maps.append(optimum_map(found, found.rows[0]))
+    return tuple(maps)
+
+
+def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
+    """Return the case with the seeds of one of its matrices."""
+    traffic, routing = case.traffic, case.routing
+    if traffic.pattern == "normal":
+        first = 1 if traffic.seed is None else traffic.seed
+        traffic = traffic.model_copy(update={"seed": first + matrix})
+    routing = routing.model_copy(update={"seed": routing.seed + matrix})
+    changed = case.model_copy(update={"traffic": traffic, "routing": routing})
+    return noc_case(changed, subject=case.name, folder=folder)

@@ -1,0 +1,134 @@
+"""What a study of a network on chip found, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from routecast.evaluate.plain import plain
+from routecast.noc.simulate.thesis import DvfsRow
+from routecast.report.noc.link_map import LinkMap
+from routecast.study.noc.document import Case, NocStudy, Stated
+from routecast.study.noc.point import BOUND, NO_DVFS, Point
+from routecast.study.result import Criterion, Made
+
+__all__ = ["CaseResult", "Compared", "NocResult", "Statement"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A stated power and the one found, both relative to no scaling at load 1."""
+
+    case: str
+    stated: Stated
+    found: float
+
+    @property
+    def error_ratio(self) -> float:
+        """What is found relative to what is stated, minus 1."""
+        return self.found / self.stated.relative_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A statement of the thesis and what is found here."""
+
+    says: str
+    where: str
+    thesis: str
+    here: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One traffic pattern: every curve over the loads."""
+
+    case: Case
+    points: tuple[Point, ...]
+    maps: tuple[LinkMap, ...] = ()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Normalised loads, rising."""
+        return tuple(sorted(self.case.traffic.load))
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Names of the curves, in the order of the study."""
+        return tuple(dict.fromkeys(point.curve for point in self.points))
+
+    def at(self, curve: str, load: float) -> tuple[Point, ...]:
+        """Return a curve's points of all matrices at a load."""
+        return tuple(point for point in self.points if point.curve == curve and abs(point.load - load) < 1e-9)
+
+    def mean(self, curve: str, load: float) -> float:
+        """Return the mean of a curve's relative power over the matrices."""
+        return fmean(point.relative_power for point in self.at(curve, load))
+
+    def factor(self, curve: str, load: float) -> float:
+        """Return how many times below no scaling a curve is at a load: the ratio of the means."""
+        return self.mean(NO_DVFS, load) / self.mean(curve, load)
+
+    def worst_gap(self, load: float) -> float:
+        """Return the largest proven gap of the optimum at a load; 0 where there is none."""
+        return max((point.gap for point in self.at(BOUND, load)), default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocResult:
+    """All that a study of a network on chip found."""
+
+    study: NocStudy
+    out: Path
+    cases: tuple[CaseResult, ...]
+    dvfs_rows: tuple[DvfsRow, ...]
+    compared: tuple[Compared, ...]
+    statements: tuple[Statement, ...]
+    criteria: tuple[Criterion, ...]
+    made: Made
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for ``summary.json`` and ``--json``; NaN becomes null."""
+        document = {
+            "study": self.study.name,
+            "title": self.study.title,
+            "cases": [
+                {
+                    "name": one.case.name,
+                    "curves": [
+                        {
+                            "curve": curve,
+                            "loads": one.loads,
+                            "relative_power": [one.mean(curve, load) for load in one.loads],
+                        }
+                        for curve in one.curves
+                    ],
+                    "gap_ratio": [one.worst_gap(load) for load in one.loads],
+                }
+                for one in self.cases
+            ],
+            "flit_level": self.dvfs_rows,
+            "stated": [
+                {
+                    "case": one.case,
+                    "curve": one.stated.curve,
+                    "load": one.stated.load,
+                    "where": one.stated.where,
+                    "stated_relative_power": one.stated.relative_power,
+                    "relative_power": one.found,
+                    "error_ratio": one.error_ratio,
+                }
+                for one in self.compared
+            ],
+            "statements": self.statements,
+            "criteria": [
+                {"name": one.name, "bound": one.bound, "reached": one.reached, "met": one.is_met}
+                for one in self.criteria
+            ],
+            "made": self.made,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result

@@ -1,0 +1,155 @@
+"""The tables of a study of a network on chip, for the terminal and for the report alike."""
+
+from __future__ import annotations
+
+from routecast.report.tables import Cell, Column, Table, signed_percent
+from routecast.study.noc.point import BOUND, curve_name
+from routecast.study.noc.result import CaseResult, NocResult
+from routecast.study.shown import Shown
+
+__all__ = ["compared_table", "curves_table", "flits_table", "shown", "statements_table", "summary_table"]
+
+
+def summary_table(result: NocResult) -> Table:
+    """Return every curve of every case at its highest load."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in result.cases:
+        load = max(one.loads)
+        for curve in one.curves:
+            bound = one.mean(BOUND, load) if BOUND in one.curves else None
+            mean = one.mean(curve, load)
+            rows.append(
+                (
+                    one.case.name,
+                    curve_name(curve),
+                    load,
+                    mean,
+                    one.factor(curve, load),
+                    None if bound is None else mean / bound - 1.0,
+                )
+            )
+    return Table(
+        name="summary",
+        title="Power at the highest load",
+        caption=(
+            "Relative to XY without scaling at load 1 of the same matrix; the optimum is its proven lower bound, which "
+            "splits flows over paths and planes."
+        ),
+        columns=(
+            Column(title="Traffic", align="left"),
+            Column(title="Policy", align="left"),
+            Column(title="Load", form="g"),
+            Column(title="Power", unit="of NoDVFS", form=".4f"),
+            Column(title="Times below", form=".2f"),
+            Column(title="Above bound", unit="%", form=signed_percent),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def curves_table(result: NocResult, one: CaseResult) -> Table:
+    """Return the relative power of every curve of a case at every load."""
+    loads = one.loads
+    return Table(
+        name=f"curves_{one.case.name}",
+        title=one.case.title,
+        caption="Power relative to no scaling at load 1.",
+        columns=(
+            Column(title="Load", form="g"),
+            *(Column(title=curve_name(curve), form=".4f") for curve in one.curves),
+        ),
+        rows=tuple((load, *(one.mean(curve, load) for curve in one.curves)) for load in loads),
+    )
+
+
+def compared_table(result: NocResult) -> Table:
+    """Return every stated power beside ours."""
+    return Table(
+        name="compared",
+        title="Stated and found",
+        caption="Power relative to no scaling at load 1, and how many times below no scaling that is.",
+        columns=(
+            Column(title="Traffic", align="left"),
+            Column(title="Policy", align="left"),
+            Column(title="Stated", form=".3f"),
+            Column(title="Found", form=".3f"),
+            Column(title="Error", unit="%", form=signed_percent),
+            Column(title="Stated", unit="times", form=".2f"),
+            Column(title="Found", unit="times", form=".2f"),
+            Column(title="Where", align="left", wrap=True, wide=True),
+        ),
+        rows=tuple(
+            (
+                one.case,
+                curve_name(one.stated.curve),
+                one.stated.relative_power,
+                one.found,
+                one.error_ratio,
+                one.stated.load / one.stated.relative_power,
+                one.stated.load / one.found,
+                one.stated.where,
+            )
+            for one in result.compared
+        ),
+    )
+
+
+def flits_table(result: NocResult) -> Table:
+    """Return table 6.1: power at the flit level with and without scaling, the thesis' beside ours."""
+    return Table(
+        name="flits",
+        title="Table 6.1: power flit by flit, XY, hot-spot",
+        caption="Power relative to no scaling at load 1; 95 % half-widths from independent replications.",
+        columns=(
+            Column(title="Load", form="g"),
+            Column(title="NoDVFS", form=".3f", group="here"),
+            Column(title="DVFS", form=".4f", group="here"),
+            Column(title="Ratio", form=".3f", group="here"),
+            Column(title="±", form=".3f", group="here"),
+            Column(title="NoDVFS", form=".3f", group="thesis"),
+            Column(title="DVFS", form=".4f", group="thesis"),
+            Column(title="Ratio", form=".2f", group="thesis"),
+            Column(title="Theory", form=".2f"),
+            Column(title="Error", unit="%", form=signed_percent),
+        ),
+        rows=tuple(
+            (
+                row.load,
+                row.without_dvfs.value,
+                row.with_dvfs.value,
+                row.ratio.value,
+                row.ratio.half_width,
+                row.thesis.without_dvfs,
+                row.thesis.with_dvfs,
+                row.thesis.ratio,
+                row.theory,
+                row.ratio.value / row.theory - 1.0,
+            )
+            for row in result.dvfs_rows
+        ),
+    )
+
+
+def statements_table(result: NocResult) -> Table:
+    """Return what the thesis says beside what is found."""
+    return Table(
+        name="statements",
+        title="What the thesis says, and what is found here",
+        caption="N. Li 2012, chapters 6 and 7.",
+        columns=(
+            Column(title="Statement", align="left", wrap=True),
+            Column(title="Where", align="left", wide=True),
+            Column(title="Thesis", align="left", wrap=True),
+            Column(title="Here", align="left", wrap=True),
+        ),
+        rows=tuple((one.says, one.where, one.thesis, one.here) for one in result.statements),
+    )
+
+
+def shown(result: NocResult) -> Shown:
+    """Return what a terminal shows of a study of a network on chip."""
+    tables = [summary_table(result)]
+    tables += [compared_table(result)] if result.compared else []
+    tables += [flits_table(result)] if result.dvfs_rows else []
+    tables += [statements_table(result)] if result.statements else []
+    return Shown(tables=tuple(tables))
