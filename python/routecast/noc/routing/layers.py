@@ -1,20 +1,18 @@
 """Virtual-channel classes for any paths, so that they cannot deadlock.
 
 Every path stays in one class, and the dependencies of each class have no cycle (layered shortest-path routing, LASH:
-Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). Finding the least number of classes is NP-complete, so this is a
+Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this is a
 heuristic: first fit, path by path, in several orders, the one with the fewest classes wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from routecast.errors import RoutecastError
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
-from routecast.noc.routing.model import Routes, hops
+from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Direction, Topology, links
 
 __all__ = ["layered"]
@@ -80,79 +78,104 @@ class _Class:
 def layered(routes: Routes) -> Routes:
     """Return the same paths in virtual-channel classes that make them free of deadlock, the old classes dropped.
 
-    One class if that suffices. On a mesh, shortest paths never need more than two: the second order that is tried puts
+    One class if that suffices. On a mesh, shortest paths never need more than two: the first order that is tried puts
     all paths without a westward link into class 0, and neither these nor the others, which have no eastward link, can
-    close a cycle. On a torus there is no such bound.
+    close a cycle. On a torus, groups of paths are tried as well that go one class up wherever they pass the end of a
+    ring; as each class then is cut open like a mesh, two groups of three classes are enough for shortest paths.
 
     Raises
     ------
     RoutecastError
         A path comes back to one of its own links: no class can hold it.
     """
-    in_one = _in_classes(routes, [0] * len(routes.paths))
+    one_class = [(0,) * len(path.links) for path in routes.paths]
+    in_one = _with_layers(routes, one_class)
     if channel_cycle(in_one) is None:
         return in_one
-    dependencies = [tuple(zip(path.links, path.links[1:], strict=False)) for path in routes.paths]
-    best: list[int] = []
-    for order in _orders(routes):
-        found = _first_fit(routes, dependencies, order)
-        if not best or max(found) < max(best):
-            best = found
-        if max(best) == 1:  # one class was not enough
-            break
-    return _in_classes(routes, best)
+    westward, closing = _kinds_of_links(routes.topology)
+    rises = [one_class]
+    if routes.topology.is_torus:
+        rises.append([tuple(accumulate([closing[link] for link in path.links])) for path in routes.paths])
+    best: list[tuple[int, ...]] = []
+    fewest = len(routes.paths) + 1
+    for rise in rises:
+        span = 1 + max(max(one, default=0) for one in rise)
+        dependencies = [
+            [(a + len(closing) * up, b + len(closing) * on) for a, up, b, on in _pairs(path.links, ups)]
+            for path, ups in zip(routes.paths, rise, strict=True)
+        ]
+        for order in _orders(routes, westward, closing):
+            # Only what beats the best so far is of interest, and one class is known to fail.
+            if fewest == 2:
+                break
+            groups = _first_fit(routes, dependencies, order, span * len(closing), (fewest - 1) // span)
+            if groups is not None:
+                fewest = span * (1 + max(groups))
+                best = [
+                    tuple([group * span + up for up in ups]) for group, ups in zip(groups, rise, strict=True)
+                ]
+    return _with_layers(routes, best)
+
+
+def _pairs(links_of_path: Sequence[int], ups: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield each link and the next with their classes within the group."""
+    for place in range(len(links_of_path) - 1):
+        yield links_of_path[place], ups[place], links_of_path[place + 1], ups[place + 1]
 
 
 def _first_fit(
-    routes: Routes, dependencies: Sequence[tuple[tuple[int, int], ...]], order: Sequence[int]
-) -> list[int]:
-    channels = len(links(routes.topology))
-    classes: list[_Class] = []
+    routes: Routes,
+    dependencies: Sequence[Sequence[tuple[int, int]]],
+    order: Sequence[int],
+    channels: int,
+    most: int,
+) -> list[int] | None:
+    """Return the group of every path; None if more than ``most`` are needed."""
+    groups: list[_Class] = []
     found = [0] * len(routes.paths)
     for number in order:
         wanted = dependencies[number]
-        place = next((place for place, one in enumerate(classes) if one.takes(wanted)), len(classes))
-        if place == len(classes):
-            classes.append(_Class(channels))
-            if not classes[place].takes(wanted):
-                path = routes.paths[number]
-                repeated = cycle_in_words(routes.topology, [(link, 0) for link in path.links])
-                msg = (
-                    f"a path from {routes.topology.router_name(path.source)} to "
-                    f"{routes.topology.router_name(path.target)} comes back to one of its own links ({repeated}): no "
-                    "virtual-channel class frees it from deadlock; take the loop out of it"
-                )
-                raise RoutecastError(msg)
+        place = next((place for place, one in enumerate(groups) if one.takes(wanted)), len(groups))
+        if place == len(groups):
+            groups.append(_Class(channels))
+            if not groups[place].takes(wanted):
+                raise _loop(routes.topology, routes.paths[number])
+            if len(groups) > most:
+                return None
         found[number] = place
     return found
 
 
-def _orders(routes: Routes) -> list[list[int]]:
-    """Return the orders to try: first what goes nowhere west; as given; on rings, first what stays off their ends."""
-    westward, closing = _kinds_of_links(routes.topology)
-    flat, count = hops(routes), len(routes.paths)
-    goes_west = np.bincount(flat.path, weights=westward[flat.link], minlength=count) > 0
-    closes = np.bincount(flat.path, weights=closing[flat.link], minlength=count) > 0
-    given = np.arange(count)
-    orders = [np.lexsort((given, goes_west)), given]
-    if routes.topology.is_torus:
-        orders.append(np.lexsort((given, goes_west, closes)))
-    return [order.tolist() for order in orders]
-
-
-def _kinds_of_links(topology: Topology) -> tuple[np.ndarray, np.ndarray]:
-    """Return which links lead west, and which close a ring."""
-    every = links(topology)
-    westward = np.array([link.direction is Direction.WEST for link in every], dtype=float)
-    closing = np.array(
-        [(link.target > link.source) != (sum(link.direction.step) > 0) for link in every], dtype=float
+def _loop(topology: Topology, path: Path) -> RoutecastError:
+    named = cycle_in_words(topology, [(link, 0) for link in path.links])
+    return RoutecastError(
+        f"a path from {topology.router_name(path.source)} to {topology.router_name(path.target)} comes back to one of "
+        f"its own links ({named}): no virtual-channel class frees it from deadlock; take the loop out of it"
     )
+
+
+def _orders(routes: Routes, westward: Sequence[bool], closing: Sequence[bool]) -> list[list[int]]:
+    """Return the orders to try: first what goes nowhere west; as given; on rings, first what stays off their ends."""
+    numbers = range(len(routes.paths))
+    west = [any(westward[link] for link in path.links) for path in routes.paths]
+    orders = [sorted(numbers, key=west.__getitem__), list(numbers)]
+    if routes.topology.is_torus:
+        closes = [any(closing[link] for link in path.links) for path in routes.paths]
+        orders.append(sorted(numbers, key=lambda number: (closes[number], west[number])))
+    return orders
+
+
+def _kinds_of_links(topology: Topology) -> tuple[list[bool], list[bool]]:
+    """Return which links lead west, and which pass the end of a row or column and close a ring."""
+    every = links(topology)
+    westward = [link.direction is Direction.WEST for link in every]
+    closing = [(link.target > link.source) != (sum(link.direction.step) > 0) for link in every]
     return westward, closing
 
 
-def _in_classes(routes: Routes, classes: Sequence[int]) -> Routes:
+def _with_layers(routes: Routes, layers: Sequence[tuple[int, ...]]) -> Routes:
     paths = tuple(
-        replace(path, layers=(layer,) * len(path.links))
-        for path, layer in zip(routes.paths, classes, strict=True)
+        Path(source=path.source, target=path.target, links=path.links, layers=own, share=path.share)
+        for path, own in zip(routes.paths, layers, strict=True)
     )
     return Routes(policy=routes.policy, topology=routes.topology, paths=paths)

@@ -117,12 +117,18 @@ def _through(
 
 def _rectangle(topology: Topology, source: int, target: int) -> list[int]:
     """Return the routers that lie on any shortest path."""
-    direct = topology.distance(source, target)
+    along_x, along_y = topology.offsets(source, target)
+    x, y = topology.position(source)
     return [
-        router
-        for router in range(topology.router_count)
-        if topology.distance(source, router) + topology.distance(router, target) == direct
+        topology.router_at(column, row)
+        for row in _span(y, along_y, topology.rows)
+        for column in _span(x, along_x, topology.columns)
     ]
+
+
+def _span(start: int, ways: tuple[int, ...], size: int) -> list[int]:
+    """Return the coordinates that the shortest ways come through."""
+    return sorted({(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)})
 
 
 def _inside(topology: Topology, source: int, target: int) -> list[int]:
