@@ -170,6 +170,37 @@ def test_more_classes_than_virtual_channels_are_refused() -> None:
         scenario_texts(fabric(mesh(3, 3), "o1turn", channels=1), Run())
 
 
+def test_virtual_output_queues_have_a_queue_for_each_class() -> None:
+    topology = mesh(3, 3)
+    of = single(
+        topology,
+        uniform(topology).scaled(0.1),
+        routes("o1turn", topology),
+        design=RouterDesign(virtual_channels=None),
+        packets=EIGHT,
+    )
+    assert scenarios(of)[0]["routing"]["classes"] == 2
+
+
+def test_channels_to_a_node_share_what_it_is_sent() -> None:
+    topology = mesh(3, 3)
+    traffic = hot_spot(topology).scaled(0.05)
+    design = RouterDesign(virtual_channels=2, ejection_channels=3)
+    of = single(topology, traffic, routes("xy", topology), design=design, packets=EIGHT)
+    scenario = scenarios(of)[0]
+    demand = np.array(scenario["load"]["demand"])
+    assert scenario["network"]["nodes"] == [*range(9)] * 3
+    assert demand.sum(axis=1) == pytest.approx([*traffic.demand.sum(axis=1), *(0.0,) * 18])
+    for channel in range(3):
+        assert 3 * demand[:9, 9 * channel : 9 * channel + 9] == pytest.approx(traffic.demand)
+
+
+def test_routers_of_more_queues_than_the_simulator_holds_are_refused() -> None:
+    # 4 links and 1 node with 13 virtual channels each are 65 queues, one more than a word has bits.
+    with pytest.raises(ModelProblem, match="65 queues; at most 64"):
+        scenario_texts(fabric(mesh(3, 3), channels=13), Run())
+
+
 def test_a_flow_without_a_path_is_refused() -> None:
     routing = ring(turns=3)
     traffic = uniform(routing.topology).scaled(0.1)

@@ -1,1 +1,36 @@
 """The fabric flit by flit: latency, throughput, energy and link loads with their intervals."""
+
+from routecast.noc.simulate.adaptive import AdaptiveRouting
+from routecast.noc.simulate.design import Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
+from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
+from routecast.noc.simulate.result import Latency, PlaneResult, Simulated
+from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
+from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep
+
+__all__ = [
+    "AdaptiveRouting",
+    "Allocator",
+    "Bernoulli",
+    "Estimate",
+    "Fabric",
+    "Injection",
+    "Latency",
+    "OnOff",
+    "Packets",
+    "PlaneResult",
+    "Progress",
+    "RouterDesign",
+    "Run",
+    "Saturation",
+    "Simulated",
+    "SimulatedPlane",
+    "allocated",
+    "overload_throughput",
+    "saturation",
+    "simulate",
+    "simulate_all",
+    "single",
+    "sweep",
+]

@@ -11,8 +11,10 @@ from routecast.errors import ModelProblem, Problem
 
 __all__ = ["Allocator", "Bernoulli", "Injection", "OnOff", "Packets", "RouterDesign"]
 
-_MOST_FLITS = 2**16
-_MOST_CYCLES = 1000
+# What the compiled simulator takes (crates/noc/src/check.rs).
+_MOST_BUFFERED_FLITS = 32_767
+_MOST_FLITS = 65_535
+_MOST_CYCLES = 4096
 
 
 class Allocator(StrEnum):
@@ -30,7 +32,8 @@ class RouterDesign:
     Attributes
     ----------
     virtual_channels
-        FIFOs of an input, each with its own credits; None: one queue for each output (virtual output queues, VOQ).
+        FIFOs of an input, each with its own credits; None: one queue for each output and class of the routing
+        (virtual output queues, VOQ).
     buffer_flits
         Flits that each virtual channel, or each virtual output queue, holds.
     allocator
@@ -44,6 +47,9 @@ class RouterDesign:
         A credit's way back.
     link_cycles, node_link_cycles
         The wire between two routers; the wire between a node and its router, each way.
+    ejection_channels
+        Channels of one flit per cycle from a router to each of its nodes; a packet takes any of them. With one, a hot
+        spot takes one flit per cycle however many links lead there.
     flit_bits
         Width of a flit; None where nobody asks for bits.
 
@@ -64,20 +70,22 @@ class RouterDesign:
     credit_cycles: int = 1
     link_cycles: int = 1
     node_link_cycles: int = 1
+    ejection_channels: int = 1
     flit_bits: int | None = None
 
     def __post_init__(self) -> None:
         ranges = (
             ("virtual_channels", self.virtual_channels, 1, 64),
-            ("buffer_flits", self.buffer_flits, 1, _MOST_FLITS),
+            ("buffer_flits", self.buffer_flits, 1, _MOST_BUFFERED_FLITS),
             ("iterations", self.iterations, 1, 64),
             ("routing_cycles", self.routing_cycles, 0, _MOST_CYCLES),
             ("vc_allocation_cycles", self.vc_allocation_cycles, 0, _MOST_CYCLES),
             ("switch_allocation_cycles", self.switch_allocation_cycles, 1, _MOST_CYCLES),
             ("traversal_cycles", self.traversal_cycles, 0, _MOST_CYCLES),
-            ("credit_cycles", self.credit_cycles, 1, _MOST_CYCLES),
-            ("link_cycles", self.link_cycles, 1, _MOST_CYCLES),
-            ("node_link_cycles", self.node_link_cycles, 1, _MOST_CYCLES),
+            ("credit_cycles", self.credit_cycles, 0, _MOST_CYCLES),
+            ("link_cycles", self.link_cycles, 0, _MOST_CYCLES),
+            ("node_link_cycles", self.node_link_cycles, 0, _MOST_CYCLES),
+            ("ejection_channels", self.ejection_channels, 1, 60),
             ("flit_bits", self.flit_bits, 1, _MOST_FLITS),
         )
         problems = [
@@ -103,8 +111,10 @@ class RouterDesign:
     def thesis(cls) -> RouterDesign:
         """Return the router of the thesis' sec. 6.6: VOQs of 50 flits of 32 bits, greedy maximum weight matching.
 
-        A flit lasts a slot there, and the pipeline is not stated: here a flit is matched and crosses in one slot and
-        is on the wire in the next.
+        A flit lasts a slot there, and the pipeline is not stated: here a flit that is matched is at the next router a
+        slot later. Its node at the hot spot must take more than one flit a slot: at its load 1 every node offers
+        5.2 Mflit/s of 31.25 (1 Gbit/s), of which 24 nodes send 0.6 to the centre, 2.4 links' worth. So there are as
+        many channels to a node as links to its router.
         """
         return cls(
             virtual_channels=None,
@@ -112,6 +122,9 @@ class RouterDesign:
             allocator=Allocator.GREEDY_WEIGHT,
             vc_allocation_cycles=0,
             traversal_cycles=0,
+            link_cycles=0,
+            node_link_cycles=0,
+            ejection_channels=4,
             flit_bits=32,
         )
 

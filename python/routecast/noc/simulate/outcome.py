@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from routecast.noc.simulate.busiest import busiest
 from routecast.noc.simulate.estimate import Estimate, estimate
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate.overload import signs_of_overload
@@ -82,6 +83,9 @@ def simulated(fabric: Fabric, run: Run, outcomes: Sequence[Outcome], *, load: fl
 
 def _plane(fabric: Fabric, plane: SimulatedPlane, run: Run, outcomes: Sequence[Outcome]) -> PlaneResult:
     overload = signs_of_overload(outcomes)
+    channel = busiest(fabric, plane)
+    if overload and channel.load > 1:
+        overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
     cycles, nodes = _node_cycles(run, plane), fabric.topology.node_count
     links = np.array([outcome["link_flits"] for outcome in outcomes], dtype=np.float64) / cycles
     routers = np.array([outcome["router_flits"] for outcome in outcomes], dtype=np.float64) / cycles

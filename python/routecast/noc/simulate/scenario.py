@@ -25,6 +25,9 @@ from routecast.noc.topology import Topology, links
 
 __all__ = ["checked_routing", "plane_packets", "scenario_texts"]
 
+# Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
+_MOST_QUEUES = 64
+
 # Shares are sums of floating point numbers.
 _ROUNDING = 1e-6
 
@@ -88,7 +91,7 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     if problems:
         raise ModelProblem("network on chip", problems)
     load = {
-        "demand": demand.tolist(),
+        "demand": _by_channel(demand, fabric.design.ejection_channels).tolist(),
         "packet_flits": packets.flits,
         "weights": packets.shares,
         "injection": fabric.injection.scenario(),
@@ -98,6 +101,12 @@ def _plane_text(fabric: Fabric, number: int) -> str:
         f'{{"network":{_network_text(fabric.topology, fabric.design)},"router":{json.dumps(fabric.design.scenario())},'
         f'"routing":{routing.text},"load":{json.dumps(load)}'
     )
+
+
+def _by_channel(demand: NDArray[np.float64], channels: int) -> NDArray[np.float64]:
+    """Return the demand spread evenly over the channels to each node; the nodes added for them send nothing."""
+    spread = np.tile(demand / channels, (1, channels))
+    return np.vstack([spread, np.zeros((spread.shape[1] - len(spread), spread.shape[1]))])
 
 
 def _firsts(topology: Topology) -> NDArray[np.intp]:
@@ -114,7 +123,9 @@ def _network_text(topology: Topology, design: RouterDesign) -> str:
                 {"from": link.source, "to": link.target, "cycles": design.link_cycles}
                 for link in links(topology)
             ],
-            "nodes": [topology.router_of(node) for node in range(topology.node_count)],
+            # A further channel to a node is a node of the simulator that only receives.
+            "nodes": [topology.router_of(node) for node in range(topology.node_count)]
+            * design.ejection_channels,
             "node_link_cycles": design.node_link_cycles,
         }
     )
@@ -145,17 +156,35 @@ def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> 
 
 
 def _check_classes(routing: Routes | AdaptiveRouting, design: RouterDesign) -> None:
-    classes = routing.layer_count
-    if classes <= (design.virtual_channels or 1):
-        return
-    has = "virtual output queues, which have no classes"
-    if design.virtual_channels is not None:
-        has = f"{design.virtual_channels}"
-    message = (
-        f'"{routing.policy}" uses {classes} classes of virtual channels, routers have {has}: '
-        f"give them at least {classes} virtual channels"
-    )
-    raise ModelProblem("network on chip", [Problem("virtual_channels", message)])
+    classes, channels = routing.layer_count, design.virtual_channels
+    ports = _most_ports(routing.topology, design)
+    problems = []
+    if channels is not None and classes > channels:
+        message = (
+            f'"{routing.policy}" uses {classes} classes of virtual channels, routers have {channels}: '
+            f"give them at least {classes} virtual channels"
+        )
+        problems.append(Problem("virtual_channels", message))
+    queues = ports * (ports * classes if channels is None else channels)
+    if queues > _MOST_QUEUES:
+        each = (
+            f"{ports} outputs and {classes} classes" if channels is None else f"{channels} virtual channels"
+        )
+        message = (
+            f"routers of {ports} ports with {each} have {queues} queues; at most {_MOST_QUEUES} are simulated: "
+            "take fewer virtual channels, ejection channels or nodes at a router"
+        )
+        problems.append(Problem("virtual_channels", message))
+    if problems:
+        raise ModelProblem("network on chip", problems)
+
+
+def _most_ports(topology: Topology, design: RouterDesign) -> int:
+    """Most outputs of a router: links and channels to nodes. Every link has its opposite: inputs are not more."""
+    leaving = [0] * topology.router_count
+    for link in links(topology):
+        leaving[link.source] += 1
+    return max(leaving) + topology.concentration * design.ejection_channels
 
 
 def _adaptive(routing: AdaptiveRouting) -> _RoutingText:

@@ -1,0 +1,117 @@
+"""Where a fabric saturates: the largest load that it carries, and what it carries of far too much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from routecast.errors import ModelProblem, Problem
+from routecast.noc.simulate.busiest import busiest
+from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.fabric import Fabric
+from routecast.noc.simulate.result import Simulated
+from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.simulator import Progress, simulate, sweep
+
+__all__ = ["Saturation", "overload_throughput", "saturation"]
+
+_PARTS = 5
+"""A round cuts the bracket into so many parts, whose ends are simulated side by side."""
+
+_GROSS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """The largest load that a fabric carries, between two loads.
+
+    Attributes
+    ----------
+    flits_node_cycle
+        The largest offered load that was carried, in flits of the first plane per node and cycle of the nodes.
+    factor
+        The same as a multiple of the fabric's traffic.
+    saturated_factor
+        The least multiple that was not carried; no fabric carries more than its busiest link or node, which is where
+        the search begins.
+    simulated
+        Every load that was tried, in rising order.
+    """
+
+    flits_node_cycle: float
+    factor: float
+    saturated_factor: float
+    simulated: tuple[Simulated, ...]
+
+
+def saturation(
+    fabric: Fabric, run: Run | None = None, *, tolerance: float = 0.02, progress: Progress | None = None
+) -> Saturation:
+    """Find the largest load that a fabric carries, by bisection.
+
+    A load is carried if it shows no sign of saturation (:attr:`Simulated.is_saturated`): what is made arrives, and
+    neither queues nor latencies grow. Unfair routers saturate for some nodes first, so that this is at most the
+    throughput at overload (:func:`overload_throughput`), and less where traffic is uneven.
+
+    Parameters
+    ----------
+    fabric
+        Its traffic is scaled, its clocks stay.
+    run
+        Longer runs see smaller overloads.
+    tolerance
+        Where the search ends: width of the bracket over its upper end.
+    progress
+        Told the finished share of each round.
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`routecast.noc.simulate.simulate`; no traffic; or a tolerance out of range.
+    """
+    if not 1e-4 <= tolerance < 1:
+        problem = Problem("tolerance", f"got {tolerance:g}: from 0.0001 to below 1")
+        raise ModelProblem("network on chip", [problem])
+    low, high = 0.0, _full(fabric)
+    tried: dict[float, Simulated] = {}
+    while high - low > tolerance * high:
+        factors = np.linspace(low, high, _PARTS + 1)[1:-1].tolist()
+        tried |= dict(zip(factors, sweep(fabric, factors, run, progress=progress), strict=True))
+        high = min((factor for factor in factors if tried[factor].is_saturated), default=high)
+        low = max((factor for factor in factors if factor < high), default=low)
+    return Saturation(
+        flits_node_cycle=low * fabric.offered_flits_node_cycle,
+        factor=low,
+        saturated_factor=high,
+        simulated=tuple(tried[factor] for factor in sorted(tried)),
+    )
+
+
+def overload_throughput(
+    fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None
+) -> Estimate:
+    """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
+
+    The mean over nodes: flows that meet no full link still get all of theirs through, so that under uneven traffic
+    this is more than the load at which latency becomes unbounded (:func:`saturation`).
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`routecast.noc.simulate.simulate`, or no traffic.
+    """
+    # What is measured has long left when the queues are empty: nobody asks for its latency.
+    run = replace(run or Run(), drain_cycles=0)
+    gross = simulate(fabric.scaled(_GROSS * _full(fabric)), run, progress=progress)
+    return gross.accepted_flits_node_cycle
+
+
+def _full(fabric: Fabric) -> float:
+    """Return the factor at which the first link, or channel of a node, of some plane is always busy."""
+    most = max(busiest(fabric, plane).load for plane in fabric.planes)
+    if not most > 0:
+        raise ModelProblem(
+            "network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")]
+        )
+    return 1 / most

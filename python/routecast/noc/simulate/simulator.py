@@ -1,0 +1,106 @@
+"""Simulating fabrics flit by flit: one load, many loads, and where a fabric saturates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from routecast.errors import ModelProblem, Problem
+from routecast.noc.simulate.fabric import Fabric
+from routecast.noc.simulate.outcome import simulated
+from routecast.noc.simulate.result import Simulated
+from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.scenario import scenario_texts
+
+__all__ = ["Progress", "simulate", "simulate_all", "sweep"]
+
+Progress = Callable[[float], object]
+"""Called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
+
+
+def simulate(fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None) -> Simulated:
+    """Simulate a fabric at its load: planes times replications, on all cores.
+
+    A load over saturation is simulated and said to be one: :attr:`Simulated.is_saturated`, with latencies of None.
+
+    Parameters
+    ----------
+    fabric
+        See :func:`routecast.noc.simulate.fabric.single` and :func:`~routecast.noc.simulate.fabric.allocated`.
+    run
+        Seed, replications and phases.
+    progress
+        Told the finished share.
+
+    Raises
+    ------
+    ModelProblem
+        The routing can deadlock (with the cycle), needs more virtual channels than there are, or leaves out a flow.
+    """
+    return simulate_all([fabric], run, progress=progress)[0]
+
+
+def sweep(
+    fabric: Fabric, factors: Sequence[float], run: Run | None = None, *, progress: Progress | None = None
+) -> tuple[Simulated, ...]:
+    """Simulate a fabric at several loads at once; clocks stay as they are.
+
+    Parameters
+    ----------
+    fabric
+        What is loaded with ``factor`` times its traffic.
+    factors
+        One for each result, 0 or more.
+    run, progress
+        As :func:`simulate`. All loads have the same random streams, so that curves are smooth.
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`simulate`.
+    """
+    return simulate_all([fabric.scaled(factor) for factor in factors], run, names=factors, progress=progress)
+
+
+def simulate_all(
+    fabrics: Sequence[Fabric],
+    run: Run | None = None,
+    *,
+    names: Sequence[float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Simulated, ...]:
+    """Simulate any fabrics at once: all their planes and replications share the cores.
+
+    Parameters
+    ----------
+    fabrics
+        Such as one at several loads, each with its own clocks.
+    run, progress
+        As :func:`simulate`.
+    names
+        What :attr:`Simulated.load` says of each; 1 if not given.
+
+    Raises
+    ------
+    ModelProblem
+        As :func:`simulate`.
+    """
+    from routecast import _core  # the compiled part is loaded where it is used
+
+    run = run or Run()
+    named = [1.0] * len(fabrics) if names is None else names
+    texts, counts = [], []
+    for fabric in fabrics:
+        own = scenario_texts(fabric, run)
+        texts += own
+        counts.append(len(own))
+    try:
+        answers = _core.noc_simulate(texts, progress=progress)
+    except _core.NocError as error:
+        raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None
+    results, first = [], 0
+    for fabric, count, load in zip(fabrics, counts, named, strict=True):
+        outcomes = [json.loads(answer) for answer in answers[first : first + count]]
+        results.append(simulated(fabric, run, outcomes, load=load))
+        first += count
+    return tuple(results)

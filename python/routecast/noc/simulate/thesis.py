@@ -1,0 +1,126 @@
+"""Table 6.1 of the thesis: power with and without DVFS at the flit level, hot-spot traffic, XY routing.
+
+N. Li, "Energy Saving and Virtualization Technologies in Switching" (PhD thesis, Politecnico di Torino, 2012), sec. 6.6:
+a mesh of 5 x 5, VOQs of 50 flits, greedy maximum weight matching, packets of 5 to 10 flits, Bernoulli; 5 runs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.policies import routes
+from routecast.noc.simulate.design import Packets, RouterDesign
+from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.fabric import single
+from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.simulator import Progress, simulate_all
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.patterns import hot_spot
+
+__all__ = ["TABLE_6_1", "DvfsRow", "PrintedRow", "table_6_1"]
+
+_ALPHA_MAX = 3.0
+_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedRow:
+    """A row as the thesis prints it: load, power without and with DVFS, their ratio, and alpha squared."""
+
+    load: float
+    without_dvfs: float
+    with_dvfs: float
+    ratio: float
+    theory: float
+
+
+TABLE_6_1 = (
+    PrintedRow(load=1.0, without_dvfs=1.00, with_dvfs=1.00, ratio=1.00, theory=1.00),
+    PrintedRow(load=0.8, without_dvfs=0.806, with_dvfs=0.513, ratio=1.57, theory=1.56),
+    PrintedRow(load=0.6, without_dvfs=0.602, with_dvfs=0.215, ratio=2.86, theory=2.78),
+    PrintedRow(load=0.4, without_dvfs=0.412, with_dvfs=0.0643, ratio=6.40, theory=6.25),
+    PrintedRow(load=0.2, without_dvfs=0.201, with_dvfs=0.0223, ratio=9.02, theory=9.00),
+)
+"""Table 6.1 as printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DvfsRow:
+    """A row of the table, simulated; powers are relative to that at load 1.
+
+    Attributes
+    ----------
+    load
+        Load of the bottleneck link at full clock.
+    alpha
+        min(1/load, 3).
+    without_dvfs, with_dvfs
+        Power at full clock, and at 1/alpha of it.
+    ratio
+        The one over the other.
+    theory
+        alpha squared.
+    thesis
+        The printed row.
+    """
+
+    load: float
+    alpha: float
+    without_dvfs: Estimate
+    with_dvfs: Estimate
+    ratio: Estimate
+    theory: float
+    thesis: PrintedRow
+
+
+def table_6_1(run: Run | None = None, *, progress: Progress | None = None) -> tuple[DvfsRow, ...]:
+    """Simulate Table 6.1.
+
+    With DVFS the bottleneck link is always busy down to a load of 1/3: its queues grow slowly, what is carried is a
+    little less than what is offered, and latency is unbounded. Power does not mind.
+
+    Parameters
+    ----------
+    run
+        5 replications, as in the thesis, unless given.
+    progress
+        Told the finished share.
+    """
+    # Power is measured while the sources send: nothing is drained.
+    run = run or Run(replications=5, warmup_cycles=10_000, measure_cycles=40_000, drain_cycles=0)
+    topology = Topology(kind=TopologyKind.MESH, columns=5, rows=5)
+    xy = routes("xy", topology)
+    design, packets, scaling = RouterDesign.thesis(), Packets.between(5, 10), Scaling(alpha_max=_ALPHA_MAX)
+    fabrics = []
+    for row in TABLE_6_1:
+        traffic = normalised(hot_spot(topology, share=_SHARE), [xy], row.load)
+        full = single(topology, traffic, xy, design=design, packets=packets)
+        fabrics += [full, full.slowed(scaling)]
+    powers = [one.power for one in simulate_all(fabrics, run, progress=progress)]
+    most = powers[0].value
+    rows = []
+    for number, printed in enumerate(TABLE_6_1):
+        full_clock, slowed = powers[2 * number], powers[2 * number + 1]
+        alpha = fabrics[2 * number + 1].planes[0].alpha
+        rows.append(
+            DvfsRow(
+                load=printed.load,
+                alpha=alpha,
+                without_dvfs=full_clock.scaled(1 / most),
+                with_dvfs=slowed.scaled(1 / most),
+                ratio=_ratio(full_clock, slowed),
+                theory=alpha**2,
+                thesis=printed,
+            )
+        )
+    return tuple(rows)
+
+
+def _ratio(above: Estimate, below: Estimate) -> Estimate:
+    """Return a ratio of two independent estimates; its interval is that of small errors."""
+    ratio = above.value / below.value
+    relative = math.hypot(above.half_width / above.value, below.half_width / below.value)
+    return Estimate(value=ratio, half_width=ratio * relative)

@@ -1,0 +1,307 @@
+"""Simulated networks against closed forms, the flow level, scaling laws and conservation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from routecast.errors import ModelProblem
+from routecast.noc.planes.model import Allocation, Plane
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.model import hop_flow, link_loads
+from routecast.noc.routing.policies import routes
+from routecast.noc.simulate import (
+    Fabric,
+    OnOff,
+    Packets,
+    RouterDesign,
+    Run,
+    allocated,
+    overload_throughput,
+    saturation,
+    simulate,
+    simulate_all,
+    single,
+    sweep,
+)
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic.model import Traffic
+from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.patterns import hot_spot, transpose, uniform
+
+FOUR = Packets(flits=(4,))
+SHORT = Run(replications=4, warmup_cycles=2_000, measure_cycles=5_000)
+
+
+def mesh(columns: int, rows: int) -> Topology:
+    return Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
+
+
+def fabric(
+    topology: Topology,
+    traffic: Traffic,
+    policy: str = "xy",
+    *,
+    design: RouterDesign | None = None,
+    packets: Packets = FOUR,
+) -> Fabric:
+    design = design or RouterDesign(virtual_channels=4)
+    return single(topology, traffic, routes(policy, topology), design=design, packets=packets)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        RouterDesign.booksim(1),
+        RouterDesign.booksim(4),
+        RouterDesign.thesis(),
+        RouterDesign(routing_cycles=1, vc_allocation_cycles=2, switch_allocation_cycles=2, link_cycles=3),
+        RouterDesign(virtual_channels=2, traversal_cycles=0, node_link_cycles=5, buffer_flits=32),
+    ],
+)
+@pytest.mark.parametrize("length", [1, 5])
+def test_latency_at_low_load_is_the_zero_load_law(design: RouterDesign, length: int) -> None:
+    # At 0.2 % of a flit per cycle one packet in hundreds meets another one.
+    topology = mesh(4, 4)
+    of = fabric(topology, uniform(topology).scaled(0.002), design=design, packets=Packets(flits=(length,)))
+    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=50_000))
+    assert answer.packet_latency_cycles is not None
+    law = design.zero_load_cycles(answer.planes[0].mean_routers.value, length)
+    assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
+
+
+@pytest.mark.parametrize(("policy", "alpha"), [("xy", 1.0), ("xy", 1.5), ("o1turn", 1.0)])
+def test_link_loads_are_those_of_the_flow_level_within_their_intervals(policy: str, alpha: float) -> None:
+    topology = mesh(5, 5)
+    routing = routes(policy, topology)
+    traffic = normalised(hot_spot(topology), [routing], 0.5)
+    # The hot spot is sent 1.2 flits in a cycle: more than one channel to its node takes.
+    design = RouterDesign(virtual_channels=4, ejection_channels=4)
+    of = single(topology, traffic, routing, design=design, packets=FOUR, alpha=alpha)
+    plane = simulate(of, Run(replications=8, warmup_cycles=2_000, measure_cycles=10_000)).planes[0]
+    assert not plane.is_saturated
+    expected = link_loads(routing, traffic.between_routers(topology))
+    within = np.abs(plane.link_loads - expected) <= plane.link_half_widths
+    # 95 % of 80 links are 76; four standard deviations below are 68.
+    assert within.sum() >= 68
+    assert plane.link_loads == pytest.approx(expected, abs=0.02)
+    assert plane.busy_ratios.max() == pytest.approx(0.5 * alpha, abs=0.02)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 2.0])
+def test_power_is_hop_flow_over_alpha_squared(alpha: float) -> None:
+    topology = mesh(4, 4)
+    traffic = uniform(topology).scaled(0.1)
+    routing = routes("xy", topology)
+    of = single(topology, traffic, routing, design=RouterDesign(), packets=FOUR, alpha=alpha)
+    answer = simulate(of, SHORT)
+    flow = hop_flow(routing, traffic.between_routers(topology)) / alpha**2
+    assert answer.power.value == pytest.approx(flow, rel=0.03)
+    assert answer.power.half_width < 0.05 * flow
+
+
+def test_half_the_clock_at_half_the_demand_doubles_latency_in_node_cycles() -> None:
+    topology = mesh(4, 4)
+    of = fabric(topology, uniform(topology).scaled(0.3))
+    slow = single(
+        topology,
+        uniform(topology).scaled(0.15),
+        routes("xy", topology),
+        design=of.design,
+        packets=FOUR,
+        alpha=2.0,
+    )
+    run = Run(replications=4, warmup_cycles=2_000, measure_cycles=10_000)
+    full, half = simulate_all([of, slow], run)
+    assert full.packet_latency_cycles is not None
+    assert half.packet_latency_cycles is not None
+    # Node cycles fall between those of the plane: trials are spread differently, by less than a cycle in forty.
+    assert half.packet_latency_cycles.value == pytest.approx(2 * full.packet_latency_cycles.value, rel=0.03)
+    assert half.power.value == pytest.approx(full.power.value / 8, rel=0.03)
+
+
+def test_overload_is_simulated_and_latency_said_to_be_unbounded() -> None:
+    topology = mesh(4, 4)
+    answer = simulate(fabric(topology, uniform(topology).scaled(0.95)), SHORT)
+    assert answer.is_saturated
+    assert answer.overload
+    assert answer.packet_latency_cycles is None
+    assert answer.packet_percentiles is None
+    assert answer.accepted_flits_node_cycle.high < answer.offered_flits_node_cycle.low
+    assert answer.to_json()["packet_latency_cycles"] is None
+
+
+def test_a_hot_spot_that_gets_more_than_its_node_takes_is_named() -> None:
+    topology = mesh(5, 5)
+    of = fabric(topology, normalised(hot_spot(topology), [routes("xy", topology)], 0.5))
+    # All 24 others send 0.6 of what they send to node 12, the centre.
+    offered = float(of.planes[0].demand[:, 12].sum())
+    assert offered > 1
+    assert (
+        simulate(of, SHORT).overload[0].startswith(f"the channel to node 12 is offered {offered:.3g} times")
+    )
+
+
+def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
+    # Transposed traffic by XY: the links at the corners saturate first, the other nodes are served.
+    topology = mesh(4, 4)
+    routing = routes("xy", topology)
+    run = Run(replications=4, warmup_cycles=5_000, measure_cycles=20_000)
+    under, over = sweep(
+        fabric(topology, normalised(transpose(topology), [routing], 1.0), design=RouterDesign.thesis()),
+        [0.8, 1.05],
+        run,
+    )
+    assert not under.is_saturated
+    assert over.is_saturated
+
+
+def test_what_is_offered_arrives_below_saturation() -> None:
+    topology = mesh(4, 4)
+    for answer in sweep(fabric(topology, uniform(topology)), [0.05, 0.2, 0.4], SHORT):
+        assert not answer.is_saturated
+        assert answer.accepted_flits_node_cycle.value == pytest.approx(
+            answer.demand_flits_node_cycle, rel=0.03
+        )
+        assert answer.load == pytest.approx(answer.demand_flits_node_cycle)
+
+
+def test_latency_does_not_fall_when_load_rises() -> None:
+    topology = mesh(4, 4)
+    answers = sweep(fabric(topology, uniform(topology)), [0.1, 0.25, 0.4, 0.5], SHORT)
+    means = [answer.packet_latency_cycles.value for answer in answers if answer.packet_latency_cycles]
+    assert len(means) == 4
+    assert means == sorted(means)
+    for answer in answers:
+        latency = answer.packet_percentiles
+        assert latency is not None
+        assert latency.p50_cycles.value <= latency.p95_cycles.value <= latency.p99_cycles.value
+        assert latency.p99_cycles.value <= latency.max_cycles
+
+
+def test_bursts_delay_more_than_bernoulli_traffic_of_the_same_rate() -> None:
+    topology = mesh(4, 4)
+    even = fabric(topology, uniform(topology).scaled(0.3))
+    bursts = single(
+        topology,
+        uniform(topology).scaled(0.3),
+        routes("xy", topology),
+        design=even.design,
+        packets=FOUR,
+        injection=OnOff(on_cycles=100, off_cycles=100),
+    )
+    calm, bursty = simulate_all([even, bursts], SHORT)
+    assert calm.packet_latency_cycles is not None
+    assert bursty.packet_latency_cycles is not None
+    assert bursty.packet_latency_cycles.low > calm.packet_latency_cycles.high
+
+
+def test_one_seed_gives_one_result_and_another_seed_another() -> None:
+    topology = mesh(3, 3)
+    of = fabric(topology, uniform(topology).scaled(0.2))
+    first, again, other = (
+        simulate(of, Run(seed=seed, replications=2, warmup_cycles=100, measure_cycles=1_000))
+        for seed in (3, 3, 4)
+    )
+    assert first.to_json() == again.to_json()
+    assert first.to_json() != other.to_json()
+
+
+def test_a_load_in_a_sweep_is_what_it_is_alone() -> None:
+    topology = mesh(3, 3)
+    of = fabric(topology, uniform(topology))
+    run = Run(replications=2, warmup_cycles=100, measure_cycles=1_000)
+    together = sweep(of, [0.1, 0.3], run)[1]
+    alone = sweep(of, [0.3], run)[0]
+    assert together.to_json() == alone.to_json()
+
+
+def test_one_replication_has_the_interval_of_its_batches() -> None:
+    topology = mesh(4, 4)
+    of = fabric(topology, uniform(topology).scaled(0.3))
+    one = simulate(of, Run(replications=1, warmup_cycles=2_000, measure_cycles=20_000, batches=20))
+    many = simulate(of, Run(replications=8, warmup_cycles=2_000, measure_cycles=20_000))
+    assert one.packet_latency_cycles is not None
+    assert many.packet_latency_cycles is not None
+    assert 0 < one.packet_latency_cycles.half_width < 0.1 * one.packet_latency_cycles.value
+    gap = abs(one.packet_latency_cycles.value - many.packet_latency_cycles.value)
+    assert gap <= 2 * (one.packet_latency_cycles.half_width + many.packet_latency_cycles.half_width)
+    assert math.isnan(one.accepted_flits_node_cycle.half_width)
+
+
+def test_planes_run_on_their_own_and_their_power_adds_up() -> None:
+    topology = mesh(4, 4)
+    routing = routes("xy", topology)
+    traffic = normalised(hot_spot(topology), [routing], 0.6)
+    whole = traffic.between_routers(topology)
+    to_even = np.where(np.arange(16)[None, :] % 2 == 0, whole, 0.0)
+    allocation = Allocation(
+        policy="by target",
+        planes=tuple(
+            Plane(demand=demand, routes=routing, scaling=Scaling(alpha_max=3.0))
+            for demand in (to_even, whole - to_even)
+        ),
+    )
+    design = RouterDesign(virtual_channels=4, ejection_channels=4)
+    of = allocated(topology, traffic, allocation, design=design, packets=FOUR, busy_ratio=0.7)
+    answer = simulate(of, SHORT)
+    assert not answer.is_saturated
+    assert answer.power.value == pytest.approx(sum(plane.power.value for plane in answer.planes))
+    for given, plane, simulated in zip(allocation.planes, of.planes, answer.planes, strict=True):
+        assert simulated.link_loads.sum() == pytest.approx(given.link_loads.sum(), rel=0.05)
+        assert simulated.power.value == pytest.approx(
+            hop_flow(given.routes, given.demand) / plane.alpha**2, rel=0.05
+        )
+        assert simulated.busy_ratios.max() < 0.8
+    latencies = [plane.packet_latency.mean_cycles.value for plane in answer.planes if plane.packet_latency]
+    assert answer.packet_latency_cycles is not None
+    assert min(latencies) < answer.packet_latency_cycles.value < max(latencies)
+
+
+def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
+    topology = mesh(3, 3)
+    routing = routes("xy", topology)
+    of = single(
+        topology,
+        uniform(topology).scaled(0.1),
+        routing,
+        design=RouterDesign(),
+        packets=FOUR,
+        alpha=2.0,
+        node_hz=2e9,
+    )
+    answer = simulate(of, Run(replications=2, warmup_cycles=100, measure_cycles=1_000))
+    assert answer.packet_latency_s is not None
+    assert answer.packet_latency_cycles is not None
+    assert answer.packet_latency_s.value == pytest.approx(answer.packet_latency_cycles.value * 0.5e-9)
+
+
+def test_the_saturation_that_is_found_lies_between_a_carried_and_a_saturated_load() -> None:
+    topology = mesh(4, 4)
+    of = fabric(topology, uniform(topology), design=RouterDesign.booksim(1))
+    found = saturation(of, SHORT, tolerance=0.05)
+    assert 0 < found.factor < found.saturated_factor <= found.factor / 0.95 + 1e-9
+    assert all(one.is_saturated == (one.load >= found.saturated_factor) for one in found.simulated)
+    # Under uniform traffic all nodes saturate together.
+    assert found.flits_node_cycle == pytest.approx(overload_throughput(of, SHORT).value, rel=0.1)
+
+
+def test_nothing_sent_cannot_saturate_and_cannot_be_scaled() -> None:
+    topology = mesh(3, 3)
+    idle = fabric(topology, uniform(topology).scaled(0.0))
+    answer = simulate(idle, Run(replications=2, warmup_cycles=0, measure_cycles=100))
+    assert not answer.is_saturated
+    assert answer.packet_latency_cycles is None
+    assert answer.power.value == 0.0
+    with pytest.raises(ModelProblem, match="nothing is sent"):
+        saturation(idle)
+
+
+def test_progress_rises_to_the_end() -> None:
+    topology = mesh(4, 4)
+    heard: list[float] = []
+    sweep(fabric(topology, uniform(topology)), [0.2, 0.3], SHORT, progress=heard.append)
+    assert heard == sorted(heard)
+    assert all(0 <= share <= 1 for share in heard)

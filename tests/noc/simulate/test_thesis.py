@@ -1,0 +1,34 @@
+"""Table 6.1 of the thesis."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from routecast.noc.simulate import Run
+from routecast.noc.simulate.thesis import DvfsRow, table_6_1
+
+
+@lru_cache
+def table() -> tuple[DvfsRow, ...]:
+    return table_6_1(Run(replications=3, warmup_cycles=5_000, measure_cycles=20_000, drain_cycles=0))
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_power_falls_with_alpha_squared_within_5_percent(number: int) -> None:
+    row = table()[number]
+    assert row.ratio.value == pytest.approx(row.theory, rel=0.05)
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_powers_are_those_of_the_printed_table_within_its_5_percent(number: int) -> None:
+    # The thesis states its figures with a precision of 5 % at 95 %.
+    row = table()[number]
+    assert row.without_dvfs.value == pytest.approx(row.thesis.without_dvfs, rel=0.05)
+    assert row.with_dvfs.value == pytest.approx(row.thesis.with_dvfs, rel=0.05)
+
+
+def test_theory_is_the_printed_one() -> None:
+    for row in table():
+        assert row.theory == pytest.approx(row.thesis.theory, abs=0.005)
