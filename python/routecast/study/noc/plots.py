@@ -11,6 +11,7 @@ from routecast.study.noc.result import CaseResult, NocResult
 __all__ = ["flit_figure", "power_figure"]
 
 GREY = "#7a7f87"
+DRAWN_ALIKE = 1e-6
 
 
 def power_figure(result: NocResult, one: CaseResult) -> Figure:
@@ -63,9 +64,9 @@ def power_figure(result: NocResult, one: CaseResult) -> Figure:
 
 def _spread(one: CaseResult, curve: str, load: float) -> str:
     values = [point.relative_power for point in one.at(curve, load)]
-    return (
-        f", {curve_name(curve)} with a standard deviation of {stdev(values):.3f}" if len(values) > 1 else ""
-    )
+    if len(values) < 2 or stdev(values) < DRAWN_ALIKE:
+        return ""
+    return f", {curve_name(curve)} with a standard deviation of {stdev(values):.3f}"
 
 
 def flit_figure(result: NocResult) -> Figure:
