@@ -1,10 +1,11 @@
-"""The compiled core of routecast: the packet-level simulator, the tester and the probe."""
+"""The compiled core of routecast: the packet-level and the flit-level simulator, the tester and the probe."""
 
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self, final
 
 __all__ = [
+    "NocError",
     "ProbeError",
     "SimulationError",
     "Tester",
@@ -15,6 +16,7 @@ __all__ = [
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
+    "noc_simulate",
     "probe_host",
     "run_function",
     "simulate",
@@ -90,6 +92,34 @@ def simulate(
     ------
     SimulationError
         The scenario is wrong, or its transient did not end.
+    """
+
+class NocError(Exception):
+    """A network on chip that cannot be simulated. Arguments: kind, message.
+
+    Kinds: ``scenario``, ``index``, ``number``, ``length``, ``route``, ``interrupted``, ``outcome``, ``panic``.
+    """
+
+def noc_simulate(scenarios: list[str], *, progress: Callable[[float], object] | None = None) -> list[str]:
+    """Simulate planes of networks on chip flit by flit, each given and answered as JSON, in parallel.
+
+    Parameters
+    ----------
+    scenarios : list of str
+        One plane, one load and one seed each; ``crates/noc/src/scenario.rs`` documents each field.
+    progress : callable, optional
+        Called about every 50 ms with the finished share, 0..1. An exception in it, or a signal, ends the run and is
+        raised.
+
+    Returns
+    -------
+    list of str
+        The outcomes in the same order; ``crates/noc/src/outcome.rs`` documents each field.
+
+    Raises
+    ------
+    NocError
+        A scenario is wrong; the message says which one and which entry.
     """
 
 class TesterError(Exception):

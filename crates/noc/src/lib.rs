@@ -1,5 +1,32 @@
 //! Flit-level simulator of networks on chip: one plane of input-queued wormhole routers with virtual channels and
 //! credits, cycle by cycle, at a cost that grows with the traffic and not with the size of the mesh.
+//!
+//! [`simulate()`] runs a [`Scenario`]. A head flit spends the cycles of routing, of the allocation of a virtual channel,
+//! of the allocation of the switch and of the crossbar in every router, and the cycles of the link after it; the other
+//! flits follow one in each cycle. With one cycle for each stage and link, a packet of `L` flits over `h` routers takes
+//! `4 h + L + 1` cycles in an empty network.
 
+mod active;
+mod buffers;
+mod channel_allocation;
+mod check;
+mod engine;
+mod error;
+mod finish;
+mod network;
+mod node;
 pub mod outcome;
+mod packet;
+mod rotate;
+mod routes;
 pub mod scenario;
+mod simulate;
+mod source;
+mod statistics;
+mod switch_allocation;
+mod wheel;
+
+pub use error::NocError;
+pub use outcome::Outcome;
+pub use scenario::Scenario;
+pub use simulate::{simulate, simulate_all};

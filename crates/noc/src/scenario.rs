@@ -59,13 +59,13 @@ pub struct Router {
     pub allocator: Allocator,
     /// Cycles of route computation before the allocation of a virtual channel; 0 is look-ahead routing.
     pub routing_cycles: u32,
-    /// Cycles of the allocation of a virtual channel to a head flit.
+    /// Cycles of the allocation of a virtual channel to a head flit; 0 allocates channel and switch in one cycle.
     pub vc_allocation_cycles: u32,
-    /// Cycles of switch allocation of every flit.
+    /// Cycles of switch allocation of every flit, at least 1. It is pipelined: a channel still sends a flit in each cycle.
     pub switch_allocation_cycles: u32,
     /// Cycles through the crossbar.
     pub traversal_cycles: u32,
-    /// Cycles of a credit back to the router before.
+    /// Cycles of a credit in the router before, after its way back over the wire, which takes as long as a flit's.
     pub credit_cycles: u32,
 }
 

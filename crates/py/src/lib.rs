@@ -1,11 +1,12 @@
-//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim`, `routecast-tester` and
-//! `routecast-probe`.
+//! Python bindings: convert, call, convert. Everything they call is in `routecast-sim`, `routecast-noc`,
+//! `routecast-tester` and `routecast-probe`.
 //!
 //! Scenarios and requests come in and outcomes go out as JSON text, one schema for both sides. Simulations, trials
 //! and probes run on threads of their own without the interpreter lock, while the calling thread listens for signals
 //! and reports progress.
 
 mod listen;
+mod noc;
 mod probe;
 mod tester;
 
@@ -90,6 +91,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hdr_merged, module)?)?;
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
+    module.add("NocError", module.py().get_type::<noc::NocError>())?;
+    module.add_function(wrap_pyfunction!(noc::noc_simulate, module)?)?;
     module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
     module.add_class::<tester::Tester>()?;
     module.add_class::<tester::XdpProgram>()?;

@@ -140,6 +140,21 @@ pub fn summarise<'a>(parts: impl Iterator<Item = &'a Sparse>, mean_s: f64) -> Di
     }
 }
 
+/// The value below which a share `p` of what was counted lies, in the unit that was counted; 0 if nothing was.
+#[must_use]
+pub fn percentile(counted: &Sparse, p: f64) -> f64 {
+    let count: u64 = counted.iter().map(|&(_, n)| n).sum();
+    let rank = ((p * count as f64).ceil() as u64).max(1);
+    let mut seen = 0;
+    for &(slot, n) in counted {
+        seen += n;
+        if seen >= rank {
+            return middle(slot as usize);
+        }
+    }
+    0.0
+}
+
 /// Adds histograms in the compressed V2 form, base64; `None` if one is not of that form. No text gives an empty text.
 ///
 /// # Panics

@@ -1,0 +1,100 @@
+//! A set of small numbers whose members are found without a look at the others.
+
+/// A bitmap with a summary of its words: an empty set of 4096 is seen in one look.
+#[derive(Debug, Clone)]
+pub struct ActiveSet {
+    words: Vec<u64>,
+    summary: Vec<u64>,
+}
+
+impl ActiveSet {
+    /// An empty set of numbers below `count`.
+    #[must_use]
+    pub fn new(count: usize) -> Self {
+        let words = count.div_ceil(64).max(1);
+        Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
+    }
+
+    /// Puts a number in.
+    #[inline]
+    pub fn insert(&mut self, member: usize) {
+        let word = member / 64;
+        self.words[word] |= 1 << (member % 64);
+        self.summary[word / 64] |= 1 << (word % 64);
+    }
+
+    /// Takes a number out.
+    #[inline]
+    pub fn remove(&mut self, member: usize) {
+        let word = member / 64;
+        self.words[word] &= !(1 << (member % 64));
+        if self.words[word] == 0 {
+            self.summary[word / 64] &= !(1 << (word % 64));
+        }
+    }
+
+    /// Whether nothing is in it.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.summary.iter().all(|&word| word == 0)
+    }
+
+    /// The least member that is at least `from`.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, from: usize) -> Option<usize> {
+        let word = from / 64;
+        if word >= self.words.len() {
+            return None;
+        }
+        let rest = self.words[word] & (u64::MAX << (from % 64));
+        if rest != 0 {
+            return Some(word * 64 + rest.trailing_zeros() as usize);
+        }
+        let after = word + 1;
+        let mut level = after / 64;
+        let mut mask = u64::MAX << (after % 64);
+        while level < self.summary.len() {
+            let words = self.summary[level] & mask;
+            if words != 0 {
+                let found = level * 64 + words.trailing_zeros() as usize;
+                return Some(found * 64 + self.words[found].trailing_zeros() as usize);
+            }
+            level += 1;
+            mask = u64::MAX;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_plain_set_holds(steps in prop::collection::vec((any::<bool>(), 0_usize..10_000), 0..200)) {
+            let (mut set, mut plain) = (ActiveSet::new(10_000), BTreeSet::new());
+            for (put, member) in steps {
+                if put {
+                    set.insert(member);
+                    plain.insert(member);
+                } else {
+                    set.remove(member);
+                    plain.remove(&member);
+                }
+            }
+            let mut found = Vec::new();
+            let mut from = 0;
+            while let Some(member) = set.next(from) {
+                found.push(member);
+                from = member + 1;
+            }
+            prop_assert_eq!(found, plain.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(set.is_empty(), plain.is_empty());
+        }
+    }
+}

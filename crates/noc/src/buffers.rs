@@ -1,0 +1,131 @@
+//! State of the virtual channels: what waits at inputs, and what outputs know about the far end.
+
+use crate::network::Tables;
+use crate::packet::NONE;
+
+/// A virtual channel at an input of a router.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The output that feeds it; its credits go there.
+    pub up: u32,
+    /// Output virtual channel of its packet, or `NONE` while it has none.
+    pub out: u32,
+    /// Packet at its front, or `NONE`.
+    pub packet: u32,
+    /// Flits that wait.
+    pub waiting: u16,
+    /// Flits of the packet at the front that have not left.
+    pub left: u16,
+    /// Cycles until its credit is back.
+    pub credit_cycles: u16,
+    /// Output port of its packet.
+    pub port: u8,
+    /// Whether the head of its packet has not left.
+    pub head: bool,
+    /// Where the search among granted virtual channels begins.
+    pub accept: u8,
+}
+
+/// A virtual channel at an output of a router.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// Flits that have crossed.
+    pub crossed: u64,
+    /// The virtual channel at the far end.
+    pub down: u32,
+    /// Room there, as far as is known here.
+    pub credits: u16,
+    /// Cycles until a flit is there.
+    pub flit_cycles: u16,
+    /// Bit of the input whose packet has it.
+    pub owner: u8,
+    /// Where the search among requests begins.
+    pub grant: u8,
+    /// Whether there is always room.
+    pub endless: bool,
+}
+
+/// No owner.
+pub const NOBODY: u8 = u8::MAX;
+
+/// Inputs of a buffer of `flits`, all empty.
+#[must_use]
+pub fn inputs(tables: &Tables) -> Vec<Input> {
+    let empty = Input {
+        up: 0,
+        out: NONE,
+        packet: NONE,
+        waiting: 0,
+        left: 0,
+        credit_cycles: 0,
+        port: 0,
+        head: false,
+        accept: 0,
+    };
+    spread(tables, &empty, |input, port, vc| {
+        input.up = tables.up[port] + vc;
+        input.credit_cycles = tables.credit_cycles[port] as u16;
+    })
+}
+
+/// Outputs that know of `flits` free places in each buffer.
+#[must_use]
+pub fn outputs(tables: &Tables, flits: u32) -> Vec<Output> {
+    let free =
+        Output { crossed: 0, down: 0, credits: flits as u16, flit_cycles: 0, owner: NOBODY, grant: 0, endless: false };
+    spread(tables, &free, |output, port, vc| {
+        output.down = tables.down[port] + vc;
+        output.flit_cycles = tables.flit_cycles[port] as u16;
+        output.endless = tables.endless[port];
+    })
+}
+
+fn spread<T: Clone>(tables: &Tables, one: &T, mut set: impl FnMut(&mut T, usize, u32)) -> Vec<T> {
+    let mut all = vec![one.clone(); tables.routers << tables.shift];
+    for router in 0..tables.routers {
+        for bit in 0..tables.ports * tables.vcs {
+            let port = router * tables.ports + bit / tables.vcs;
+            set(&mut all[router << tables.shift | bit], port, (bit % tables.vcs) as u32);
+        }
+    }
+    all
+}
+
+/// Packets that wait in a virtual channel behind the one at its front.
+#[derive(Debug, Clone)]
+pub struct Behind {
+    packets: Vec<u32>,
+    ends: Vec<(u16, u16)>,
+    shift: u32,
+}
+
+impl Behind {
+    /// Queues for so many packets each.
+    #[must_use]
+    pub fn new(queues: usize, most: usize) -> Self {
+        let size = most.next_power_of_two();
+        Self { packets: vec![NONE; queues * size], ends: vec![(0, 0); queues], shift: size.trailing_zeros() }
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub fn push(&mut self, queue: usize, packet: u32) {
+        let mask = (1_usize << self.shift) - 1;
+        let (_, last) = &mut self.ends[queue];
+        self.packets[queue << self.shift | usize::from(*last) & mask] = packet;
+        *last = last.wrapping_add(1);
+    }
+
+    /// Takes the first packet.
+    #[inline]
+    pub fn pop(&mut self, queue: usize) -> Option<u32> {
+        let mask = (1_usize << self.shift) - 1;
+        let (first, last) = &mut self.ends[queue];
+        if first == last {
+            return None;
+        }
+        let packet = self.packets[queue << self.shift | usize::from(*first) & mask];
+        *first = first.wrapping_add(1);
+        Some(packet)
+    }
+}

@@ -1,0 +1,197 @@
+//! Which packet gets which virtual channel of its output.
+
+use crate::engine::Engine;
+use crate::packet::NONE;
+use crate::rotate::first_from;
+use crate::scenario::Allocator;
+
+impl Engine {
+    /// Lets the packets at the front of a router's inputs have output virtual channels. Returns the inputs that got one.
+    pub(crate) fn allocate_channels(&mut self, router: usize) -> u64 {
+        let mut trying = self.work[router].trying;
+        let mut ports = 0_u64;
+        while trying != 0 {
+            let bit = trying.trailing_zeros();
+            trying &= trying - 1;
+            let port = self.request(router, bit);
+            if let Some(port) = port {
+                self.requests[port] |= 1 << bit;
+                ports |= 1 << port;
+            }
+        }
+        let mut fresh = 0;
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize;
+            ports &= ports - 1;
+            let requests = std::mem::take(&mut self.requests[port]);
+            fresh |= match self.allocator {
+                Allocator::GreedyWeight => self.longest_first(router, port, requests),
+                Allocator::Islip { iterations } => self.by_turns(router, port, requests, iterations, false),
+                Allocator::RoundRobin => self.by_turns(router, port, requests, 1, true),
+            };
+        }
+        fresh
+    }
+
+    /// The output that an input's packet asks for, or `None` if nothing there can be had. Such a packet waits outside
+    /// of the allocation until a virtual channel of its output is given back.
+    fn request(&mut self, router: usize, bit: u32) -> Option<usize> {
+        let index = router << self.tables.shift | bit as usize;
+        let input = &self.input[index];
+        let free = self.work[router].free;
+        let adaptive = !self.tables.output_queues && self.routes.is_adaptive();
+        if adaptive {
+            let record = self.slab.get(input.packet);
+            let port = if record.target as usize == router {
+                record.eject_port
+            } else {
+                let arrival =
+                    self.tables.arrival[router * self.tables.ports + usize::from(self.tables.port_of[bit as usize])];
+                self.freest(router, arrival, record.target, free)
+            };
+            self.input[index].port = port;
+        }
+        let port = usize::from(self.input[index].port);
+        if free >> (port * self.tables.vcs) & self.allowed[index] != 0 {
+            return Some(port);
+        }
+        if !adaptive {
+            self.work[router].trying &= !(1 << bit);
+            self.parked[router * self.tables.ports + port] |= 1 << bit;
+        }
+        None
+    }
+
+    /// Separable allocation with rotating priorities: every free virtual channel offers itself to one input, every
+    /// input takes one offer.
+    fn by_turns(&mut self, router: usize, port: usize, mut requests: u64, iterations: u32, always: bool) -> u64 {
+        let first = port * self.tables.vcs;
+        let base = router << self.tables.shift;
+        let mut fresh = 0;
+        for iteration in 0..iterations {
+            let mut free = self.work[router].free >> first & self.every_channel();
+            if requests.is_power_of_two() {
+                // One packet: every free channel offers itself.
+                let bit = requests.trailing_zeros();
+                let offers = free & self.allowed[base | bit as usize];
+                if offers != 0 {
+                    self.take(router, bit, first, offers, iteration == 0, always);
+                    fresh |= requests;
+                }
+                return fresh;
+            }
+            let mut offers = [0_u64; 64];
+            let mut offered = 0_u64;
+            while free != 0 {
+                let vc = free.trailing_zeros();
+                free &= free - 1;
+                let asking = self.asking(base, requests, vc);
+                if asking != 0 {
+                    let output = &mut self.output[base + first + vc as usize];
+                    let bit = first_from(asking, output.grant);
+                    if always {
+                        output.grant = bit as u8 + 1;
+                    }
+                    offers[bit as usize] |= 1 << vc;
+                    offered |= 1 << bit;
+                }
+            }
+            if offered == 0 {
+                return fresh;
+            }
+            fresh |= offered;
+            requests &= !offered;
+            while offered != 0 {
+                let bit = offered.trailing_zeros();
+                offered &= offered - 1;
+                self.take(router, bit, first, offers[bit as usize], iteration == 0, false);
+            }
+            if requests == 0 {
+                return fresh;
+            }
+        }
+        fresh
+    }
+
+    /// Inputs that may have a virtual channel.
+    fn asking(&self, base: usize, mut requests: u64, vc: u32) -> u64 {
+        let mut asking = 0;
+        while requests != 0 {
+            let bit = requests.trailing_zeros();
+            requests &= requests - 1;
+            asking |= (self.allowed[base | bit as usize] >> vc & 1) << bit;
+        }
+        asking
+    }
+
+    /// An input takes one of its offers; `all` says that its refused offers moved their priority, too.
+    fn take(&mut self, router: usize, bit: u32, first: usize, offers: u64, turn: bool, all: bool) {
+        let base = router << self.tables.shift;
+        let input = &mut self.input[base | bit as usize];
+        let chosen = first_from(offers << first, input.accept);
+        if turn {
+            input.accept = chosen as u8 + 1;
+            self.output[base | chosen as usize].grant = bit as u8 + 1;
+        }
+        if all {
+            let mut rest = offers;
+            while rest != 0 {
+                let vc = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                self.output[base + first + vc].grant = bit as u8 + 1;
+            }
+        }
+        self.own(router, bit, chosen);
+    }
+
+    /// The longest queue chooses first.
+    fn longest_first(&mut self, router: usize, port: usize, mut requests: u64) -> u64 {
+        let first = port * self.tables.vcs;
+        let base = router << self.tables.shift;
+        let mut fresh = 0;
+        while requests != 0 {
+            let bit = self.longest(router, port, requests);
+            requests &= !(1 << bit);
+            let free = self.work[router].free >> first & self.allowed[base | bit as usize];
+            if free != 0 {
+                let turn = &mut self.input[base | bit as usize].accept;
+                let chosen = first_from(free << first, *turn);
+                *turn = chosen as u8 + 1;
+                self.own(router, bit, chosen);
+                fresh |= 1 << bit;
+            }
+        }
+        fresh
+    }
+
+    /// The input with the longest queue among some; equals take turns by the output's priority.
+    pub(crate) fn longest(&mut self, router: usize, port: usize, requests: u64) -> u32 {
+        let base = router << self.tables.shift;
+        let (mut rest, mut most, mut equals) = (requests, 0, 0_u64);
+        while rest != 0 {
+            let bit = rest.trailing_zeros();
+            rest &= rest - 1;
+            let waiting = self.input[base | bit as usize].waiting;
+            if waiting > most {
+                (most, equals) = (waiting, 0);
+            }
+            if waiting == most {
+                equals |= 1 << bit;
+            }
+        }
+        first_from(equals, self.turns[router * self.tables.ports + port].grant)
+    }
+
+    /// An output virtual channel belongs to an input's packet from here until its tail has crossed.
+    fn own(&mut self, router: usize, bit: u32, chosen: u32) {
+        let base = router << self.tables.shift;
+        let out = base | chosen as usize;
+        self.input[base | bit as usize].out = out as u32;
+        self.output[out].owner = bit as u8;
+        let work = &mut self.work[router];
+        work.free &= !(1 << chosen);
+        work.trying &= !(1 << bit);
+        self.moved = true;
+        debug_assert_ne!(self.input[base | bit as usize].packet, NONE);
+    }
+}

@@ -1,0 +1,115 @@
+//! Snapshots, and the outcome with its balance of flits.
+
+use crate::engine::Engine;
+use crate::outcome::Outcome;
+
+impl Engine {
+    /// Whether every packet that counts has arrived.
+    pub(crate) fn all_arrived(&self) -> bool {
+        self.statistics.all_arrived()
+    }
+
+    /// Flits that wait at a node: packets made before `cycle` whose flits have not left.
+    fn waiting_at(&self, node: usize, cycle: u64) -> u64 {
+        let this = &self.nodes[node];
+        let mut flits = u64::from(this.left);
+        let (Some(made), Some(source)) = (this.next, &this.source) else { return flits };
+        let (mut source, mut made) = (source.clone(), made);
+        while made.cycle < cycle {
+            flits += u64::from(made.length);
+            made = source.next(&self.mixture);
+        }
+        flits
+    }
+
+    /// Begin or end of the measurement: nothing has happened yet in `cycle`.
+    pub(crate) fn snapshot(&mut self, cycle: u64) {
+        let waiting = (0..self.tables.nodes).map(|node| self.waiting_at(node, cycle)).sum();
+        let crossed = self.crossed();
+        let statistics = &mut self.statistics;
+        statistics.source_flits[statistics.snapshots] = waiting;
+        statistics.snapshots += 1;
+        if statistics.snapshots == 1 {
+            statistics.crossed = crossed;
+        } else {
+            for (before, now) in statistics.crossed.iter_mut().zip(crossed) {
+                *before = now - *before;
+            }
+        }
+    }
+
+    /// Flits over each output since the beginning, by `router * ports + port`.
+    fn crossed(&self) -> Vec<u64> {
+        let (ports, vcs) = (self.tables.ports, self.tables.vcs);
+        let flits = |output: usize| {
+            let first = ((output / ports) << self.tables.shift) + output % ports * vcs;
+            self.output[first..first + vcs].iter().map(|channel| channel.crossed).sum()
+        };
+        (0..self.tables.routers * ports).map(flits).collect()
+    }
+
+    /// Lets the nodes make what they would have made until the end, so that every packet is counted once.
+    pub(crate) fn finish(&mut self) {
+        let end = self.now;
+        while self.statistics.snapshots < 2 {
+            self.snapshot(end);
+        }
+        let mut in_sources = 0;
+        for node in 0..self.tables.nodes {
+            in_sources += u64::from(self.nodes[node].left);
+            let Some(mut source) = self.nodes[node].source.take() else { continue };
+            let mut next = self.nodes[node].next;
+            if next.is_none() {
+                continue;
+            }
+            while let Some(made) = next.filter(|made| made.cycle < end) {
+                in_sources += u64::from(made.length);
+                let after = source.next(&self.mixture);
+                self.statistics.made(node, &after);
+                next = Some(after);
+            }
+            if let Some(made) = next {
+                self.statistics.unmake(node, &made);
+            }
+        }
+        let buffered: u64 = self.input.iter().map(|input| u64::from(input.waiting)).sum();
+        let inside = buffered + self.arrivals.iter().count() as u64;
+        assert_eq!(inside, self.inside, "flits are lost or doubled between routers");
+        self.inside = inside + in_sources;
+        assert_eq!(self.statistics.made, self.statistics.ejected + self.inside, "flits are lost or doubled");
+    }
+
+    /// What the run saw.
+    #[must_use]
+    pub fn outcome(mut self) -> Outcome {
+        let ports = self.tables.ports;
+        let flit_hops = self.crossed().iter().sum();
+        let statistics = &mut self.statistics;
+        let links = self.tables.link_port.iter();
+        let packet_latency = statistics.packets.summary();
+        let mean_routers =
+            if packet_latency.count == 0 { 0.0 } else { statistics.routers as f64 / packet_latency.count as f64 };
+        let batches = statistics.batches.iter().filter(|batch| batch.1 > 0);
+        Outcome {
+            mean_routers,
+            network_latency: statistics.network.summary(),
+            flit_latency: statistics.flits.summary(),
+            batch_latency: batches.map(|&(sum, count)| sum / count as f64).collect(),
+            offered_flits: std::mem::take(&mut statistics.offered),
+            accepted_flits: std::mem::take(&mut statistics.accepted),
+            link_flits: links
+                .map(|&(router, port)| statistics.crossed[router as usize * ports + usize::from(port)])
+                .collect(),
+            router_flits: statistics.crossed.chunks(ports).map(|outputs| outputs.iter().sum()).collect(),
+            source_flits: statistics.source_flits,
+            undelivered_flits: statistics.measured[0] - statistics.measured[1],
+            created_flits: statistics.made,
+            ejected_flits: statistics.ejected,
+            inside_flits: self.inside,
+            flit_hops,
+            cycles: self.now,
+            deadlocked: statistics.deadlocked,
+            packet_latency,
+        }
+    }
+}

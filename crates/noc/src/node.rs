@@ -1,0 +1,221 @@
+//! Nodes: they send one flit in a cycle while their router has room, and take every flit that arrives.
+
+use std::cmp::Reverse;
+
+use crate::engine::Engine;
+use crate::packet::{NONE, Packet};
+use crate::rotate::first_from;
+use crate::routes::ANY_CLASS;
+use crate::scenario::Scenario;
+use crate::source::{Made, Source};
+
+/// One node.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) source: Option<Source>,
+    /// Its oldest packet whose head has not left.
+    pub(crate) next: Option<Made>,
+    /// Packet whose flits are leaving, and how many of them wait.
+    pub(crate) packet: u32,
+    pub(crate) left: u16,
+    /// What the next packet drew for its way.
+    way: Option<u32>,
+    /// Virtual channel of that packet, or of the last one.
+    channel: u8,
+    /// Room in each virtual channel of its router.
+    pub(crate) credits: Vec<u16>,
+    /// Virtual channels with room.
+    open: u64,
+}
+
+impl Node {
+    /// A node at rest.
+    #[must_use]
+    pub fn new(scenario: &Scenario, node: usize, vcs: usize) -> Self {
+        Self {
+            source: Source::new(&scenario.load, node, scenario.run.seed, scenario.run.replication),
+            next: None,
+            packet: NONE,
+            left: 0,
+            way: None,
+            channel: vcs as u8 - 1,
+            credits: vec![scenario.router.buffer_flits as u16; vcs],
+            open: if vcs >= 64 { u64::MAX } else { (1 << vcs) - 1 },
+        }
+    }
+
+    fn spend(&mut self) {
+        let credits = &mut self.credits[usize::from(self.channel)];
+        *credits -= 1;
+        if *credits == 0 {
+            self.open &= !(1 << self.channel);
+        }
+    }
+}
+
+impl Engine {
+    /// Lets a node make its next packet, now or later.
+    pub(crate) fn expect(&mut self, node: usize) {
+        let Some(source) = &mut self.nodes[node].source else { return };
+        let made = source.next(&self.mixture);
+        self.nodes[node].next = Some(made);
+        self.statistics.made(node, &made);
+        if made.cycle > self.now + 1 {
+            self.sending.remove(node);
+            self.waking.push(Reverse((made.cycle, node as u32)));
+        } else {
+            self.sending.insert(node);
+        }
+    }
+
+    /// Every node with a packet sends a flit, if there is room.
+    pub(crate) fn send_from_nodes(&mut self) {
+        while let Some(&Reverse((cycle, node))) = self.waking.peek() {
+            if cycle > self.now {
+                break;
+            }
+            self.waking.pop();
+            self.sending.insert(node as usize);
+        }
+        let mut from = 0;
+        while let Some(node) = self.sending.next(from) {
+            self.send(node);
+            from = node + 1;
+        }
+    }
+
+    fn send(&mut self, node: usize) {
+        let this = &self.nodes[node];
+        let head = if this.left == 0 {
+            match this.next {
+                Some(made) if made.cycle <= self.now => {
+                    if !self.open(node, made) {
+                        // A credit wakes it.
+                        self.sending.remove(node);
+                        return;
+                    }
+                    self.nodes[node].packet
+                }
+                Some(_) => return,
+                None => {
+                    self.sending.remove(node);
+                    return;
+                }
+            }
+        } else if this.open >> this.channel & 1 == 0 {
+            self.sending.remove(node);
+            return;
+        } else {
+            NONE
+        };
+        let this = &mut self.nodes[node];
+        this.spend();
+        this.left -= 1;
+        let (packet, left, channel) = (this.packet, this.left, u32::from(this.channel));
+        self.slab.enter(packet, self.now);
+        let into = self.tables.node_input[node] + channel;
+        self.arrivals.push(self.now + u64::from(self.tables.enter_cycles), (into, head));
+        self.inside += 1;
+        self.moved = true;
+        if left == 0 {
+            self.expect(node);
+        }
+    }
+
+    /// Begins a packet, if a virtual channel has room for its head.
+    fn open(&mut self, node: usize, made: Made) -> bool {
+        let this = &mut self.nodes[node];
+        let (router, target) = (self.tables.node_router[node], self.tables.node_router[made.target as usize]);
+        let mut open = this.open;
+        if open == 0 {
+            return false;
+        }
+        let stream = &mut self.path_streams[node];
+        let way = *this.way.get_or_insert_with(|| self.routes.draw(&self.tables, router, target, stream));
+        let packet = Packet {
+            made: made.at,
+            entered: self.now,
+            target,
+            node: made.target,
+            cursor: way,
+            length: made.length,
+            ejected: 0,
+            routers: 0,
+            eject_port: self.tables.node_port[made.target as usize],
+            measured: self.statistics.counts(made.cycle),
+        };
+        let number = self.slab.insert(packet);
+        if self.tables.output_queues {
+            let input = self.tables.node_input[node] as usize;
+            let at = router as usize * self.tables.ports;
+            let bit = input & ((1 << self.tables.shift) - 1);
+            let arrival = self.tables.arrival[at + usize::from(self.tables.port_of[bit])];
+            let port = self.port_at(router, arrival, number);
+            open &= self.queues(port, ANY_CLASS);
+            if open == 0 {
+                self.slab.remove(number);
+                return false;
+            }
+        }
+        let this = &mut self.nodes[node];
+        this.channel = first_from(open, this.channel + 1) as u8;
+        this.packet = number;
+        this.left = made.length;
+        this.next = None;
+        this.way = None;
+        self.statistics.sent(made.cycle);
+        true
+    }
+
+    /// A virtual channel of its router has a place more.
+    #[inline]
+    pub(crate) fn node_credit(&mut self, end: usize) {
+        let (node, channel) = (end / self.tables.vcs, end % self.tables.vcs);
+        let this = &mut self.nodes[node];
+        this.credits[channel] += 1;
+        this.open |= 1 << channel;
+        let waits = if this.left > 0 {
+            usize::from(this.channel) == channel
+        } else {
+            this.next.is_some_and(|made| made.cycle <= self.now)
+        };
+        if waits {
+            self.sending.insert(node);
+        }
+    }
+
+    /// A node takes a flit.
+    #[inline]
+    pub(crate) fn eject(&mut self, end: u32, head: u32) {
+        let end = end as usize;
+        if head != NONE {
+            debug_assert_eq!(self.sinks[end], NONE, "a channel holds one packet after another");
+            self.sinks[end] = head;
+        }
+        let packet = self.sinks[end];
+        let record = self.slab.get_mut(packet);
+        let flit = record.ejected;
+        record.ejected += 1;
+        let record = self.slab.get(packet);
+        let age = self.slab.flit_age(packet, flit, self.now);
+        let node = record.node as usize;
+        self.inside -= 1;
+        self.moved = true;
+        self.statistics.flit(node, record.measured, age);
+        let tail = record.ejected == record.length;
+        if tail {
+            self.statistics.packet(record, self.now);
+        }
+        let router = self.tables.node_router[node] as usize;
+        let port = usize::from(self.tables.node_port[node]);
+        if !self.tables.endless[router * self.tables.ports + port] {
+            let channel = end % self.tables.vcs;
+            let output = (router << self.tables.shift) + port * self.tables.vcs + channel;
+            self.credits.push(self.now + u64::from(self.tables.sink_credit_cycles), output as u32);
+        }
+        if tail {
+            self.slab.remove(packet);
+            self.sinks[end] = NONE;
+        }
+    }
+}

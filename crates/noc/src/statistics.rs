@@ -1,0 +1,171 @@
+//! What is counted during a run.
+
+use routecast_sim::histogram::{Histogram, percentile};
+
+use crate::outcome::Latency;
+use crate::packet::Packet;
+use crate::scenario::Scenario;
+use crate::source::Made;
+
+/// Latencies of one kind.
+#[derive(Debug, Default)]
+pub struct Spans {
+    histogram: Histogram,
+    count: u64,
+    sum: f64,
+    most: f64,
+}
+
+impl Spans {
+    /// Counts one.
+    #[inline]
+    pub fn record(&mut self, cycles: f64) {
+        self.histogram.record(cycles.round() as u64);
+        self.count += 1;
+        self.sum += cycles;
+        self.most = self.most.max(cycles);
+    }
+
+    /// Mean and percentiles; 0 where nothing was counted.
+    pub fn summary(&mut self) -> Latency {
+        let counted = self.histogram.take();
+        let at = |p: f64| percentile(&counted, p).min(self.most);
+        let mean = if self.count == 0 { 0.0 } else { self.sum / self.count as f64 };
+        Latency { count: self.count, mean, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: self.most }
+    }
+}
+
+/// Counters of a run.
+#[derive(Debug)]
+pub struct Statistics {
+    from: u64,
+    until: u64,
+    /// Snapshots taken: at the begin and at the end of the measurement.
+    pub snapshots: usize,
+    pub(crate) packets: Spans,
+    pub(crate) network: Spans,
+    pub(crate) flits: Spans,
+    pub(crate) routers: u64,
+    /// Sum and number of packet latencies of each batch.
+    pub(crate) batches: Vec<(f64, u64)>,
+    pub(crate) offered: Vec<u64>,
+    pub(crate) accepted: Vec<u64>,
+    /// Flits over each output when the measurement began, then during it.
+    pub(crate) crossed: Vec<u64>,
+    pub(crate) source_flits: [u64; 2],
+    /// Flits of all packets that were made, also those of a packet that is made after the end.
+    pub(crate) made: u64,
+    pub(crate) ejected: u64,
+    /// Measured packets that are inside.
+    pub(crate) measured_inside: u64,
+    /// Nodes that may still send a measured packet; the others are past the measurement.
+    pub(crate) behind: usize,
+    past: Vec<bool>,
+    /// Flits of measured packets that were made and ejected.
+    pub(crate) measured: [u64; 2],
+    pub(crate) deadlocked: bool,
+}
+
+impl Statistics {
+    /// Nothing counted.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Self {
+        let nodes = scenario.network.nodes.len();
+        let run = scenario.run;
+        Self {
+            from: run.warmup_cycles,
+            until: run.warmup_cycles + run.measure_cycles,
+            snapshots: 0,
+            packets: Spans::default(),
+            network: Spans::default(),
+            flits: Spans::default(),
+            routers: 0,
+            batches: vec![(0.0, 0); run.batches.max(1) as usize],
+            offered: vec![0; nodes],
+            accepted: vec![0; nodes],
+            crossed: Vec::new(),
+            source_flits: [0; 2],
+            made: 0,
+            ejected: 0,
+            measured_inside: 0,
+            behind: scenario.load.demand.iter().filter(|row| row.iter().any(|&demand| demand > 0.0)).count(),
+            past: vec![false; nodes],
+            measured: [0; 2],
+            deadlocked: false,
+        }
+    }
+
+    /// Whether packets made in a cycle count.
+    #[inline]
+    #[must_use]
+    pub fn counts(&self, cycle: u64) -> bool {
+        (self.from..self.until).contains(&cycle)
+    }
+
+    /// A node has made a packet.
+    pub fn made(&mut self, node: usize, made: &Made) {
+        let flits = u64::from(made.length);
+        self.made += flits;
+        if self.counts(made.cycle) {
+            self.offered[node] += flits;
+            self.measured[0] += flits;
+        }
+        if made.cycle >= self.until && !self.past[node] {
+            self.past[node] = true;
+            self.behind -= 1;
+        }
+    }
+
+    /// A packet that was counted when it was foreseen is made after the end only.
+    pub fn unmake(&mut self, node: usize, made: &Made) {
+        let flits = u64::from(made.length);
+        self.made -= flits;
+        if self.counts(made.cycle) {
+            self.offered[node] -= flits;
+            self.measured[0] -= flits;
+        }
+    }
+
+    /// The head of a packet leaves its source queue.
+    pub fn sent(&mut self, cycle: u64) {
+        if self.counts(cycle) {
+            self.measured_inside += 1;
+        }
+    }
+
+    /// A flit is ejected.
+    #[inline]
+    pub fn flit(&mut self, node: usize, measured: bool, age: u64) {
+        self.ejected += 1;
+        if self.snapshots == 1 {
+            self.accepted[node] += 1;
+        }
+        if measured {
+            self.measured[1] += 1;
+            self.flits.record(age as f64);
+        }
+    }
+
+    /// A tail is ejected.
+    pub fn packet(&mut self, packet: &Packet, now: u64) {
+        if !packet.measured {
+            return;
+        }
+        let latency = now as f64 - packet.made;
+        self.packets.record(latency);
+        self.network.record((now - packet.entered) as f64);
+        self.routers += u64::from(packet.routers);
+        self.measured_inside -= 1;
+        let share = (packet.made - self.from as f64) / (self.until - self.from) as f64;
+        let batches = self.batches.len();
+        let batch = &mut self.batches[((share * batches as f64).max(0.0) as usize).min(batches - 1)];
+        batch.0 += latency;
+        batch.1 += 1;
+    }
+
+    /// Whether every packet that counts has arrived.
+    #[must_use]
+    pub fn all_arrived(&self) -> bool {
+        self.behind == 0 && self.measured_inside == 0
+    }
+}

@@ -1,0 +1,53 @@
+//! What happens a few cycles from now: flits on wires, credits on their way back, heads in the routing stage.
+
+/// A ring of lists, one for each cycle of the near future.
+#[derive(Debug, Clone)]
+pub struct Wheel<T> {
+    slots: Vec<Vec<T>>,
+    mask: u64,
+    /// How many things are in it.
+    count: usize,
+}
+
+impl<T> Wheel<T> {
+    /// A wheel for delays of at most `longest` cycles.
+    #[must_use]
+    pub fn new(longest: u64) -> Self {
+        let size = (longest + 1).next_power_of_two();
+        Self { slots: (0..size).map(|_| Vec::new()).collect(), mask: size - 1, count: 0 }
+    }
+
+    /// Whether nothing is to come.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Lets a thing happen at `cycle`, which is later than the current one by at most the longest delay.
+    #[inline]
+    pub fn push(&mut self, cycle: u64, thing: T) {
+        self.slots[(cycle & self.mask) as usize].push(thing);
+        self.count += 1;
+    }
+
+    /// Takes the list of a cycle; `give_back` returns its memory.
+    #[inline]
+    pub fn take(&mut self, cycle: u64) -> Vec<T> {
+        let taken = std::mem::take(&mut self.slots[(cycle & self.mask) as usize]);
+        self.count -= taken.len();
+        taken
+    }
+
+    /// Keeps the memory of a list for a later lap.
+    #[inline]
+    pub fn give_back(&mut self, cycle: u64, mut list: Vec<T>) {
+        list.clear();
+        self.slots[(cycle & self.mask) as usize] = list;
+    }
+
+    /// All that is to come, in no order of meaning.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+}
