@@ -12,9 +12,10 @@ from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.tabulate import (
     compared_table,
     curves_table,
+    factor_table,
     flits_table,
+    power_table,
     statements_table,
-    summary_table,
 )
 from routecast.study.result import Criterion
 
@@ -103,7 +104,7 @@ def _summary(result: NocResult) -> Section:
                 beside=beside,
             )
         )
-    blocks: list[Block] = [Tiles(tuple(tiles)), summary_table(result)]
+    blocks: list[Block] = [Tiles(tuple(tiles)), power_table(result), factor_table(result)]
     if result.compared:
         blocks.append(compared_table(result))
     return Section(

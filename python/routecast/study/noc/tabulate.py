@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from routecast.report.tables import Cell, Column, Table, signed_percent
 from routecast.study.noc.point import BOUND, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.shown import Shown
 
-__all__ = ["compared_table", "curves_table", "flits_table", "shown", "statements_table", "summary_table"]
+__all__ = [
+    "compared_table",
+    "curves_table",
+    "factor_table",
+    "flits_table",
+    "power_table",
+    "shown",
+    "statements_table",
+]
 
 
-def summary_table(result: NocResult) -> Table:
-    """Return every policy at the highest load of every case: relative power, and how many times below no scaling."""
-    policies = dict.fromkeys(curve for one in result.cases for curve in one.curves if curve != BOUND)
-    rows: list[tuple[Cell, ...]] = []
-    for curve in (*policies, BOUND):
-        cells: list[Cell] = [curve_name(curve)]
-        for one in result.cases:
-            load = max(one.loads)
-            is_there = curve in one.curves
-            cells += [one.mean(curve, load), one.factor(curve, load)] if is_there else [None, None]
-        rows.append(tuple(cells))
-    columns = [Column(title="Policy", align="left")]
-    for one in result.cases:
-        columns.append(Column(title=one.case.name, unit="power", form=".3f"))
-        columns.append(Column(title="", unit="times", form=".2f"))
+def power_table(result: NocResult) -> Table:
+    """Return the relative power of every policy at the highest load of every case."""
     return Table(
-        name="summary",
+        name="power",
         title="Power at the highest load",
         caption=(
-            "Relative to XY without scaling at load 1 of the same matrix, and how many times below it at the same "
-            "load. The optimum is its proven lower bound, which splits flows over paths and planes."
+            "Relative to XY without scaling at load 1 of the same matrix. The optimum is its proven lower bound: no "
+            "splitting over paths and planes needs less."
         ),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        strong=frozenset({len(rows) - 1}),
+        columns=_by_case(result, ".4f"),
+        rows=_rows(result, CaseResult.mean),
+    )
+
+
+def factor_table(result: NocResult) -> Table:
+    """Return how many times below no scaling every policy is at the highest load of every case."""
+    return Table(
+        name="factors",
+        title="Times below no scaling, at the same load",
+        caption="",
+        columns=_by_case(result, ".2f"),
+        rows=_rows(result, CaseResult.factor),
+    )
+
+
+def _by_case(result: NocResult, form: str) -> tuple[Column, ...]:
+    return (
+        Column(title="Policy", align="left"),
+        *(Column(title=one.case.name, form=form) for one in result.cases),
+    )
+
+
+def _rows(
+    result: NocResult, value: Callable[[CaseResult, str, float], float]
+) -> tuple[tuple[Cell, ...], ...]:
+    policies = dict.fromkeys(curve for one in result.cases for curve in one.curves if curve != BOUND)
+    return tuple(
+        (
+            curve_name(curve),
+            *(value(one, curve, max(one.loads)) if curve in one.curves else None for one in result.cases),
+        )
+        for curve in (*policies, BOUND)
     )
 
 
@@ -139,7 +166,7 @@ def statements_table(result: NocResult) -> Table:
 
 def shown(result: NocResult) -> Shown:
     """Return what a terminal shows of a study of a network on chip."""
-    tables = [summary_table(result)]
+    tables = [power_table(result), factor_table(result)]
     tables += [compared_table(result)] if result.compared else []
     tables += [flits_table(result)] if result.dvfs_rows else []
     tables += [statements_table(result)] if result.statements else []
