@@ -99,6 +99,12 @@ def test_transpose_exchanges_row_and_column_and_leaves_the_diagonal_silent() -> 
         assert targets(traffic, router) == ([] if x == y else [MESH_5X5.router_at(y, x)])
 
 
+def test_transpose_of_the_reference_simulator_sends_the_diagonal_to_itself() -> None:
+    demand = transpose(MESH_5X5, to_itself=True).demand
+    np.testing.assert_array_equal(demand.sum(axis=1), 1)
+    assert demand.trace() == 5
+
+
 def test_transpose_needs_a_square() -> None:
     with pytest.raises(RoutecastError, match="4 x 3 routers are no square"):
         transpose(mesh(4, 3))
@@ -160,6 +166,14 @@ def test_many_hot_spots_divide_the_share_by_their_weights() -> None:
     assert demand[0, 20] == pytest.approx(0.25)
     assert demand[3, 20] == pytest.approx(1)
     assert demand[0].sum() == pytest.approx(1)
+
+
+def test_hot_spots_of_the_reference_simulator_are_drawn_from_all_nodes_by_weight() -> None:
+    # BookSim 2's hotspot({...}, {...}): weight 5 for four nodes in the middle of 8 x 8, 1 for the other 60.
+    hot = {27, 28, 35, 36}
+    weights = [5 if node in hot else 1 for node in range(64)]
+    demand = hot_spot(mesh(8, 8), nodes=range(64), weights=weights, share=1, to_itself=True).demand
+    np.testing.assert_allclose(demand, np.tile(np.array(weights) / 80, (64, 1)))
 
 
 def test_without_a_share_hot_spots_are_uniform_traffic() -> None:

@@ -89,10 +89,15 @@ def normal(topology: Topology, *, permutations: int | None = None, seed: int = 1
     return Traffic(name="normal", demand=demand)
 
 
-def transpose(topology: Topology) -> Traffic:
+def transpose(topology: Topology, *, to_itself: bool = False) -> Traffic:
     """Return the traffic in which the node in row x and column y sends to the node in row y and column x.
 
-    Nodes on the diagonal send nothing (thesis, sec. 6.5: x != y).
+    Parameters
+    ----------
+    topology : Topology
+    to_itself : bool
+        Whether nodes on the diagonal send to themselves, as in BookSim 2, or nothing, as in the thesis (sec. 6.5: x
+        and y differ).
 
     Raises
     ------
@@ -105,7 +110,7 @@ def transpose(topology: Topology) -> Traffic:
             "square: take as many rows as columns or another pattern"
         )
         raise RoutecastError(msg)
-    return _permuted("transpose", topology, lambda x, y: (y, x))
+    return _permuted("transpose", topology, lambda x, y: (y, x), to_itself=to_itself)
 
 
 def tornado(topology: Topology, *, along: Along = Along.COLUMNS) -> Traffic:
@@ -166,6 +171,7 @@ def hot_spot(
     nodes: Sequence[int] | None = None,
     weights: Sequence[float] | None = None,
     share: float = 0.6,
+    to_itself: bool = False,
 ) -> Traffic:
     """Return the traffic of which every node sends a share to hot spots and the rest evenly to all other nodes.
 
@@ -181,8 +187,10 @@ def hot_spot(
     weights : sequence of float, optional
         How the share is divided among the hot spots; evenly unless said.
     share : float
-        Part of its traffic that a node sends to hot spots, 0..1. With 1 and weights these are the hot spots of
-        BookSim 2.
+        Part of its traffic that a node sends to hot spots, 0..1.
+    to_itself : bool
+        Whether a node may draw itself as a hot spot and as any node. With that, a share of 1 and weights these are the
+        hot spots of BookSim 2.
 
     Raises
     ------
@@ -194,11 +202,11 @@ def hot_spot(
     hot = [centre(topology)] if nodes is None else list(nodes)
     heat = [1.0] * len(hot) if weights is None else [float(weight) for weight in weights]
     _check_hot_spots(hot, heat, share, count)
-    others = np.full((count, count), 1 / (count - 1))
+    others = uniform(topology, to_itself=to_itself).demand
     to_hot = np.zeros((count, count))
     to_hot[:, hot] = heat
-    for matrix in (others, to_hot):
-        np.fill_diagonal(matrix, 0.0)
+    if not to_itself:
+        np.fill_diagonal(to_hot, 0.0)
     total = to_hot.sum(axis=1, keepdims=True)
     # A node that finds no other hot spot sends all it has uniformly.
     to_hot = np.divide(to_hot, total, out=others.copy(), where=total > 0)
@@ -253,12 +261,18 @@ def _shifted(name: str, topology: Topology, dx: int, dy: int) -> Traffic:
     return _permuted(name, topology, lambda x, y: ((x + dx) % columns, (y + dy) % rows))
 
 
-def _permuted(name: str, topology: Topology, target: Callable[[int, int], tuple[int, int]]) -> Traffic:
+def _permuted(
+    name: str,
+    topology: Topology,
+    target: Callable[[int, int], tuple[int, int]],
+    *,
+    to_itself: bool = False,
+) -> Traffic:
     each = topology.concentration
     demand = np.zeros((topology.node_count, topology.node_count))
     for router in range(topology.router_count):
         other = topology.router_at(*target(*topology.position(router)))
-        if other != router:
+        if other != router or to_itself:
             _join(demand, router * each, other * each, each)
     return Traffic(name=name, demand=demand)
 
