@@ -34,6 +34,11 @@ def test_pairs_reach_as_far_as_the_highest_node_unless_the_topology_is_known(tmp
     assert read_matrix(pairs, nodes=16).shape == (16, 16)
 
 
+def test_what_spreadsheets_put_before_the_first_cell_is_no_fault(tmp_path: Path) -> None:
+    assert read_matrix(written(tmp_path, "\ufeff0,1\n1,0\n"), nodes=2).sum() == 2
+    assert read_matrix(written(tmp_path, "\ufeffsource,target,load\n0,1,1\n"), nodes=2).sum() == 1
+
+
 def test_rates_are_divided_by_the_rate_of_a_link(tmp_path: Path) -> None:
     pairs = written(tmp_path, "source,target,rate_bps\n0,1,2e9\n")
     assert read_matrix(pairs, link_rate_bps=8e9)[0, 1] == 0.25
@@ -83,6 +88,7 @@ def test_all_faults_are_told_at_once_but_not_thousands(tmp_path: Path) -> None:
     [
         (np.zeros((2, 3)), "shape (2, 3)"),
         (np.zeros(4), "shape (4,)"),
+        (np.zeros((0, 0)), "is empty"),
         (np.array([[0, -1], [0, 0]]), 'row 0, column 1: got "-1.0"'),
         (np.array([["a", "b"], ["c", "d"]]), "a square array of real numbers is wanted"),
     ],

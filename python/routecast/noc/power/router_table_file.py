@@ -131,7 +131,11 @@ def parse_router_table(text: str, subject: str) -> RouterTable:
 
 
 def _parse_csv(text: str, path: Path) -> RouterTable:
-    rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
+    rows = [
+        row
+        for row in csv.reader(io.StringIO(text.removeprefix("\ufeff")))
+        if any(cell.strip() for cell in row)
+    ]
     header = [cell.strip() for cell in rows[0]] if rows else []
     problems = [
         Problem(f"column {name}", f"is not known: {did_you_mean(name, _COLUMNS)}")

@@ -54,7 +54,9 @@ def read_matrix(
     if path.suffix == ".npy":
         demand = _from_npy(path)
     else:
-        rows = [row for row in csv.reader(io.StringIO(read_text(path, kind="traffic matrix"))) if any(row)]
+        # Spreadsheets put a byte order mark before the first cell.
+        text = read_text(path, kind="traffic matrix").removeprefix("\ufeff")
+        rows = [row for row in csv.reader(io.StringIO(text)) if any(row)]
         if rows and rows[0][0].strip().lower() == "source":
             demand = _from_pairs(path, rows, nodes, has_link_rate=link_rate_bps is not None)
         else:
@@ -87,6 +89,8 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
                 )
             ],
         )
+    if not loaded.size:
+        raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
     demand = loaded.astype(np.float64)
     wrong = np.argwhere(~(np.isfinite(demand) & (demand >= 0)))
     _raise(path, [_fault(int(row), int(column), str(demand[row, column])) for row, column in wrong])
