@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.document import OptimumTable, PlanesTable, SimulationTable
+from routecast.noc.document import OptimumTable, PlanesTable, PowerTable, SimulationTable
+from routecast.noc.power.router_table import RouterTable
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
 from routecast.noc.topology import Topology
@@ -77,6 +78,8 @@ class NocCase:
         Capacity of each plane's links relative to the first; ``(1.0,)`` is one plane.
     planes, optimum, simulation
         As the file says them; None where it says nothing.
+    power, table
+        What the file says of power, and the table of router power that it names.
     seed
         Of routings that draw.
     """
@@ -94,6 +97,8 @@ class NocCase:
     planes: PlanesTable | None
     optimum: OptimumTable
     simulation: SimulationTable | None
+    power: PowerTable
+    table: RouterTable | None
     seed: int
 
     @property

@@ -85,6 +85,9 @@ def _of_planes(file: NocFile) -> Iterator[Problem]:
             f"got {file.power.alpha_max:g}: V_max / V_min is at least 1 (1 is no scaling; the thesis uses 3)"
         )
         yield Problem("power.alpha_max", what)
+    for name in ("clocks", "asleep"):
+        if file.power.table is None and name in file.power.model_fields_set:
+            yield Problem(f"power.{name}", "goes with a table of router power only")
     for number, policy in enumerate(file.routing.policies):
         if policy in file.routing.policies[:number]:
             yield Problem(f"routing.policies[{number}]", f'"{policy}" stands there twice')
@@ -109,6 +112,14 @@ def _of_simulation(file: NocFile) -> Iterator[Problem]:
         elif table.injection != "on_off" and value is not None:
             yield Problem(f"simulation.{name}", 'goes with injection = "on_off" only')
     given = table.model_fields_set
+    several = file.planes is not None and (len(file.planes.widths or ()) or file.planes.count or 2) > 1
+    if table.allocation is not None and not several:
+        yield Problem("simulation.allocation", "goes with [planes] of more than one plane only")
+    if several and "routing" in given:
+        yield Problem("simulation.routing", "planes have planes.routing: leave it out")
+    for number, policy in enumerate(table.routing):
+        if policy in table.routing[:number]:
+            yield Problem(f"simulation.routing[{number}]", f'"{policy}" stands there twice')
     if table.queueing == "virtual_output_queues" and "virtual_channels" in given:
         yield Problem("simulation.virtual_channels", "virtual output queues have none: leave it out")
     if table.allocator != "islip" and "iterations" in given:

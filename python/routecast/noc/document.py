@@ -6,7 +6,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from routecast.errors import QuantityProblem
 from routecast.quantity.fields import BitRate, Count, FileModel, Number, parsed_by
@@ -29,7 +29,21 @@ _RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
 _MOST_FLITS = 10_000
 
 Policy = Literal["xy", "yx", "o1turn", "2p_es", "2p_rs", "4p_es", "romm", "valiant", "adaptive"]
-Turns = Literal["west_first", "north_last", "negative_first", "odd_even"]
+Simulated = Literal[
+    "xy",
+    "yx",
+    "o1turn",
+    "2p_es",
+    "2p_rs",
+    "4p_es",
+    "romm",
+    "valiant",
+    "adaptive",
+    "west_first",
+    "north_last",
+    "negative_first",
+    "odd_even",
+]
 AllocationName = Literal["balance", "mini", "four_phase", "search"]
 
 
@@ -80,6 +94,10 @@ def parse_lengths(value: object) -> tuple[int, ...]:
         what = 'lengths are whole flits from 1: 8, "5-10" (each as likely), or [1, 5]'
         raise QuantityProblem(str(value), f"got {value!r}: {what}")
     return tuple(lengths)
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
 
 
 _ONE_OR_MORE = {
@@ -194,7 +212,17 @@ class PowerTable(FileModel):
     )
     table: str | None = Field(
         default=None,
-        description="Power of a router by clock and load (thesis, eq. 7.14): a file beside this one",
+        description=(
+            "Power of a router by clock and load (thesis, eq. 7.14): a *.nocpower.toml or CSV beside this file, or "
+            '"intel-48-core"'
+        ),
+    )
+    clocks: Literal["any", "listed"] = Field(
+        default="any", description="table: whether a plane runs at any clock or at those of the table"
+    )
+    asleep: Annotated[Number, Field(ge=0.0, le=1.0)] = Field(
+        default=1.0,
+        description="table: part of idle power that a plane without traffic draws; 1 is no sleep mode",
     )
 
 
@@ -210,7 +238,16 @@ class PlanesTable(FileModel):
     allocations: Annotated[tuple[AllocationName, ...], Field(min_length=1)] = Field(
         default=("balance", "mini", "four_phase", "search"), description="How flows are put on planes"
     )
-    routing: Policy = Field(default="xy", description="Routing within each plane")
+    routing: Literal["xy", "yx", "adaptive"] = Field(
+        default="xy", description="Routing within each plane, but for search"
+    )
+    freedom: Literal["plane", "plane_order", "dimension_order", "minimal", "any"] = Field(
+        default="minimal",
+        description=(
+            "search: what it chooses for a flow beside its plane: nothing (XY), nothing (XY and YX by plane), XY or "
+            "YX, one of all shortest paths, or any path"
+        ),
+    )
 
 
 class OptimumTable(FileModel):
@@ -228,7 +265,12 @@ class OptimumTable(FileModel):
 class SimulationTable(FileModel):
     """``[simulation]``: the routers, packets and runs of the flit-level simulation."""
 
-    routing: Policy | Turns = Field(default="xy", description="Routing, or a turn model of adaptive hops")
+    routing: Annotated[tuple[Simulated, ...], BeforeValidator(_one_or_more), Field(min_length=1)] = Field(
+        default=("xy",), description="One routing or several; or turn models of adaptive hops"
+    )
+    allocation: AllocationName | None = Field(
+        default=None, description="With [planes]: who puts flows on them; the first of its allocations"
+    )
     queueing: Literal["virtual_channels", "virtual_output_queues"] = Field(
         default="virtual_channels", description="How arriving flits wait"
     )
@@ -252,7 +294,10 @@ class SimulationTable(FileModel):
     traversal_cycles: Cycles = Field(default=1, description="Through the crossbar")
     credit_cycles: FullCycles = Field(default=1, description="A credit back to the router before")
     link_cycles: FullCycles = Field(default=1, description="On the wire between routers")
-    node_link_cycles: FullCycles = Field(default=1, description="On the wire between a node and its router")
+    ejection_channels: Annotated[Count, Field(ge=1, le=60)] = Field(
+        default=1, description="Flits that a router hands to a node in a cycle"
+    )
+    node_link_cycles: Cycles = Field(default=1, description="On the wire between a node and its router")
     packet_flits: Lengths = Field(
         default=(8,), description='Length of packets in flits: 8, "5-10" (each as likely), or [1, 5]'
     )
@@ -263,7 +308,14 @@ class SimulationTable(FileModel):
     off_cycles: Positive | None = Field(default=None, description="on_off: mean cycles between them")
     clock: Literal["full", "scaled"] = Field(
         default="full",
-        description="Full clock at every load, or the slowest that the flow level allows (1/alpha)",
+        description="Full clock at every load, or the slowest that busy_ratio allows; planes are always scaled",
+    )
+    busy_ratio: Annotated[Number, Field(gt=0.0, le=1.0)] = Field(
+        default=0.8,
+        description=(
+            "How busy the most loaded link may be at a scaled clock; at 1, the thesis' rule, latency is unbounded "
+            "wherever alpha is not alpha_max"
+        ),
     )
     loads: Loads | None = Field(
         default=None, description="Loads to simulate; those of [traffic] if not given"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase
 from routecast.noc.contradictions import contradictions
-from routecast.noc.document import NocFile, parse_loads
+from routecast.noc.document import NocFile, Simulated, parse_loads
+from routecast.noc.power.router_table import RouterTable
+from routecast.noc.power.router_table_file import ROUTER_TABLES, router_table
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
 from routecast.noc.routing.policies import POLICIES, routes
@@ -34,7 +36,9 @@ class NocChange:
     load
         Loads, as ``"0.5"`` or ``"0.2, 0.5"``.
     routings
-        Names of routings, with commas between.
+        Names of routings to compare, with commas between.
+    simulated
+        Names of routings to simulate.
     seed
         Of everything that draws.
     """
@@ -42,6 +46,7 @@ class NocChange:
     load: str | None = None
     routings: str | None = None
     seed: int | None = None
+    simulated: str | None = None
 
 
 def read_noc(path: str | Path, *, change: NocChange | None = None) -> NocCase:
@@ -123,6 +128,8 @@ def noc_case(file: NocFile, *, subject: str = "network on chip", folder: Path | 
         planes=file.planes,
         optimum=file.optimum,
         simulation=file.simulation,
+        power=file.power,
+        table=_table(file, subject, folder or Path()),
         seed=file.routing.seed,
     )
 
@@ -148,6 +155,18 @@ def _at_load_1(
         raise FileProblem(subject, [Problem("traffic", str(problem))]) from problem
 
 
+def _table(file: NocFile, subject: str, folder: Path) -> RouterTable | None:
+    name = file.power.table
+    if name is None:
+        return None
+    try:
+        return router_table(folder / name if name not in ROUTER_TABLES else name)
+    except FileProblem:
+        raise
+    except RoutecastError as problem:
+        raise FileProblem(subject, [Problem("power.table", str(problem))]) from problem
+
+
 def _widths(file: NocFile) -> tuple[float, ...]:
     if file.planes is None:
         return (1.0,)
@@ -164,16 +183,23 @@ def _changed(file: NocFile, change: NocChange) -> NocFile:
         traffic = traffic.model_copy(update={"load": loads})
         simulation = simulation and simulation.model_copy(update={"loads": None})
     if change.routings is not None:
-        names = tuple(name.strip() for name in change.routings.split(","))
-        unknown = [
-            Problem("--routing", f'got "{name}": {did_you_mean(name, POLICIES)}')
-            for name in names
-            if name not in POLICIES
-        ]
-        if unknown:
-            raise FileProblem(COMMAND_LINE, unknown)
-        routing = routing.model_copy(update={"policies": names})
+        routing = routing.model_copy(update={"policies": _names(change.routings, POLICIES)})
+    if change.simulated is not None and simulation is not None:
+        names = _names(change.simulated, get_args(Simulated))
+        simulation = simulation.model_copy(update={"routing": names})
     if change.seed is not None:
         routing = routing.model_copy(update={"seed": change.seed})
         simulation = simulation and simulation.model_copy(update={"seed": change.seed})
     return file.model_copy(update={"traffic": traffic, "routing": routing, "simulation": simulation})
+
+
+def _names(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    unknown = [
+        Problem("--routing", f'got "{name}": {did_you_mean(name, known)}')
+        for name in names
+        if name not in known
+    ]
+    if unknown:
+        raise FileProblem(COMMAND_LINE, unknown)
+    return names

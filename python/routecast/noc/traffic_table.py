@@ -73,7 +73,11 @@ def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
 def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     name = str(table.task_graph)
     graph = task_graph(folder / name if name not in TASK_GRAPHS and (folder / name).is_file() else name)
-    mapping = table.mapping and {task: node_at(topology, place) for task, place in table.mapping.items()}
+    mapping = (
+        None
+        if table.mapping is None
+        else {task: node_at(topology, place) for task, place in table.mapping.items()}
+    )
     rate_bytes = None if table.link_rate is None else table.link_rate / 8.0
     return mapped(graph, topology, mapping, link_rate_bytes_per_s=rate_bytes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from routecast.cli.noc import optimum, power
+from routecast.cli.noc import compare, optimum, power, simulate
 
 __all__ = ["app"]
 
@@ -22,3 +22,5 @@ def noc() -> None:
 
 app.command("power")(power.power)
 app.command("optimum")(optimum.optimum)
+app.command("simulate")(simulate.simulate)
+app.command("compare")(compare.compare)

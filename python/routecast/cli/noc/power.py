@@ -37,7 +37,7 @@ def power(
     """
     from routecast.noc.answer.power import power_answer
     from routecast.noc.reading import NocChange, read_noc
-    from routecast.report.noc.tables import power_headline, power_table
+    from routecast.report.noc.tables import power_headline, power_table, watts_table
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
@@ -54,6 +54,9 @@ def power(
             console.print(line, style="" if number else "bold", markup=False)
         console.print()
         print_table(console, power_table(found))
+        watts = watts_table(found)
+        if watts is not None:
+            print_table(console, watts)
     if figure is not None or link_map is not None:
         from routecast.report.noc.pictures import power_by_load, power_map
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.power import PowerAnswer, Progress, case_json, power_answer
 from routecast.noc.case import NocCase
@@ -57,6 +58,7 @@ class OptimumAnswer:
 
     power: PowerAnswer
     rows: tuple[OptimumRow, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def case(self) -> NocCase:
@@ -101,7 +103,7 @@ class OptimumAnswer:
             "links": [names(link) for link in range(len(self.rows[0].optimum.planes[0].link_loads))]
             if self.rows
             else [],
-            "notes": self.power.notes,
+            "notes": (*self.power.notes, *self.notes),
         }
         result = plain(document)
         assert isinstance(result, dict)
@@ -109,7 +111,11 @@ class OptimumAnswer:
 
 
 def optimum_answer(
-    case: NocCase, *, power: PowerAnswer | None = None, progress: Progress | None = None
+    case: NocCase,
+    *,
+    power: PowerAnswer | None = None,
+    progress: Progress | None = None,
+    leaves_out: bool = False,
 ) -> OptimumAnswer:
     """Return the optimum of a file at each of its loads.
 
@@ -121,6 +127,9 @@ def optimum_answer(
     progress : callable, optional
         Told how many loads are done, of how many, and what is proven of the one that is searched.
 
+    leaves_out : bool
+        Note a load that no routing carries and go on, instead of refusing it.
+
     Raises
     ------
     RoutecastError
@@ -128,7 +137,8 @@ def optimum_answer(
     """
     tell = progress or (lambda done, total, what: None)
     beside = power if power is not None else power_answer(case, progress=progress)
-    rows = []
+    rows: list[OptimumRow] = []
+    notes: list[str] = []
     for number, load in enumerate(case.loads):
         tell(number, len(case.loads), f"optimum at load {load:g}")
 
@@ -137,10 +147,16 @@ def optimum_answer(
             tell(done, len(case.loads), f"optimum at load {at:g}, within {max(gap, 0.0):.2g} %")
 
         start = perf_counter()
-        found = _optimum(case, case.demand(load), proven)
+        try:
+            found = _optimum(case, case.demand(load), proven)
+        except RoutecastError as problem:
+            if not leaves_out:
+                raise
+            notes.append(f"no optimum at load {load:g}: {problem}")
+            continue
         rows.append(OptimumRow(load=load, optimum=found, seconds=perf_counter() - start))
     tell(len(case.loads), len(case.loads), "")
-    return OptimumAnswer(power=beside, rows=tuple(rows))
+    return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
 
 
 def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float, float], None]) -> Optimum:

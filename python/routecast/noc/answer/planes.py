@@ -6,10 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.case import NocCase
+from routecast.noc.document import PlanesTable
+from routecast.noc.planes import search, thesis
+from routecast.noc.planes.freedom import Freedom
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.policies import routes
 
 __all__ = ["allocate"]
+
+_PRINTED = {"balance": thesis.balance, "mini": thesis.mini, "four_phase": thesis.four_phase}
 
 
 def allocate(name: str, case: NocCase, demand: NDArray[np.float64]) -> Allocation:
@@ -20,16 +25,17 @@ def allocate(name: str, case: NocCase, demand: NDArray[np.float64]) -> Allocatio
     RoutecastError
         The planes cannot carry the demand, or their routing splits flows.
     """
-    from routecast.noc.planes import thesis
-
+    table = case.planes or PlanesTable()
     scalings = (case.scaling,) * len(case.widths)
-    policy = "xy" if case.planes is None else case.planes.routing
-    within = case.xy if policy == "xy" else routes(policy, case.topology, demand=demand, seed=case.seed)
     if name == "search":
-        from routecast.noc.planes.search import search
-
-        return search(case.topology, demand, scalings, widths=case.widths)
-    makers = {"balance": thesis.balance, "mini": thesis.mini, "four_phase": thesis.four_phase}
-    return makers[name](
-        case.topology, demand, scalings, routes=(within,) * len(case.widths), widths=case.widths
+        freedom = Freedom(table.freedom)
+        return search.allocate(
+            case.topology, demand, scalings, widths=case.widths, freedom=freedom, seed=case.seed
+        )
+    within = (
+        case.xy
+        if table.routing == "xy"
+        else routes(table.routing, case.topology, demand=demand, seed=case.seed)
     )
+    planes = len(case.widths)
+    return _PRINTED[name](case.topology, demand, scalings, routes=(within,) * planes, widths=case.widths)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
+from routecast.noc.answer.watts import Watts, watts_at_full_clock, watts_of
 from routecast.noc.case import NocCase, policy_name
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.routing.model import Routes
@@ -40,6 +42,8 @@ class PowerRow:
         In links that are always busy at full voltage; None where a link is over capacity.
     no_dvfs_power, xy_power
         Of XY on one plane at the same load, without and with scaling; the second None where XY is over capacity.
+    watts
+        Least and greatest by the file's table of router power; None without one, or where it states too little.
     """
 
     key: str
@@ -48,6 +52,7 @@ class PowerRow:
     power: float | None
     no_dvfs_power: float
     xy_power: float | None
+    watts: Watts | None = None
 
     @property
     def name(self) -> str:
@@ -105,6 +110,7 @@ class PowerRow:
             "power": self.power,
             "of_no_dvfs_ratio": self.of_no_dvfs_ratio,
             "of_xy_ratio": self.of_xy_ratio,
+            "watts_w": self.watts,
             "is_over_capacity": self.power is None,
         }
 
@@ -124,8 +130,9 @@ class PowerAnswer:
 
     @property
     def at_full_load(self) -> float:
-        """Power without scaling at the highest load, what figures are relative to."""
-        return max((row.no_dvfs_power for row in self.rows), default=0.0) or 1.0
+        """Power without scaling at the highest load that it carries, what figures are relative to."""
+        carried = [row.power for row in self.of(NO_DVFS) if row.power is not None]
+        return max(carried or [row.no_dvfs_power for row in self.rows], default=0.0) or 1.0
 
     def of(self, key: str) -> tuple[PowerRow, ...]:
         """Return the rows of a routing or an allocation, by rising load."""
@@ -191,7 +198,13 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
         ) -> None:
             at, without, scaled = beside
             row = PowerRow(
-                key=key, load=at, planes=planes, power=power, no_dvfs_power=without, xy_power=scaled
+                key=key,
+                load=at,
+                planes=planes,
+                power=power,
+                no_dvfs_power=without,
+                xy_power=scaled,
+                watts=None if power is None else _watts(case, key, planes, notes),
             )
             rows.append(row)
 
@@ -214,6 +227,20 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 "its capacity at full clock; latency is unbounded"
             )
     return PowerAnswer(case=case, rows=tuple(rows), notes=tuple(notes))
+
+
+def _watts(case: NocCase, key: str, planes: tuple[Plane, ...], notes: list[str]) -> Watts | None:
+    if case.table is None:
+        return None
+    try:
+        if key == NO_DVFS:
+            return watts_at_full_clock(case.table, planes[0])
+        return watts_of(case, case.table, planes)
+    except RoutecastError as problem:
+        said = f"watts left out: {problem}"
+        if said not in notes:
+            notes.append(said)
+        return None
 
 
 def _one_plane(case: NocCase, routes: Routes, demand: NDArray[np.float64]) -> Plane:

@@ -77,7 +77,7 @@ def power_figure(
     title: str,
     caption: str,
     name: str = "power",
-    y_title: str = "power (NoDVFS at the highest load = 1)",
+    y_title: str = "power (NoDVFS at its highest load = 1)",
     x_title: str = "normalised load",
     scale: Literal["linear", "log"] = "linear",
 ) -> Figure:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
 from routecast.noc.answer.power import PowerAnswer
+from routecast.noc.answer.simulate import SimulationAnswer
 from routecast.noc.case import NocCase
 from routecast.report.figures import Figure
-from routecast.report.noc.figures import PowerCurve, power_figure
+from routecast.report.noc.figures import LatencyCurve, PowerCurve, latency_figure, power_figure
 from routecast.report.noc.link_map import LinkMap, MapPanel
+from routecast.report.noc.simulation_tables import simulation_headline
 from routecast.report.noc.tables import grid_name, power_headline
 
-__all__ = ["optimum_map", "power_by_load", "power_curves", "power_map"]
+__all__ = [
+    "latency_by_load",
+    "optimum_map",
+    "power_by_load",
+    "power_curves",
+    "power_map",
+    "simulation_map",
+]
 
 KEEP_RIGHT = "The two links of a pair of routers run side by side, traffic keeping right."
 
@@ -88,6 +97,67 @@ def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
             )
         )
     return _map(answer.case, tuple(panels), row.load, name="optimum_map")
+
+
+def latency_by_load(answer: SimulationAnswer) -> Figure:
+    """Return latency against load of every simulated routing; of a single one its 99th percentile too."""
+    curves = []
+    for key in answer.keys:
+        bounded = [
+            (row, row.simulated.packet_latency_cycles)
+            for row in answer.of(key)
+            if not row.simulated.is_saturated and row.simulated.packet_latency_cycles is not None
+        ]
+        name = answer.of(key)[0].name
+        curves.append(
+            LatencyCurve(
+                key=key,
+                name=f"{name}, mean",
+                loads=tuple(row.load for row, _ in bounded),
+                cycles=tuple(mean.value for _, mean in bounded),
+                low=tuple(mean.low for _, mean in bounded),
+                high=tuple(mean.high for _, mean in bounded),
+                saturated_from=answer.saturated_from(key),
+            )
+        )
+        tails = [
+            (row.load, found.p99_cycles.value)
+            for row, _ in bounded
+            if (found := row.simulated.packet_percentiles) is not None
+        ]
+        if len(answer.keys) == 1 and tails:
+            curves.append(
+                LatencyCurve(
+                    key="p99",
+                    name=f"{name}, 99th percentile",
+                    loads=tuple(load for load, _ in tails),
+                    cycles=tuple(cycles for _, cycles in tails),
+                    is_dashed=True,
+                )
+            )
+    unit = "flits per node and cycle" if answer.case.normalised_by == "none" else "normalised"
+    return latency_figure(
+        curves,
+        title=f"Latency against load: {answer.case.name}",
+        caption=" ".join(simulation_headline(answer)[1:]),
+        x_title=f"load ({unit})",
+    )
+
+
+def simulation_map(answer: SimulationAnswer) -> LinkMap:
+    """Return how busy every link was in its own cycles at the highest simulated load."""
+    load = max(row.load for row in answer.rows)
+    panels = tuple(
+        MapPanel(
+            title=row.name + (f", plane {number + 1}" if len(row.simulated.planes) > 1 else ""),
+            loads=tuple(float(one) for one in plane.busy_ratios),
+            note=f"alpha {plane.alpha:.3f}" + (", saturated" if plane.is_saturated else ""),
+        )
+        for row in answer.rows
+        if row.load == load
+        for number, plane in enumerate(row.simulated.planes)
+    )
+    return _map(answer.case, panels, load, name="simulation_map")
 
 
 def _map(case: NocCase, panels: tuple[MapPanel, ...], load: float, *, name: str = "links") -> LinkMap:

@@ -10,9 +10,30 @@ from routecast.noc.case import NocCase
 from routecast.quantity import format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 
-__all__ = ["beside_table", "grid_name", "optima_table", "optimum_lines", "power_headline", "power_table"]
+__all__ = [
+    "beside_table",
+    "gap_percent",
+    "grid_name",
+    "load_meaning",
+    "optima_table",
+    "optimum_lines",
+    "power_headline",
+    "power_table",
+    "watts_table",
+]
 
 _SHOWN_LINKS = 6
+
+
+def gap_percent(ratio: float) -> str:
+    """Write a proven gap as percent; what is rounding of the linear programs is 0.
+
+    Examples
+    --------
+    >>> gap_percent(0.0098), gap_percent(1e-12)
+    ('0.98', '0')
+    """
+    return f"{100.0 * ratio:.2g}" if ratio > 1e-9 else "0"
 
 
 def grid_name(case: NocCase) -> str:
@@ -20,20 +41,21 @@ def grid_name(case: NocCase) -> str:
 
     Examples
     --------
-    ``"hot_spot traffic on a mesh of 5 x 5, 2 planes"``
+    ``"hot spot traffic on a mesh of 5 x 5, 2 planes"``
     """
     grid = case.topology
     kind = str(grid.kind).replace("_", " ")
     each = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
     planes = f", {len(case.widths)} planes" if case.has_planes else ""
-    return f"{case.traffic.name} traffic on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
+    traffic = case.traffic.name.replace("_", " ")
+    return f"{traffic} traffic on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
 
 
 def load_meaning(case: NocCase) -> str:
     """Say in one sentence what load 1 is."""
     return {
-        "compared": "At load 1 the link loaded most over all compared routings is full (thesis, eq. 6.7).",
-        "xy": "At load 1 the link loaded most under XY on one plane is full (thesis, eq. 7.13).",
+        "compared": "At load 1 the worst link of the worst compared routing is full (eq. 6.7).",
+        "xy": "At load 1 the worst link under XY on one plane is full (eq. 7.13).",
         "none": "At load 1 the rates are as the file says them, in flits per node and cycle.",
     }[case.normalised_by]
 
@@ -70,7 +92,11 @@ def power_table(answer: PowerAnswer) -> Table:
                 )
             )
     planes = " Bottleneck and alpha are given for each plane." if answer.case.has_planes else ""
-    over = " A dash: a link is over capacity at full clock." if any(row[-3] is None for row in rows) else ""
+    over = (
+        " A dash: a link is over capacity at full clock."
+        if any(row.power is None for row in answer.rows)
+        else ""
+    )
     return Table(
         name="power",
         title="Power by routing",
@@ -90,6 +116,31 @@ def power_table(answer: PowerAnswer) -> Table:
         ),
         rows=tuple(rows),
         strong=frozenset(strong),
+    )
+
+
+def watts_table(answer: PowerAnswer) -> Table | None:
+    """Return what the routers draw by the file's table of router power; None where it has none."""
+    table = answer.case.table
+    if table is None or all(row.watts is None for row in answer.rows):
+        return None
+    known = [row for row in answer.rows if row.watts is not None]
+    is_bounded = any(row.watts is not None and row.watts[0] != row.watts[1] for row in known)
+    kept = ("Greatest",) if not is_bounded else ("Least", "Greatest")
+    return Table(
+        name="watts",
+        title=f"All routers together: {table.name}",
+        caption=(
+            "Sum over routers of eq. 7.14 at the clock of their plane."
+            + (" The table states no idle power: watts lie between the two." if is_bounded else "")
+            + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
+        ),
+        columns=(
+            Column(title="Load", form=".3g"),
+            Column(title="Routing", align="left"),
+            *(Column(title=name if is_bounded else "Power", unit="W", form=".4g") for name in kept),
+        ),
+        rows=tuple((row.load, row.name, *((row.watts or ())[-len(kept) :])) for row in known),
     )
 
 
@@ -125,7 +176,7 @@ def optima_table(answer: OptimumAnswer) -> Table:
             Column(title="Alpha", align="right"),
             Column(title="Power", form=".6g"),
             Column(title="Bound", form=".6g"),
-            Column(title="Gap", unit="%", form=lambda ratio: f"{100.0 * ratio:.2g}"),
+            Column(title="Gap", unit="%", form=gap_percent),
             Column(title="Programs", form="d"),
             Column(title="Time", align="right"),
         ),

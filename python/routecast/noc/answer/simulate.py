@@ -1,0 +1,288 @@
+"""``noc simulate``: the fabric flit by flit, beside what the flow level says of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from routecast.errors import FileProblem, Problem, RoutecastError
+from routecast.evaluate.plain import plain
+from routecast.noc.answer.planes import allocate
+from routecast.noc.answer.power import Progress, case_json
+from routecast.noc.case import NocCase, policy_name
+from routecast.noc.document import SimulationTable
+from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.model import Routes, hop_flow
+from routecast.noc.routing.policies import POLICIES, routes
+from routecast.noc.routing.turns import choices
+from routecast.noc.simulate.adaptive import AdaptiveRouting
+from routecast.noc.simulate.design import (
+    Allocator,
+    Bernoulli,
+    Injection,
+    OnOff,
+    Packets,
+    RouterDesign,
+)
+from routecast.noc.simulate.fabric import Fabric, allocated, single
+from routecast.noc.simulate.result import Simulated
+from routecast.noc.simulate.run import Run
+from routecast.noc.simulate.simulator import simulate_all
+from routecast.noc.traffic.model import Traffic
+
+__all__ = ["SimulationAnswer", "SimulationRow", "fabrics_of", "simulation_answer"]
+
+SHARES = 100
+"""Steps of the progress that is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulationRow:
+    """One routing, or the allocation of a file with planes, at one load.
+
+    Attributes
+    ----------
+    key
+        Of the routing or the allocation.
+    load
+        Normalised.
+    simulated
+        What was seen.
+    flow_power
+        Power that the flow level says at the same clocks.
+    """
+
+    key: str
+    load: float
+    simulated: Simulated
+    flow_power: float
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return policy_name(self.key)
+
+    @property
+    def alphas(self) -> tuple[float, ...]:
+        """Expansion factor of each plane."""
+        return tuple(plane.alpha for plane in self.simulated.planes)
+
+    @property
+    def largest_link_load(self) -> float:
+        """Largest share of its own cycles that a link is busy, over all planes."""
+        return max(float(plane.busy_ratios.max(initial=0.0)) for plane in self.simulated.planes)
+
+    @property
+    def of_flow_power_ratio(self) -> float | None:
+        """By which part the simulated power is above that of the flow level; None where it carries less."""
+        if self.simulated.is_saturated or not self.flow_power:
+            return None
+        return self.simulated.power.value / self.flow_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulationAnswer:
+    """Every simulated routing at every load, by routing and then by load."""
+
+    case: NocCase
+    table: SimulationTable
+    rows: tuple[SimulationRow, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Routings in their order."""
+        return tuple(dict.fromkeys(row.key for row in self.rows))
+
+    def of(self, key: str) -> tuple[SimulationRow, ...]:
+        """Return the rows of a routing by rising load."""
+        return tuple(row for row in self.rows if row.key == key)
+
+    def saturated_from(self, key: str) -> float | None:
+        """Return the lowest simulated load whose latency is unbounded; None if none is."""
+        return min((row.load for row in self.of(key) if row.simulated.is_saturated), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; times in cycles of the nodes."""
+        names = self.case.topology.link_name
+        links = len(self.rows[0].simulated.planes[0].link_loads) if self.rows else 0
+        document = {
+            **case_json(self.case),
+            "simulation": self.table.model_dump(),
+            "rows": [
+                {
+                    **row.simulated.to_json(),
+                    "name": row.key,
+                    "load": row.load,
+                    "alphas": row.alphas,
+                    "largest_link_load": row.largest_link_load,
+                    "flow_power": row.flow_power,
+                }
+                for row in self.rows
+            ],
+            "saturated_from": {key: self.saturated_from(key) for key in self.keys},
+            "links": [names(link) for link in range(links)],
+            "notes": self.notes,
+        }
+        result = plain(document)
+        assert isinstance(result, dict)
+        return result
+
+
+def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> SimulationAnswer:
+    """Simulate a file's fabric with each of its routings, or its allocation to planes, at each of its loads.
+
+    Raises
+    ------
+    FileProblem
+        The file has no ``[simulation]``.
+    RoutecastError
+        A routing can deadlock (with the cycle), or a scaled clock does not carry a load.
+    """
+    tell = progress or (lambda done, total, what: None)
+    table = case.simulation
+    if table is None:
+        what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
+        raise FileProblem(case.name, [Problem("simulation", what)])
+    fabrics = fabrics_of(case, table)
+    what = f"{len(fabrics)} fabrics, {table.replications} replications each"
+
+    def share(done: float) -> None:
+        tell(round(SHARES * done), SHARES, what)
+
+    found = simulate_all(
+        [fabric for _, _, fabric in fabrics],
+        Run(
+            seed=table.seed,
+            replications=table.replications,
+            warmup_cycles=table.warmup_cycles,
+            measure_cycles=table.measure_cycles,
+            drain_cycles=table.drain_cycles,
+        ),
+        names=[load for _, load, _ in fabrics],
+        progress=share,
+    )
+    rows = tuple(
+        SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))
+        for (key, load, fabric), simulated in zip(fabrics, found, strict=True)
+    )
+    notes = tuple(
+        f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: "
+        + "; ".join(row.simulated.overload)
+        for row in rows
+        if row.simulated.is_saturated
+    )
+    return SimulationAnswer(case=case, table=table, rows=rows, notes=notes)
+
+
+def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
+    """Return what is simulated: the routing's or allocation's name, the load, the fabric with its clocks."""
+    loads = tuple(sorted(set(table.loads))) if table.loads is not None else case.loads
+    packets, injection = Packets(flits=table.packet_flits), _injection(table)
+    made: list[tuple[str, float, Fabric]] = []
+    if case.planes is not None and case.has_planes:
+        name = table.allocation or case.planes.allocations[0]
+        for load in loads:
+            fabric = allocated(
+                case.topology,
+                case.traffic.scaled(load),
+                allocate(name, case, case.demand(load)),
+                design=_design(table),
+                packets=packets,
+                injection=injection,
+                busy_ratio=table.busy_ratio,
+            )
+            made.append((name, load, fabric))
+        return tuple(made)
+    for policy in table.routing:
+        routing = _runnable(_routing(policy, case), case, table)
+        for load in loads:
+            fabric = single(
+                case.topology,
+                case.traffic.scaled(load),
+                routing,
+                design=_design(table),
+                packets=packets,
+                injection=injection,
+            )
+            if table.clock == "scaled":
+                try:
+                    fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
+                except RoutecastError as problem:
+                    what = f"{policy_name(policy)} at load {load:g}: {problem}"
+                    raise FileProblem(case.name, [Problem("simulation.clock", what)]) from problem
+            made.append((policy, load, fabric))
+    return tuple(made)
+
+
+def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
+    known = {one.policy: one for one in case.routings}
+    if policy in known:
+        return known[policy]
+    if policy in POLICIES:
+        demand = case.demand(1.0)
+        return routes(policy, case.topology, demand=demand, seed=case.seed)
+    return AdaptiveRouting(policy=policy, topology=case.topology, choices=choices(policy, case.topology))
+
+
+def _runnable(
+    routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable
+) -> Routes | AdaptiveRouting:
+    """Return the routing in as many virtual-channel classes as there are; refuse it with the cycle if it deadlocks.
+
+    Raises
+    ------
+    FileProblem
+        Packets can wait for each other in a circle.
+    """
+    channels = table.virtual_channels if table.queueing == "virtual_channels" else 1
+    if isinstance(routing, AdaptiveRouting) or routing.layer_count <= channels:
+        return routing
+    flat = replace(
+        routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths)
+    )
+    cycle = channel_cycle(flat)
+    if cycle is None:
+        return flat
+    key = "simulation.virtual_channels" if table.queueing == "virtual_channels" else "simulation.queueing"
+    what = (
+        f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
+        f"{cycle_in_words(case.topology, cycle)}; give routers {routing.layer_count} virtual channels, one for each "
+        "class of its paths, or take another routing"
+    )
+    raise FileProblem(case.name, [Problem(key, what)])
+
+
+def _flow_power(case: NocCase, fabric: Fabric) -> float:
+    """Rate times hops over alpha squared, at the clocks that are simulated (eq. 6.2)."""
+    power = []
+    for plane in fabric.planes:
+        # Turn models take shortest paths, as XY does.
+        paths = case.xy if isinstance(plane.routing, AdaptiveRouting) else plane.routing
+        demand = Traffic(name="", demand=plane.demand).between_routers(case.topology)
+        power.append(hop_flow(paths, demand) / plane.alpha**2)
+    return math.fsum(power)
+
+
+def _design(table: SimulationTable) -> RouterDesign:
+    return RouterDesign(
+        virtual_channels=None if table.queueing == "virtual_output_queues" else table.virtual_channels,
+        buffer_flits=table.buffer_flits,
+        allocator=Allocator(table.allocator),
+        iterations=table.iterations,
+        routing_cycles=table.routing_cycles,
+        vc_allocation_cycles=table.vc_allocation_cycles,
+        switch_allocation_cycles=table.switch_allocation_cycles,
+        traversal_cycles=table.traversal_cycles,
+        credit_cycles=table.credit_cycles,
+        link_cycles=table.link_cycles,
+        node_link_cycles=table.node_link_cycles,
+        ejection_channels=table.ejection_channels,
+    )
+
+
+def _injection(table: SimulationTable) -> Injection:
+    if table.injection == "on_off" and table.on_cycles is not None and table.off_cycles is not None:
+        return OnOff(on_cycles=table.on_cycles, off_cycles=table.off_cycles)
+    return Bernoulli()

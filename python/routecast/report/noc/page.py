@@ -1,0 +1,175 @@
+"""The page of a comparison: what to choose, how far it is from the optimum, and whether latency holds."""
+
+from __future__ import annotations
+
+from routecast.noc.answer.compare import Comparison
+from routecast.noc.answer.simulate import SimulationAnswer
+from routecast.noc.case import NocCase
+from routecast.report.noc.link_map import LinkMap, draw_link_map
+from routecast.report.noc.pictures import (
+    latency_by_load,
+    optimum_map,
+    power_by_load,
+    power_map,
+    simulation_map,
+)
+from routecast.report.noc.simulation_tables import simulation_headline, simulation_table, with_interval
+from routecast.report.noc.tables import (
+    beside_table,
+    gap_percent,
+    grid_name,
+    load_meaning,
+    optima_table,
+    optimum_lines,
+    power_headline,
+    power_table,
+    watts_table,
+)
+from routecast.report.page import Block, Drawing, Listing, Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import percent
+
+__all__ = ["comparison_maps", "comparison_page", "comparison_tiles"]
+
+
+def comparison_page(answer: Comparison) -> Page:
+    """Return the page of a comparison."""
+    case = answer.case
+    sections = [_answer(answer), _power(answer)]
+    if answer.highest is not None:
+        sections.append(_optimum(answer))
+    sections.append(_links(answer))
+    if answer.simulation is not None:
+        sections.append(_flits(answer.simulation))
+    return Page(
+        title=case.name,
+        question=f"What does {grid_name(case)} burn, how far is that from the optimum, does latency hold?",
+        answer=" ".join(power_headline(answer.power)[1:]),
+        sections=tuple(sections),
+        made=_made(case),
+        source="; ".join(case.sources),
+    )
+
+
+def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
+    """Return the key numbers of a comparison."""
+    tiles = []
+    best, highest = answer.best, answer.highest
+    if best is not None and best.of_no_dvfs_ratio:
+        tiles.append(
+            Tile(
+                value=f"{1.0 / best.of_no_dvfs_ratio:.2f} ×",
+                meaning=f"less power than NoDVFS with {best.name} at load {best.load:g}",
+                beside=f"{percent(best.of_no_dvfs_ratio)} % of it",
+            )
+        )
+    if best is not None and highest is not None:
+        above = answer.optimum.above_bound_ratio(best.power, highest)
+        if above is not None:
+            tiles.append(
+                Tile(
+                    value=f"{100.0 * above:.1f} %",
+                    meaning=f"{best.name} above the bound that nothing beats",
+                    beside=f"optimum proven within {gap_percent(highest.optimum.gap)} %",
+                )
+            )
+    if answer.simulation is not None:
+        for key in answer.simulation.keys:
+            rows = [row for row in answer.simulation.of(key) if not row.simulated.is_saturated]
+            limit = answer.simulation.saturated_from(key)
+            tiles.append(
+                Tile(
+                    value="unbounded"
+                    if not rows
+                    else with_interval(rows[-1].simulated.packet_latency_cycles, ".1f"),
+                    meaning=f"cycles of latency with {answer.simulation.of(key)[0].name}"
+                    + (f" at load {rows[-1].load:g}" if rows else ""),
+                    beside=f"saturated at load {limit:g}" if limit is not None else "no load saturates",
+                )
+            )
+    return tuple(tiles)
+
+
+def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
+    """Return the maps of a comparison: the routings, the optimum, the flits."""
+    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
+    maps = [power_map(answer.power, load)]
+    if answer.highest is not None:
+        maps.append(optimum_map(answer.optimum, answer.highest))
+    if answer.simulation is not None:
+        maps.append(simulation_map(answer.simulation))
+    return tuple(maps)
+
+
+def _answer(answer: Comparison) -> Section:
+    blocks: list[Block] = [Tiles(comparison_tiles(answer))]
+    if answer.notes:
+        blocks.append(Listing(title="To be told", entries=answer.notes))
+    return Section(anchor="answer", title="The answer", blocks=tuple(blocks))
+
+
+def _power(answer: Comparison) -> Section:
+    blocks: list[Block] = []
+    if len(answer.case.loads) > 1:
+        blocks.append(power_by_load(answer.power, answer.optimum))
+    blocks.append(power_table(answer.power))
+    watts = watts_table(answer.power)
+    if watts is not None:
+        blocks.append(watts)
+    lead = "The most loaded link sets voltage and clock of its whole plane; power is hop flow over alpha squared."
+    return Section(anchor="power", title="Power", lead=lead, blocks=tuple(blocks))
+
+
+def _optimum(answer: Comparison) -> Section:
+    highest = answer.highest
+    assert highest is not None  # asked before
+    return Section(
+        anchor="optimum",
+        title="Distance to the optimum",
+        lead="Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
+        blocks=(
+            optima_table(answer.optimum),
+            beside_table(answer.optimum, highest),
+            Prose(optimum_lines(answer.optimum, highest)),
+            _drawing(optimum_map(answer.optimum, highest)),
+        ),
+    )
+
+
+def _links(answer: Comparison) -> Section:
+    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
+    return Section(
+        anchor="links",
+        title="Where the load is",
+        lead=f"Load of every link at load {load:g}; the ones loaded most have a blue rim.",
+        blocks=(_drawing(power_map(answer.power, load)),),
+    )
+
+
+def _flits(answer: SimulationAnswer) -> Section:
+    blocks: list[Block] = [
+        latency_by_load(answer),
+        simulation_table(answer),
+        _drawing(simulation_map(answer)),
+    ]
+    lead = " ".join(simulation_headline(answer)[1:])
+    return Section(anchor="flits", title="Flit by flit", lead=lead, blocks=tuple(blocks))
+
+
+def _drawing(link_map: LinkMap) -> Drawing:
+    return Drawing(svg=draw_link_map(link_map), caption=f"{link_map.title}. {link_map.caption}")
+
+
+def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
+    grid = case.topology
+    rows = [
+        ("Topology", f"{grid.kind} of {grid.columns} × {grid.rows}, {grid.node_count} nodes"),
+        ("Traffic", f"{case.traffic.name.replace('_', ' ')}. {load_meaning(case)}"),
+        ("Loads", ", ".join(f"{load:g}" for load in case.loads)),
+        ("Alpha", f"1 to {case.scaling.alpha_max:g}"),
+        ("Planes", ", ".join(f"width {width:g}" for width in case.widths)),
+        ("Seed", str(case.seed)),
+    ]
+    if case.simulation is not None:
+        told = ", ".join(f"{name} {value}" for name, value in case.simulation.model_dump().items() if value)
+        rows.append(("Simulation", told))
+    return tuple(rows)

@@ -1,0 +1,106 @@
+"""The tables of a flit-level simulation of a network on chip."""
+
+from __future__ import annotations
+
+from routecast.noc.answer.simulate import SimulationAnswer, SimulationRow
+from routecast.noc.simulate.estimate import Estimate
+from routecast.report.noc.tables import grid_name
+from routecast.report.tables import Column, Table, signed_percent
+
+__all__ = ["simulation_headline", "simulation_table", "with_interval"]
+
+UNBOUNDED = "unbounded (saturated)"
+"""Latency of a load over saturation."""
+
+
+def with_interval(value: Estimate | None, form: str = ".2f") -> str:
+    """Write a mean with the half-width of its 95 % interval.
+
+    Examples
+    --------
+    >>> with_interval(Estimate(value=43.71, half_width=0.12))
+    '43.71 ± 0.12'
+    """
+    if value is None:
+        return UNBOUNDED
+    text = format(value.value, form)
+    return text if value.half_width != value.half_width else f"{text} ± {format(value.half_width, form)}"
+
+
+def simulation_table(answer: SimulationAnswer) -> Table:
+    """Return latency, throughput, link loads and power of every simulated load."""
+    several = len(answer.keys) > 1
+    has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
+    return Table(
+        name="simulation",
+        title="Flit by flit",
+        caption=(
+            f"Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
+            f"intervals of {answer.table.replications} replications. Accepted: flits per node and cycle. Busiest: part "
+            "of its cycles in which the busiest link carries a flit. Power beside the flow level's at these clocks."
+        ),
+        columns=(
+            *((Column(title="Routing", align="left"),) if several else ()),
+            Column(title="Load", form=".3g"),
+            *((Column(title="Alpha", align="right"),) if has_alpha else ()),
+            Column(title="Latency", align="right"),
+            Column(title="p95", form=".0f", wide=has_alpha and several),
+            Column(title="p99", form=".0f"),
+            Column(title="Accepted", form=".4f"),
+            Column(title="Busiest", form=".3f"),
+            Column(title="Power", form=".4g"),
+            Column(title="of flow", unit="%", form=signed_percent),
+        ),
+        rows=tuple(
+            (
+                *((row.name,) if several else ()),
+                row.load,
+                *((" / ".join(f"{alpha:.3f}" for alpha in row.alphas),) if has_alpha else ()),
+                with_interval(_latency(row)),
+                _percentile(row, "p95_cycles"),
+                _percentile(row, "p99_cycles"),
+                row.simulated.accepted_flits_node_cycle.value,
+                row.largest_link_load,
+                row.simulated.power.value,
+                row.of_flow_power_ratio,
+            )
+            for row in answer.rows
+        ),
+    )
+
+
+def _latency(row: SimulationRow) -> Estimate | None:
+    return None if row.simulated.is_saturated else row.simulated.packet_latency_cycles
+
+
+def _percentile(row: SimulationRow, name: str) -> float | None:
+    found = row.simulated.packet_percentiles
+    if found is None or row.simulated.is_saturated:
+        return None
+    value: Estimate = getattr(found, name)
+    return value.value
+
+
+def simulation_headline(answer: SimulationAnswer) -> tuple[str, ...]:
+    """Return for every routing from which load on its latency is unbounded."""
+    lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
+    for key in answer.keys:
+        rows = answer.of(key)
+        limit = answer.saturated_from(key)
+        if limit is None:
+            last = rows[-1]
+            latency = with_interval(_latency(last))
+            lines.append(f"{last.name} carries load {last.load:g}: {latency} cycles on average.")
+            continue
+        carried = [row for row in rows if row.load < limit]
+        if not carried:
+            lines.append(
+                f"{rows[0].name} is saturated at every load that was simulated: latency is unbounded."
+            )
+            continue
+        last = carried[-1]
+        lines.append(
+            f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles) and is saturated at "
+            f"{limit:g}: latency is unbounded there."
+        )
+    return tuple(lines)
