@@ -12,7 +12,9 @@ from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import routes
+from routecast.noc.routing.turns import TURN_MODELS
 from routecast.noc.simulate import (
+    AdaptiveRouting,
     Fabric,
     OnOff,
     Packets,
@@ -286,6 +288,47 @@ def test_the_saturation_that_is_found_lies_between_a_carried_and_a_saturated_loa
     assert all(one.is_saturated == (one.load >= found.saturated_factor) for one in found.simulated)
     # Under uniform traffic all nodes saturate together.
     assert found.flits_node_cycle == pytest.approx(overload_throughput(of, SHORT).value, rel=0.1)
+
+
+@pytest.mark.parametrize("model", TURN_MODELS)
+def test_turn_models_deliver_at_the_zero_load_law(model: str) -> None:
+    topology = mesh(4, 4)
+    design = RouterDesign(virtual_channels=2)
+    adaptive = AdaptiveRouting.turn_model(model, topology)
+    of = single(topology, uniform(topology).scaled(0.002), adaptive, design=design, packets=FOUR)
+    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=20_000))
+    plane = answer.planes[0]
+    assert answer.packet_latency_cycles is not None
+    # Shortest ways only: 8/3 links between two of 4 x 4 routers in the mean, and one router more.
+    assert plane.mean_routers.value == pytest.approx(8 / 3 + 1, rel=0.03)
+    law = design.zero_load_cycles(plane.mean_routers.value, 4)
+    assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
+
+
+def test_choosing_ways_relieves_the_links_that_xy_fills() -> None:
+    # Transposed at the other diagonal all ways are south-east or north-west: XY turns them at the diagonal,
+    # negative-first may spread them over their rectangles (C. Glass and L. Ni, "The turn model for adaptive routing",
+    # ISCA 1992).
+    topology = mesh(6, 6)
+    routing = routes("xy", topology)
+    demand = np.zeros((36, 36))
+    for x, y in np.ndindex(6, 6):
+        if x + y != 5:
+            demand[topology.router_at(x, y), topology.router_at(5 - y, 5 - x)] = 1.0
+    traffic = normalised(Traffic(name="other diagonal", demand=demand), [routing], 0.7)
+    design = RouterDesign(virtual_channels=2)
+    fixed = single(topology, traffic, routing, design=design, packets=FOUR)
+    adaptive = single(
+        topology,
+        traffic,
+        AdaptiveRouting.turn_model("negative_first", topology),
+        design=design,
+        packets=FOUR,
+    )
+    by_xy, by_choice = simulate_all([fixed, adaptive], SHORT)
+    assert by_choice.planes[0].link_loads.max() < 0.8 * by_xy.planes[0].link_loads.max()
+    # The ways are as long: the flow is the same.
+    assert by_choice.power.value == pytest.approx(by_xy.power.value, rel=0.03)
 
 
 def test_nothing_sent_cannot_saturate_and_cannot_be_scaled() -> None:

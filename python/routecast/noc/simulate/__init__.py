@@ -8,6 +8,7 @@ from routecast.noc.simulate.result import Latency, PlaneResult, Simulated
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep
+from routecast.noc.simulate.watts import simulated_power
 
 __all__ = [
     "AdaptiveRouting",
@@ -31,6 +32,7 @@ __all__ = [
     "saturation",
     "simulate",
     "simulate_all",
+    "simulated_power",
     "single",
     "sweep",
 ]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.routing.deadlock import shortest_cycle
+from routecast.noc.routing.turns import choices
 from routecast.noc.topology import Topology, links
 
 __all__ = ["AdaptiveRouting"]
@@ -33,6 +34,17 @@ class AdaptiveRouting:
     policy: str
     topology: Topology
     choices: Sequence[Sequence[Sequence[int]]]
+
+    @classmethod
+    def turn_model(cls, policy: str, topology: Topology) -> AdaptiveRouting:
+        """Return what a turn model allows: ``west_first``, ``north_last``, ``negative_first`` or ``odd_even``.
+
+        Raises
+        ------
+        RoutecastError
+            An unknown turn model, or a torus.
+        """
+        return cls(policy=policy, topology=topology, choices=choices(policy, topology))
 
     @property
     def layer_count(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
-
-from routecast.noc.simulate.estimate import Estimate, estimate
 
 __all__ = ["signs_of_overload"]
 
@@ -19,8 +18,8 @@ _RISE = 0.5
 def signs_of_overload(outcomes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Return the signs of saturation in the replications of one plane, in words; none if there is none.
 
-    A sign must hold for the mean of the replications by more than the tolerance and beyond its 95 % interval, so that
-    chance alone makes none:
+    A sign must hold for the mean of the replications by more than the tolerance, and the mean must be above 0 at 95 %
+    (one-sided, Student's t), so that chance alone makes none:
 
     * less arrives than is made, by more than 1 %;
     * the queues at the nodes grow by more than 1 % of what is made;
@@ -32,17 +31,14 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     if not any(made):
         return ()
     signs = []
-    lost = _share(
-        [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(made, outcomes, strict=True)], made
-    )
-    if _is_beyond(lost, _TOLERATED):
-        signs.append(f"accepts {100 * (1 - lost.value):.3g} % of the offered flits")
-    grown = _share([outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes], made)
-    if _is_beyond(grown, _TOLERATED):
-        signs.append(f"the queues of the nodes grow by {100 * grown.value:.3g} % of the offered flits")
-    rise = _rise(outcomes)
-    if _is_beyond(rise, _RISE):
-        signs.append(f"latency rises by {100 * rise.value:.3g} % of its mean during the measurement")
+    lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(made, outcomes, strict=True)]
+    if share := _mean_beyond(_shares(lost, made), _TOLERATED):
+        signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
+    grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
+    if share := _mean_beyond(_shares(grown, made), _TOLERATED):
+        signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
+    if rise := _mean_beyond(_rises(outcomes), _RISE):
+        signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
     missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
     if missing:
         signs.append(f"{missing} flits of measured packets had not arrived at the end")
@@ -51,19 +47,28 @@ def signs_of_overload(outcomes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(signs)
 
 
-def _share(parts: Sequence[float], wholes: Sequence[float]) -> Estimate:
-    return estimate([part / whole for part, whole in zip(parts, wholes, strict=True) if whole])
+def _shares(parts: Sequence[float], wholes: Sequence[float]) -> list[float]:
+    return [part / whole for part, whole in zip(parts, wholes, strict=True) if whole]
 
 
-def _is_beyond(value: Estimate, tolerated: float) -> bool:
-    return value.value > tolerated and value.low > 0
+def _mean_beyond(values: Sequence[float], tolerated: float) -> float | None:
+    """Return the mean if it is beyond the tolerance and above 0 by more than chance; None otherwise."""
+    mean = math.fsum(values) / len(values) if values else 0.0
+    if mean <= tolerated:
+        return None
+    if len(values) == 1:
+        return mean
+    from scipy.special import stdtrit  # scipy is loaded where it is used
+
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values))
+    return mean if mean > float(stdtrit(len(values) - 1, 0.95)) * spread else None
 
 
-def _rise(outcomes: Sequence[dict[str, Any]]) -> Estimate:
+def _rises(outcomes: Sequence[dict[str, Any]]) -> list[float]:
     rises = []
     for outcome in outcomes:
         batches, mean = outcome["batch_latency"], outcome["packet_latency"]["mean"]
         third = len(batches) // 3
         if third and mean:
             rises.append((sum(batches[-third:]) - sum(batches[:third])) / third / mean)
-    return estimate(rises)
+    return rises
