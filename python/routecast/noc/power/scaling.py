@@ -18,6 +18,10 @@ class Scaling:
 
     Power is in units of one link that is always busy at full voltage, so that it is a number without a unit.
 
+    The bottleneck, slowed down, is loaded bottleneck * alpha, which must not be above 1. The thesis prints this
+    "virtual load" upside down, rho = mu/(gamma alpha); its eq. 6.3 needs it as here. With ``alpha_max`` infinite alpha
+    is 1/bottleneck, so that power grows with the third power of the load (properties 1 and 2).
+
     Raises
     ------
     RoutecastError
@@ -42,8 +46,11 @@ class Scaling:
         Raises
         ------
         RoutecastError
-            The load is over capacity: no clock carries it.
+            The load is over capacity: no clock carries it. Or it is negative or no number.
         """
+        if not bottleneck >= 0:
+            msg = f"bottleneck load {bottleneck:g}: it is 0 or more, in capacities of a link at full clock"
+            raise RoutecastError(msg)
         if bottleneck > 1 + _ROUNDING:
             msg = (
                 f"the bottleneck is loaded {bottleneck:.4g} times its capacity at full clock: lower the load"

@@ -97,7 +97,7 @@ def layered(routes: Routes) -> Routes:
     if routes.topology.is_torus:
         rises.append([tuple(accumulate([closing[link] for link in path.links])) for path in routes.paths])
     best: list[tuple[int, ...]] = []
-    fewest = len(routes.paths) + 1
+    fewest = len(routes.paths) + 2  # more than any attempt needs
     for rise in rises:
         span = 1 + max(max(one, default=0) for one in rise)
         dependencies = [

@@ -40,15 +40,16 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
 
     Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
     """
-    draw = np.random.default_rng(seed)
     routers, classes = topology.router_count, classes_of_rings(topology)
+    drawn = np.random.default_rng(seed).random((routers, routers)).tolist()
     xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
     paths = []
     for source in range(routers):
         for target in range(routers):
             if source == target:
                 continue
-            middle = int(draw.choice(_inside(topology, source, target)))
+            allowed = _inside(topology, source, target)
+            middle = allowed[int(drawn[source][target] * len(allowed))]
             for over, first, second in (
                 (target, xy, yx),
                 (target, yx, last_xy),

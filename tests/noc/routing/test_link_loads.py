@@ -1,0 +1,63 @@
+"""Sums over all hops of all paths."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+from routecast.noc.routing import model
+from routecast.noc.routing.model import Path, Routes, hop_flow, link_loads
+from routecast.noc.routing.policies import routes
+from routecast.noc.topology import Topology, TopologyKind, links
+
+MESH = Topology(kind=TopologyKind.MESH, columns=4, rows=3)
+
+
+def one_by_one(found: Routes, demand: np.ndarray) -> np.ndarray:
+    loads = np.zeros(len(links(found.topology)))
+    for path in found.paths:
+        for link in path.links:
+            loads[link] += path.share * demand[path.source, path.target]
+    return loads
+
+
+@pytest.mark.parametrize("policy", ["xy", "romm", "valiant"])
+def test_loads_are_those_of_a_walk_along_every_path(policy: str) -> None:
+    found = routes(policy, MESH)
+    for seed in (1, 2):
+        demand = np.random.default_rng(seed).random((12, 12))
+        assert link_loads(found, demand) == pytest.approx(one_by_one(found, demand))
+        assert hop_flow(found, demand) == pytest.approx(one_by_one(found, demand).sum())
+
+
+def test_path_that_comes_over_a_link_twice_loads_it_twice() -> None:
+    there, back = 0, next(n for n, link in enumerate(links(MESH)) if (link.source, link.target) == (1, 0))
+    path = Path(source=0, target=1, links=(there, back, there), layers=(0, 0, 0), share=0.5)
+    loads = link_loads(Routes(policy="loop", topology=MESH, paths=(path,)), np.ones((12, 12)))
+    assert loads[[there, back]] == pytest.approx([1.0, 0.5])
+
+
+def test_no_path_loads_nothing() -> None:
+    loads = link_loads(Routes(policy="none", topology=MESH, paths=()), np.ones((12, 12)))
+    assert loads == pytest.approx(np.zeros(len(links(MESH))), abs=0)
+
+
+def test_sums_of_forgotten_routes_are_forgotten() -> None:
+    gc.collect()
+    before = len(model._KNOWN)
+    found = routes("xy", MESH)
+    link_loads(found, np.ones((12, 12)))
+    assert len(model._KNOWN) == before + 1
+    del found
+    gc.collect()
+    assert len(model._KNOWN) == before
+
+
+def test_routes_cross_process_borders() -> None:
+    found = routes("xy", MESH)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy.paths == found.paths
+    assert copy.topology == found.topology
