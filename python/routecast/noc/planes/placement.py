@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,10 @@ from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Path, Routes
 
-__all__ = ["Placement", "checked_widths", "plane_power"]
+__all__ = ["Placement", "PlanePower", "checked_widths", "plane_power"]
+
+PlanePower = Callable[[int, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+"""Power of a plane: its number, its rate times hops and its relative bottleneck load (arrays of one shape) -> power."""
 
 # Power of an overload, per capacity above 1: more than any mesh burns, so that no search trades capacity for power.
 _OVERLOAD = 1e9
@@ -30,10 +33,11 @@ def plane_power(
     Over capacity, where no clock helps, a steep penalty takes its place, so that a search leaves there.
     """
     relative = np.asarray(bottleneck)
-    clock = np.clip(relative, slowest, 1.0)
-    return np.asarray(
-        weight * clock**2 + _OVERLOAD * np.maximum(relative - 1.0 - 1e-9, 0.0), dtype=np.float64
-    )
+    return np.asarray(weight * np.clip(relative, slowest, 1.0) ** 2 + _penalty(relative), dtype=np.float64)
+
+
+def _penalty(relative: NDArray[np.float64]) -> NDArray[np.float64]:
+    return _OVERLOAD * np.maximum(relative - 1.0 - 1e-9, 0.0)
 
 
 def checked_widths(scalings: Sequence[Scaling], widths: Sequence[float] | None) -> tuple[float, ...]:
@@ -67,6 +71,8 @@ class Placement:
         Capacity of each plane's links relative to the first one's.
     choice : array of int, shape (flows,)
         The place of each flow.
+    power : PlanePower, optional
+        What a plane burns, in any unit; eq. 7.3 unless said.
 
     Attributes
     ----------
@@ -83,6 +89,7 @@ class Placement:
         scalings: Sequence[Scaling],
         widths: Sequence[float],
         choice: NDArray[np.int64],
+        power: PlanePower | None = None,
     ) -> None:
         self.candidates = candidates
         self.scalings = tuple(scalings)
@@ -90,6 +97,7 @@ class Placement:
         self.capacity = np.array(widths) * UNIT
         self.slowest = np.array([scaling.slowest for scaling in scalings])
         self.choice = choice.copy()
+        self._power = power
         rate = candidates.flows.rate
         self.loads = np.zeros((len(self.widths), candidates.crosses.shape[1]), dtype=np.int64)
         np.add.at(self.loads, candidates.plane[choice], candidates.crosses[choice] * rate[:, None])
@@ -131,14 +139,28 @@ class Placement:
         left = self.loads[plane] - self.candidates.crosses[place] * self.candidates.flows.rate[flow]
         return float(left.max(initial=0) / self.capacity[plane])
 
-    def plane_powers(self) -> NDArray[np.float64]:
-        """Return the power of each plane, shape (planes,)."""
-        relative = self.loads.max(axis=1, initial=0) / self.capacity
-        return plane_power(self.weight / UNIT, relative, self.slowest)
+    def power_of(
+        self, plane: int, weight: NDArray[np.float64], bottleneck: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the power of a plane if it had these weights and bottlenecks, elementwise."""
+        if self._power is None:
+            return plane_power(weight, bottleneck, self.slowest[plane])
+        return self._power(plane, weight, np.minimum(bottleneck, 1.0)) + _penalty(bottleneck)
+
+    def bottlenecks(self) -> NDArray[np.float64]:
+        """Return the largest relative load of each plane, shape (planes,)."""
+        relative: NDArray[np.float64] = self.loads.max(axis=1, initial=0) / self.capacity
+        return relative
 
     def power(self) -> float:
         """Return the power of all planes (eq. 7.3); a steep penalty where a link is over capacity."""
-        return float(self.plane_powers().sum())
+        weight, bottleneck = self.weight / UNIT, self.bottlenecks()
+        return float(
+            sum(
+                self.power_of(plane, weight[plane : plane + 1], bottleneck[plane : plane + 1])[0]
+                for plane in range(len(self.widths))
+            )
+        )
 
     def allocation(self, policy: str, routings: Sequence[str]) -> Allocation:
         """Return the state as an allocation; ``routings`` names the routing of each plane."""

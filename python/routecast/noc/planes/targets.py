@@ -1,0 +1,74 @@
+"""Which clocks to aim at: those at which the splittable problem needs little power."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.noc.planes.relaxation import Relaxation, Share
+
+__all__ = ["Target", "targets"]
+
+Target = tuple[float, NDArray[np.float64], list[Share]]
+"""Power of the splittable problem, the clocks 1/alpha of the planes, and the flows' shares there."""
+
+# How a plane's clock stands to the fastest plane's: from balance to concentration.
+_RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
+# Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes.
+_ROOM = (1.0, 1.04, 1.12)
+
+
+def targets(
+    relaxation: Relaxation, slowest: NDArray[np.float64], *, identical: bool, most: int
+) -> list[Target]:
+    """Return clocks worth aiming at with their splittable optima, the one of least power first.
+
+    For each ratio among the planes' clocks, the slowest clocks that carry the traffic are the border; the least power
+    lies on it or a little faster.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+    slowest : array, shape (planes,)
+        1/alpha_max of each plane.
+    identical : bool
+        Whether the planes are alike, so that their order says nothing.
+    most : int
+        How many to return.
+    """
+    planes = len(slowest)
+    found: list[Target] = []
+    seen: set[tuple[float, ...]] = set()
+    for ratio in _ratios(planes, slowest, identical):
+        stretch = relaxation.least_stretch(ratio)
+        if not np.isfinite(stretch):
+            continue
+        for room in _ROOM:
+            # The solver's tolerance must not make the border infeasible.
+            clocks = np.clip(stretch * ratio * room * (1 + 1e-7), slowest, 1.0)
+            key = tuple(np.round(clocks, 6).tolist())
+            if key in seen:
+                continue
+            seen.add(key)
+            solved = relaxation.least_power(clocks)
+            if solved is not None:
+                found.append((solved[0], clocks, solved[1]))
+    found.sort(key=lambda one: one[0])
+    return found[:most]
+
+
+def _ratios(planes: int, slowest: NDArray[np.float64], identical: bool) -> list[NDArray[np.float64]]:
+    """Return the ratios to try, the fastest plane at 1; with more than three planes, only two different clocks."""
+    if planes <= 3:
+        grid = [np.array(one) for one in product(_RATIOS, repeat=planes) if max(one) == 1.0]
+    else:
+        grid = [
+            np.array([1.0] * fast + [ratio] * (planes - fast))
+            for fast in range(1, planes)
+            for ratio in _RATIOS
+        ]
+    if identical:
+        grid = [one for one in grid if np.all(np.diff(one) <= 0)]
+    return list({tuple(np.maximum(one, slowest).tolist()): one for one in grid}.values())
