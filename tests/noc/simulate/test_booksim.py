@@ -14,7 +14,16 @@ from statistics import fmean
 import pytest
 
 from routecast.noc.routing.policies import routes
-from routecast.noc.simulate import Fabric, Packets, RouterDesign, Run, overload_throughput, single, sweep
+from routecast.noc.simulate import (
+    Fabric,
+    Packets,
+    RouterDesign,
+    Run,
+    overload_throughput,
+    saturation,
+    single,
+    sweep,
+)
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.patterns import uniform
 
@@ -83,3 +92,16 @@ def test_saturation_throughput_is_within_5_percent_of_booksim(size: str, channel
     run = Run(replications=2, warmup_cycles=4_000, measure_cycles=5_000)
     ours = overload_throughput(fabric(size, channels), run)
     assert ours.value == pytest.approx(saturation_of(size, channels), rel=0.05)
+
+
+def test_the_saturation_that_bisection_finds_is_where_booksim_turns_unstable() -> None:
+    loads = [float(row["offered_flits_node_cycle"]) for row in rows_of("8", 1, "latency")]
+    aborted = min(
+        float(row["offered_flits_node_cycle"])
+        for row in rows()
+        if (row["packet_size"], row["vcs"], row["unstable"]) == ("8", "1", "1")
+    )
+    found = saturation(
+        fabric("8", 1), Run(replications=2, warmup_cycles=3_000, measure_cycles=6_000), tolerance=0.05
+    )
+    assert 0.95 * max(loads) < found.flits_node_cycle < aborted

@@ -31,7 +31,7 @@ from routecast.noc.simulate import (
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.normalised import normalised
-from routecast.noc.traffic.patterns import hot_spot, transpose, uniform
+from routecast.noc.traffic.patterns import hot_spot, neighbour, transpose, uniform
 
 FOUR = Packets(flits=(4,))
 SHORT = Run(replications=4, warmup_cycles=2_000, measure_cycles=5_000)
@@ -262,6 +262,42 @@ def test_planes_run_on_their_own_and_their_power_adds_up() -> None:
     assert min(latencies) < answer.packet_latency_cycles.value < max(latencies)
 
 
+def test_a_plane_of_twice_the_width_needs_half_the_flits_for_the_same_power() -> None:
+    topology = mesh(4, 4)
+    routing = routes("xy", topology)
+    traffic = uniform(topology).scaled(0.2)
+    demand = traffic.between_routers(topology)
+    narrow, wide = (
+        allocated(
+            topology,
+            traffic,
+            Allocation(
+                policy="all on one",
+                planes=(Plane(demand=demand, routes=routing, scaling=Scaling(alpha_max=1.0), width=width),),
+            ),
+            design=RouterDesign(virtual_channels=4),
+            packets=FOUR,
+        )
+        for width in (1.0, 2.0)
+    )
+    before, after = simulate_all([narrow, wide], SHORT)
+    assert after.planes[0].link_loads.sum() == pytest.approx(before.planes[0].link_loads.sum() / 2, rel=0.02)
+    assert after.power.value == pytest.approx(before.power.value, rel=0.02)
+    assert after.accepted_flits_node_cycle.value == pytest.approx(0.2, rel=0.02)
+    assert before.packet_latency_cycles is not None
+    assert after.packet_latency_cycles is not None
+    # Two flits fewer, one after the other, and less waiting.
+    assert after.packet_latency_cycles.value < before.packet_latency_cycles.value - 2
+
+
+def test_routers_pass_a_flit_once_more_than_links() -> None:
+    topology = mesh(4, 4)
+    plane = simulate(fabric(topology, uniform(topology).scaled(0.1)), SHORT).planes[0]
+    accepted = plane.accepted_flits_node_cycle.value * topology.node_count
+    assert plane.flit_hops_node_cycle == pytest.approx(plane.link_loads.sum() + accepted, rel=0.01)
+    assert plane.flit_hops_node_cycle == pytest.approx(accepted * plane.mean_routers.value, rel=0.02)
+
+
 def test_seconds_are_cycles_over_the_clock_of_the_nodes() -> None:
     topology = mesh(3, 3)
     routing = routes("xy", topology)
@@ -340,6 +376,14 @@ def test_nothing_sent_cannot_saturate_and_cannot_be_scaled() -> None:
     assert answer.power.value == 0.0
     with pytest.raises(ModelProblem, match="nothing is sent"):
         saturation(idle)
+
+
+def test_neighbours_with_packets_of_one_flit_get_all_that_nodes_can_make() -> None:
+    # In rows of two each node sends to the other, over a link of its own: twice the full load would be two packets in
+    # a cycle.
+    topology = mesh(2, 4)
+    of = fabric(topology, neighbour(topology), packets=Packets(flits=(1,)))
+    assert overload_throughput(of, SHORT).value == pytest.approx(1.0, rel=0.02)
 
 
 def test_progress_rises_to_the_end() -> None:

@@ -81,6 +81,11 @@ class PlaneResult:
         """Part of its own cycles in which each link carries a flit, shape (links,)."""
         return self.link_loads * self.alpha
 
+    @property
+    def flit_hops_node_cycle(self) -> float:
+        """Flits through all routers per cycle of the nodes; a flit over h links passes h + 1 routers."""
+        return float(self.router_loads.sum())
+
     def to_json(self) -> dict[str, object]:
         """Return plain data: NaN becomes null, arrays lists."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))

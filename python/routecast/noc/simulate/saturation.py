@@ -33,8 +33,8 @@ class Saturation:
     factor
         The same as a multiple of the fabric's traffic.
     saturated_factor
-        The least multiple that was not carried; no fabric carries more than its busiest link or node, which is where
-        the search begins.
+        The least multiple that was not carried. The search begins where the busiest link or node is full, or nodes make
+        a packet in every cycle; if all below is carried, it is that.
     simulated
         Every load that was tried, in rising order.
     """
@@ -73,7 +73,7 @@ def saturation(
     if not 1e-4 <= tolerance < 1:
         problem = Problem("tolerance", f"got {tolerance:g}: from 0.0001 to below 1")
         raise ModelProblem("network on chip", [problem])
-    low, high = 0.0, _full(fabric)
+    low, high = 0.0, min(_full(fabric), _most_made(fabric))
     tried: dict[float, Simulated] = {}
     while high - low > tolerance * high:
         factors = np.linspace(low, high, _PARTS + 1)[1:-1].tolist()
@@ -93,6 +93,7 @@ def overload_throughput(
 ) -> Estimate:
     """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
 
+    Or of as much as nodes make, which is a packet in a cycle, where that is less.
     The mean over nodes: flows that meet no full link still get all of theirs through, so that under uneven traffic
     this is more than the load at which latency becomes unbounded (:func:`saturation`).
 
@@ -103,8 +104,8 @@ def overload_throughput(
     """
     # What is measured has long left when the queues are empty: nobody asks for its latency.
     run = replace(run or Run(), drain_cycles=0)
-    gross = simulate(fabric.scaled(_GROSS * _full(fabric)), run, progress=progress)
-    return gross.accepted_flits_node_cycle
+    factor = min(_GROSS * _full(fabric), _most_made(fabric))
+    return simulate(fabric.scaled(factor), run, progress=progress).accepted_flits_node_cycle
 
 
 def _full(fabric: Fabric) -> float:
@@ -115,3 +116,10 @@ def _full(fabric: Fabric) -> float:
             "network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")]
         )
     return 1 / most
+
+
+def _most_made(fabric: Fabric) -> float:
+    """Return the factor at which the first node makes a packet in every cycle in which it is on."""
+    most = max(float(plane.demand.sum(axis=1).max(initial=0.0)) for plane in fabric.planes)
+    # A margin of rounding, so that the trial of a packet has a probability of at most 1.
+    return fabric.packets.mean_flits * fabric.injection.on_share / most * (1 - 1e-12)
