@@ -42,7 +42,8 @@ def mean_powers(traffics: Sequence[Traffic]) -> dict[str, float]:
 
 @pytest.fixture(scope="module")
 def on_normal() -> dict[str, float]:
-    return mean_powers([normal(MESH, seed=seed) for seed in range(1, 41)])
+    # Means of the thesis' 40 matrices scatter by 1.6 % (one standard deviation), too much for bounds of 3 %.
+    return mean_powers([normal(MESH, seed=seed) for seed in range(1, 101)])
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_transpose_power_is_that_of_figure_6_5(on_transpose: dict[str, float]) -
     assert on_transpose["2p_es"] == pytest.approx(0.25, rel=0.03)
 
 
-def test_mean_power_of_forty_normal_matrices_is_that_of_figure_6_4(on_normal: dict[str, float]) -> None:
+def test_mean_power_of_normal_matrices_is_that_of_figure_6_4(on_normal: dict[str, float]) -> None:
     assert on_normal["xy"] == pytest.approx(0.91, rel=0.03)
     assert on_normal["2p_es"] == pytest.approx(0.80, rel=0.03)
 

@@ -148,4 +148,4 @@ def o1turn(topology: Topology) -> list[Path]:
 
 def random_split(topology: Topology, seed: int) -> list[Path]:
     """Return the thesis' 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
-    return _both_orders(topology, np.random.default_rng(seed).random(topology.router_count**2).tolist())
+    return _both_orders(topology, np.random.default_rng([seed, 0]).random(topology.router_count**2).tolist())

@@ -41,7 +41,7 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
     Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
     """
     routers, classes = topology.router_count, classes_of_rings(topology)
-    drawn = np.random.default_rng(seed).random((routers, routers)).tolist()
+    drawn = np.random.default_rng([seed, 1]).random((routers, routers)).tolist()
     xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
     paths = []
     for source in range(routers):
@@ -75,7 +75,7 @@ def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> l
     flows = [(source, target) for source in range(routers) for target in range(routers) if source != target]
     middles = {flow: _rectangle(topology, *flow) if is_minimal else range(routers) for flow in flows}
     if sum(len(one) for one in middles.values()) > _MOST_WALKS:
-        draw = np.random.default_rng(seed)
+        draw = np.random.default_rng([seed, 2])
         most = max(1, _MOST_WALKS // len(flows))
         for flow, allowed in middles.items():
             if len(allowed) > most:
