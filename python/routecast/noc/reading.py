@@ -9,7 +9,8 @@ from typing import Any, get_args
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase
 from routecast.noc.contradictions import contradictions
-from routecast.noc.document import NocFile, Simulated, parse_loads
+from routecast.noc.document import NocFile
+from routecast.noc.document_fields import Simulated, parse_loads
 from routecast.noc.power.router_table import RouterTable
 from routecast.noc.power.router_table_file import ROUTER_TABLES, router_table
 from routecast.noc.power.scaling import Scaling

@@ -27,7 +27,7 @@ __all__ = ["simulate"]
 def _simulated(incomplete: str) -> list[str]:
     from typing import get_args
 
-    from routecast.noc.document import Simulated
+    from routecast.noc.document_fields import Simulated
 
     return [name for name in get_args(Simulated) if name.startswith(incomplete)]
 

@@ -34,11 +34,14 @@ class OptimumRow:
         Flows, power and bound.
     seconds
         That it took.
+    widths
+        Of the planes.
     """
 
     load: float
     optimum: Optimum
     seconds: float
+    widths: tuple[float, ...] = (1.0,)
 
     def bottlenecks(self, plane: int) -> tuple[int, ...]:
         """Return the links of a plane that its clock leaves no room on; none where the slowest clock suffices."""
@@ -46,9 +49,9 @@ class OptimumRow:
         full = np.flatnonzero(self.relative_loads(plane) * flow.alpha >= _FULL)
         return tuple(int(link) for link in full)
 
-    def relative_loads(self, plane: int, width: float = 1.0) -> NDArray[np.float64]:
+    def relative_loads(self, plane: int) -> NDArray[np.float64]:
         """Return the load of every link of a plane, in its own capacities at full clock."""
-        loads: NDArray[np.float64] = self.optimum.planes[plane].link_loads / width
+        loads: NDArray[np.float64] = self.optimum.planes[plane].link_loads / self.widths[plane]
         return loads
 
 
@@ -154,7 +157,7 @@ def optimum_answer(
                 raise
             notes.append(f"no optimum at load {load:g}: {problem}")
             continue
-        rows.append(OptimumRow(load=load, optimum=found, seconds=perf_counter() - start))
+        rows.append(OptimumRow(load=load, optimum=found, seconds=perf_counter() - start, widths=case.widths))
     tell(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
 
@@ -175,11 +178,14 @@ def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float
         )
     from routecast.noc.optimum.planes import optimum_of_planes
 
+    limit = {} if wanted.time_limit is None else {"time_limit_s": wanted.time_limit}
     return optimum_of_planes(
         case.topology,
         demand,
         (case.scaling,) * len(case.widths),
+        widths=case.widths,
         paths=PathSet(wanted.paths),
         gap=0.01 if wanted.gap is None else wanted.gap,
-        time_limit_s=wanted.time_limit,
+        progress=proven,
+        **limit,
     )

@@ -83,7 +83,7 @@ def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
     panels = [
         MapPanel(
             title="optimum" + (f", plane {number + 1}" if answer.case.has_planes else ""),
-            loads=tuple(float(one) for one in row.relative_loads(number, answer.case.widths[number])),
+            loads=tuple(float(one) for one in row.relative_loads(number)),
             note=f"alpha {plane.alpha:.3f}, power {plane.power:.4g}",
         )
         for number, plane in enumerate(row.optimum.planes)

@@ -30,6 +30,7 @@ def with_interval(value: Estimate | None, form: str = ".2f") -> str:
 def simulation_table(answer: SimulationAnswer) -> Table:
     """Return latency, throughput, link loads and power of every simulated load."""
     several = len(answer.keys) > 1
+    percentiles = (95, 99) if all(len(row.simulated.planes) == 1 for row in answer.rows) else ()
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
     return Table(
         name="simulation",
@@ -44,8 +45,7 @@ def simulation_table(answer: SimulationAnswer) -> Table:
             Column(title="Load", form=".3g"),
             *((Column(title="Alpha", align="right"),) if has_alpha else ()),
             Column(title="Latency", align="right"),
-            Column(title="p95", form=".0f", wide=has_alpha and several),
-            Column(title="p99", form=".0f"),
+            *(Column(title=f"p{percentile}", form=".0f") for percentile in percentiles),
             Column(title="Accepted", form=".4f"),
             Column(title="Busiest", form=".3f"),
             Column(title="Power", form=".4g"),
@@ -57,8 +57,7 @@ def simulation_table(answer: SimulationAnswer) -> Table:
                 row.load,
                 *((" / ".join(f"{alpha:.3f}" for alpha in row.alphas),) if has_alpha else ()),
                 with_interval(_latency(row)),
-                _percentile(row, "p95_cycles"),
-                _percentile(row, "p99_cycles"),
+                *(_percentile(row, f"p{percentile}_cycles") for percentile in percentiles),
                 row.simulated.accepted_flits_node_cycle.value,
                 row.largest_link_load,
                 row.simulated.power.value,

@@ -62,8 +62,8 @@ def _power_rows(answer: Comparison) -> list[list[str]]:
                 f"{one.load:g}",
                 "optimum",
                 " ".join(
-                    f"{float(one.relative_loads(n, width).max(initial=0.0)):.6g}"
-                    for n, width in enumerate(answer.case.widths)
+                    f"{float(one.relative_loads(n).max(initial=0.0)):.6g}"
+                    for n in range(len(answer.case.widths))
                 ),
                 " ".join(f"{plane.alpha:.6g}" for plane in one.optimum.planes),
                 f"{flow:.6g}",
@@ -85,8 +85,8 @@ def _link_rows(answer: Comparison) -> list[list[str]]:
                 [row.key, str(plane), name(link), f"{value:.6g}"] for link, value in enumerate(loads.tolist())
             ]
     if answer.highest is not None:
-        for plane, width in enumerate(answer.case.widths):
-            loads = answer.highest.relative_loads(plane, width)
+        for plane in range(len(answer.case.widths)):
+            loads = answer.highest.relative_loads(plane)
             rows += [
                 ["optimum", str(plane + 1), name(link), f"{value:.6g}"]
                 for link, value in enumerate(loads.tolist())
