@@ -28,7 +28,6 @@ def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way
         Length of the shortest way over the arcs from a router to another.
     """
     grid = grid_of(topology)
-    routers = topology.router_count
     active = np.flatnonzero(demand.any(axis=0))
     nearer = arcs[active] & (way[grid.target][:, active] < way[grid.source][:, active]).T
     # Far less than any share that matters: it only gives routers without traffic a way on.

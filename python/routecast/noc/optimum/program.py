@@ -39,10 +39,13 @@ class Solved:
         Shape (routers, links): traffic to router t on link l.
     prices
         Shape (links,): what a little more capacity of a link would save; not negative.
+    load
+        b.
     """
 
     flow: Floats
     prices: Floats
+    load: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -181,7 +184,7 @@ class FlowProgram:
         flow = np.zeros(self.arcs.shape)
         flow[self._destination, self._link] = np.asarray(solution.col_value)[1:]
         prices = np.maximum(0.0, -np.asarray(solution.row_dual)[self._first_capacity :])
-        return Solved(flow=flow, prices=prices)
+        return Solved(flow=flow, prices=prices, load=float(solution.col_value[0]))
 
     def _append(self, arcs: Arcs) -> None:
         matrix = conservation(self._topology, arcs)

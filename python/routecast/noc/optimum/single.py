@@ -36,8 +36,9 @@ _STEEP = 4.0
 _SLACK = 1e-9
 # A search that ends by itself has solved far fewer programs.
 _MOST_PROGRAMS = 200
-# A load above capacity by rounding alone is no overload.
+# A load above capacity by rounding or by the solver's tolerance alone is no overload.
 _ROUNDING = 1e-9
+_TOLERANCE = 1e-8
 
 
 def optimum(
@@ -95,7 +96,7 @@ class _Search:
         self._frontier.tangents.append(Tangent(level=hops / self._unit, slope=0.0))
         shortest = allowed_arcs(topology, self._demand, PathSet.MINIMAL)
         self._program = FlowProgram(topology, self._demand, shortest, least=self._slowest, most=math.inf)
-        self._fitting: Floats | None = None
+        self._is_known_to_fit = False
 
     def run(self, tolerance: float, progress: Progress | None) -> Optimum:
         """Return the optimum."""
@@ -118,89 +119,88 @@ class _Search:
 
     def _step(self, slope: float) -> bool:
         """Solve one program and take in its tangent and its flows; return whether it got more arcs for the next."""
-        solved = self._solve(slope, hops=1.0)
-        flow, way = self._flow(solved, hops=1.0)
-        level = float((self._demand * way).sum())
+        solved = self._solve(slope)
+        lengths = 1.0 + solved.prices
+        way = distances(self._topology, lengths, self._allowed)
+        held = (
+            way if self._paths is PathSet.MINIMAL else distances(self._topology, lengths, self._program.arcs)
+        )
+        level = self._shortest_sum(way)
         self._frontier.tangents.append(Tangent(level=level, slope=float(solved.prices.sum())))
-        if self._fitting is None and _most(flow) > self._full * (1.0 + _ROUNDING):
-            self._make_fit()
-            return True
+        flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
+        if _most(flow) > self._full * (1.0 + _ROUNDING):
+            if not self._is_known_to_fit:
+                self._make_fit()
+                return True
+            solved = self._solve(slope, exact=True)
+            flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
         self._take(flow)
-        return self._widen(solved, way, hops=1.0)
+        return self._widen(lengths, way, held)
 
     def _make_fit(self) -> None:
-        """Find flows that fit at full clock, for the programs that follow.
+        """Bound the load by full clock in the programs that follow, once it is known that some routing keeps to it.
 
         Raises
         ------
         Overload
-            There are none.
+            None does.
         """
-        exact = False
         while True:
-            solved = self._solve(1.0, hops=0.0, exact=exact)
-            flow, way = self._flow(solved, hops=0.0)
-            least = float((self._demand * way).sum() / solved.prices.sum())
-            self._frontier.least = max(self._frontier.least, least)
-            if _most(flow) <= self._full * (1.0 + _ROUNDING):
+            solved = self._solve(1.0, hops=0.0)
+            prices = solved.prices
+            if solved.load <= self._full * (1.0 + _ROUNDING) or not prices.any():
                 break
-            if not self._widen(solved, way, hops=0.0):
-                if exact or least > self._full * (1.0 + _ROUNDING):
-                    load = max(least, self._full) * self._unit
-                    raise Overload.of(self._topology, solved.prices, load, self._paths)
-                exact = True
-        self._fitting = flow
+            way = distances(self._topology, prices, self._allowed)
+            held = distances(self._topology, prices, self._program.arcs)
+            self._frontier.least = max(self._frontier.least, self._shortest_sum(way) / float(prices.sum()))
+            if self._widen(prices, way, held):
+                continue
+            if self._frontier.least > self._full * (1.0 + _TOLERANCE):
+                raise Overload.of(self._topology, prices, self._frontier.least * self._unit, self._paths)
+            break
+        self._is_known_to_fit = True
         self._frontier.most = max(self._full, self._frontier.least)
-        self._program.bound_load(self._slowest, self._frontier.most)
-        self._take(flow)
+        # A little below where there is room, so that the solver's tolerance does not end above.
+        most = max(self._full * (1.0 - 0.5 * _TOLERANCE), solved.load, self._slowest)
+        self._program.bound_load(self._slowest, most)
 
-    def _solve(self, slope: float, *, hops: float, exact: bool = False) -> Solved:
+    def _solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> Solved:
         self._programs += 1
         return self._program.solve(slope, hops=hops, exact=exact)
 
-    def _flow(self, solved: Solved, *, hops: float) -> tuple[Floats, Floats]:
-        """Return flows that conserve, and the lengths of all shortest ways at the solver's prices."""
-        way = distances(self._topology, hops + solved.prices, self._allowed)
-        if not hops:
-            # Without a price of hops, links of price 0 could make circles: order routers by hops too.
-            order = distances(self._topology, 1e-6 + solved.prices, self._program.arcs)
-        elif self._paths is PathSet.MINIMAL:
-            order = way
-        else:
-            order = distances(self._topology, hops + solved.prices, self._program.arcs)
-        flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, order)
-        return flow, np.where(self._demand > 0.0, way, 0.0)
+    def _shortest_sum(self, way: Floats) -> float:
+        return float((self._demand * np.where(self._demand > 0.0, way, 0.0)).sum())
 
     def _take(self, flow: Floats) -> None:
-        """Note a routing; one that is over capacity by the solver's tolerance gets a little of one that fits."""
-        load = _most(flow)
-        if load > self._full * (1.0 + _ROUNDING) and self._fitting is not None:
-            spare = self._full - _most(self._fitting)
-            part = min(1.0, (load - self._full) / (load - self._full + spare)) if spare > 0.0 else 1.0
-            flow = (1.0 - part) * flow + part * self._fitting
-            load = _most(flow)
-        hop_flow = float(flow.sum())
+        """Note a routing."""
+        load, hop_flow = _most(flow), float(flow.sum())
         self._frontier.points.append(Point(load=max(load, self._frontier.least), hop_flow=hop_flow))
         power = max(load, self._slowest) ** 2 * hop_flow
-        if power < self._best_power:
+        if load <= self._full * (1.0 + _TOLERANCE) and power < self._best_power:
             self._best_power, self._best_flow = power, flow
 
-    def _widen(self, solved: Solved, way: Floats, *, hops: float) -> bool:
-        """Give the program the detours that its prices make worth while; return whether there were any."""
+    def _widen(self, lengths: Floats, way: Floats, held: Floats) -> bool:
+        """Give the program the detours that its prices make worth while; return whether there were any.
+
+        Parameters
+        ----------
+        lengths : array of shape (links,)
+            What links cost.
+        way, held : array of shape (routers, routers)
+            Shortest ways by all arcs, and by those that the program has.
+        """
         if self._paths is PathSet.MINIMAL:
             return False
-        lengths = hops + solved.prices
-        free = distances(self._topology, lengths, self._allowed)
-        held = distances(self._topology, lengths, self._program.arcs)
         slack = _SLACK * float(lengths.max())
-        with np.errstate(invalid="ignore"):
-            shorter = free < held - slack
-        new = tight_arcs(self._topology, lengths, self._allowed, free, slack)
+        shorter = way < held - slack
+        if not shorter.any():
+            return False
+        new = tight_arcs(self._topology, lengths, self._allowed, way, slack)
         new &= shorter[grid_of(self._topology).source, :].T
         return self._program.widen(new) > 0
 
     def _answer(self, bound: float) -> Optimum:
-        load = _most(self._best_flow) * self._unit if self._unit else 0.0
+        load = min(1.0, _most(self._best_flow) * self._unit) if self._unit else 0.0
         plane = PlaneFlow(alpha=self._scaling.alpha(load), flow=self._best_flow * self._unit)
         return Optimum(
             paths=self._paths,
