@@ -8,76 +8,82 @@ use crate::packet::NONE;
 pub struct Input {
     /// The output that feeds it; its credits go there.
     pub up: u32,
-    /// Output virtual channel of its packet, or `NONE` while it has none.
-    pub out: u32,
     /// Packet at its front, or `NONE`.
     pub packet: u32,
     /// Flits that wait.
     pub waiting: u16,
     /// Flits of the packet at the front that have not left.
     pub left: u16,
-    /// Cycles until its credit is back.
-    pub credit_cycles: u16,
-    /// Output port of its packet.
-    pub port: u8,
-    /// Whether the head of its packet has not left.
-    pub head: bool,
+    /// Bit of the output virtual channel of its packet, or `NOBODY` while it has none.
+    pub out: u8,
     /// Where the search among granted virtual channels begins.
     pub accept: u8,
+    /// Whether the head of its packet has not left.
+    pub head: bool,
 }
 
 /// A virtual channel at an output of a router.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Flits that have crossed.
-    pub crossed: u64,
     /// The virtual channel at the far end.
     pub down: u32,
     /// Room there, as far as is known here.
     pub credits: u16,
-    /// Cycles until a flit is there.
-    pub flit_cycles: u16,
-    /// Bit of the input whose packet has it.
+    /// Bit of the input whose packet has it, or `NOBODY`.
     pub owner: u8,
     /// Where the search among requests begins.
     pub grant: u8,
-    /// Whether there is always room.
+}
+
+/// A port of a router, both its input and its output.
+#[derive(Debug, Clone)]
+pub struct Port {
+    /// Flits that have crossed to the output.
+    pub crossed: u64,
+    /// Of the output: cycles until a flit is at the far end.
+    pub flit_cycles: u16,
+    /// Of the input: cycles until a credit is at the far end.
+    pub credit_cycles: u16,
+    /// Of the output: input bit where the search among requests for the switch begins.
+    pub grant: u8,
+    /// Of the input: output where the search among grants begins.
+    pub accept: u8,
+    /// Of the input: bit where the search among its virtual channels begins.
+    pub channel: u8,
+    /// Of the output: whether there is always room.
     pub endless: bool,
 }
 
-/// No owner.
+/// Neither owner nor output.
 pub const NOBODY: u8 = u8::MAX;
 
-/// Inputs of a buffer of `flits`, all empty.
+/// Inputs, all empty.
 #[must_use]
 pub fn inputs(tables: &Tables) -> Vec<Input> {
-    let empty = Input {
-        up: 0,
-        out: NONE,
-        packet: NONE,
-        waiting: 0,
-        left: 0,
-        credit_cycles: 0,
-        port: 0,
-        head: false,
-        accept: 0,
-    };
-    spread(tables, &empty, |input, port, vc| {
-        input.up = tables.up[port] + vc;
-        input.credit_cycles = tables.credit_cycles[port] as u16;
-    })
+    let empty = Input { up: 0, packet: NONE, waiting: 0, left: 0, out: NOBODY, accept: 0, head: false };
+    spread(tables, &empty, |input, port, vc| input.up = tables.up[port] + vc)
 }
 
 /// Outputs that know of `flits` free places in each buffer.
 #[must_use]
 pub fn outputs(tables: &Tables, flits: u32) -> Vec<Output> {
-    let free =
-        Output { crossed: 0, down: 0, credits: flits as u16, flit_cycles: 0, owner: NOBODY, grant: 0, endless: false };
-    spread(tables, &free, |output, port, vc| {
-        output.down = tables.down[port] + vc;
-        output.flit_cycles = tables.flit_cycles[port] as u16;
-        output.endless = tables.endless[port];
-    })
+    let free = Output { down: 0, credits: flits as u16, owner: NOBODY, grant: 0 };
+    spread(tables, &free, |output, port, vc| output.down = tables.down[port] + vc)
+}
+
+/// Ports by `router * ports + port`.
+#[must_use]
+pub fn ports(tables: &Tables) -> Vec<Port> {
+    let port = |at: usize| Port {
+        crossed: 0,
+        flit_cycles: tables.flit_cycles[at] as u16,
+        credit_cycles: tables.credit_cycles[at] as u16,
+        grant: 0,
+        accept: 0,
+        channel: 0,
+        endless: tables.endless[at],
+    };
+    (0..tables.routers * tables.ports).map(port).collect()
 }
 
 fn spread<T: Clone>(tables: &Tables, one: &T, mut set: impl FnMut(&mut T, usize, u32)) -> Vec<T> {
@@ -85,7 +91,7 @@ fn spread<T: Clone>(tables: &Tables, one: &T, mut set: impl FnMut(&mut T, usize,
     for router in 0..tables.routers {
         for bit in 0..tables.ports * tables.vcs {
             let port = router * tables.ports + bit / tables.vcs;
-            set(&mut all[router << tables.shift | bit], port, (bit % tables.vcs) as u32);
+            set(&mut all[(router << tables.shift) + bit], port, (bit % tables.vcs) as u32);
         }
     }
     all

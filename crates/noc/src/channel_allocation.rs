@@ -37,11 +37,10 @@ impl Engine {
     /// of the allocation until a virtual channel of its output is given back.
     fn request(&mut self, router: usize, bit: u32) -> Option<usize> {
         let index = router << self.tables.shift | bit as usize;
-        let input = &self.input[index];
         let free = self.work[router].free;
         let adaptive = !self.tables.output_queues && self.routes.is_adaptive();
         if adaptive {
-            let record = self.slab.get(input.packet);
+            let record = self.slab.get(self.input[index].packet);
             let port = if record.target as usize == router {
                 record.eject_port
             } else {
@@ -49,9 +48,9 @@ impl Engine {
                     self.tables.arrival[router * self.tables.ports + usize::from(self.tables.port_of[bit as usize])];
                 self.freest(router, arrival, record.target, free)
             };
-            self.input[index].port = port;
+            self.port[index] = port;
         }
-        let port = usize::from(self.input[index].port);
+        let port = usize::from(self.port[index]);
         if free >> (port * self.tables.vcs) & self.allowed[index] != 0 {
             return Some(port);
         }
@@ -69,7 +68,7 @@ impl Engine {
         let base = router << self.tables.shift;
         let mut fresh = 0;
         for iteration in 0..iterations {
-            let mut free = self.work[router].free >> first & self.every_channel();
+            let mut free = self.work[router].free >> first & self.tables.every;
             if requests.is_power_of_two() {
                 // One packet: every free channel offers itself.
                 let bit = requests.trailing_zeros();
@@ -80,7 +79,6 @@ impl Engine {
                 }
                 return fresh;
             }
-            let mut offers = [0_u64; 64];
             let mut offered = 0_u64;
             while free != 0 {
                 let vc = free.trailing_zeros();
@@ -92,7 +90,7 @@ impl Engine {
                     if always {
                         output.grant = bit as u8 + 1;
                     }
-                    offers[bit as usize] |= 1 << vc;
+                    self.grants[bit as usize & 63] |= 1 << vc;
                     offered |= 1 << bit;
                 }
             }
@@ -104,7 +102,8 @@ impl Engine {
             while offered != 0 {
                 let bit = offered.trailing_zeros();
                 offered &= offered - 1;
-                self.take(router, bit, first, offers[bit as usize], iteration == 0, false);
+                let offers = std::mem::take(&mut self.grants[bit as usize & 63]);
+                self.take(router, bit, first, offers, iteration == 0, false);
             }
             if requests == 0 {
                 return fresh;
@@ -179,15 +178,14 @@ impl Engine {
                 equals |= 1 << bit;
             }
         }
-        first_from(equals, self.turns[router * self.tables.ports + port].grant)
+        first_from(equals, self.ports[router * self.tables.ports + port].grant)
     }
 
     /// An output virtual channel belongs to an input's packet from here until its tail has crossed.
     fn own(&mut self, router: usize, bit: u32, chosen: u32) {
         let base = router << self.tables.shift;
-        let out = base | chosen as usize;
-        self.input[base | bit as usize].out = out as u32;
-        self.output[out].owner = bit as u8;
+        self.input[base | bit as usize].out = chosen as u8;
+        self.output[base | chosen as usize].owner = bit as u8;
         let work = &mut self.work[router];
         work.free &= !(1 << chosen);
         work.trying &= !(1 << bit);

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use routecast_sim::random::{Stream, stream};
 
 use crate::active::ActiveSet;
-use crate::buffers::{Behind, Input, NOBODY, Output, inputs, outputs};
+use crate::buffers::{Behind, Input, NOBODY, Output, Port, inputs, outputs, ports};
 use crate::network::{MOST, NODE, Tables};
 use crate::node::Node;
 use crate::packet::{NONE, Slab};
@@ -28,23 +28,14 @@ pub type Arrival = (u32, u32);
 /// What a router has to do.
 #[derive(Debug, Clone, Default)]
 pub struct Work {
-    /// Inputs whose front flit wants the switch and has room ahead.
-    pub ready: u64,
+    /// Inputs in which a flit waits.
+    pub waiting: u64,
+    /// Inputs whose packet has an output virtual channel with room ahead.
+    pub able: u64,
     /// Inputs whose front packet wants an output virtual channel.
     pub trying: u64,
     /// Output virtual channels without an owner.
     pub free: u64,
-}
-
-/// Rotating priorities of a port in the switch allocator.
-#[derive(Debug, Clone, Default)]
-pub struct Turns {
-    /// Of an output: input bit where the search among requests begins.
-    pub grant: u8,
-    /// Of an input: output where the search among grants begins.
-    pub accept: u8,
-    /// Of an input: virtual channel bit where the search begins.
-    pub channel: u8,
 }
 
 /// State of a plane.
@@ -63,7 +54,9 @@ pub struct Engine {
     /// By input: virtual channels that its packet may get on its output.
     pub(crate) allowed: Vec<u64>,
     pub(crate) work: Vec<Work>,
-    pub(crate) turns: Vec<Turns>,
+    pub(crate) ports: Vec<Port>,
+    /// By input: output port of its packet.
+    pub(crate) port: Vec<u8>,
     /// By output port: inputs that wait for one of its virtual channels.
     pub(crate) parked: Vec<u64>,
     pub(crate) busy: ActiveSet,
@@ -78,7 +71,9 @@ pub struct Engine {
     /// Packet that each virtual channel of each node's end receives.
     pub(crate) sinks: Vec<u32>,
     pub(crate) statistics: Statistics,
+    /// Empty between two uses: requests by output port, grants by input port.
     pub(crate) requests: [u64; MOST],
+    pub(crate) grants: [u64; MOST],
     /// Flits inside routers and on wires.
     pub(crate) inside: u64,
     /// Whether anything moved in this cycle.
@@ -113,7 +108,8 @@ impl Engine {
             behind: Behind::new(slots, scenario.router.buffer_flits.div_ceil(shortest) as usize + 1),
             allowed: vec![0; slots],
             work: vec![Work { free, ..Work::default() }; tables.routers],
-            turns: vec![Turns::default(); tables.routers * tables.ports],
+            ports: ports(&tables),
+            port: vec![0; slots],
             parked: vec![0; tables.routers * tables.ports],
             busy: ActiveSet::new(tables.routers),
             arrivals: Wheel::new(longest),
@@ -123,10 +119,11 @@ impl Engine {
             sending: ActiveSet::new(tables.nodes),
             waking: BinaryHeap::new(),
             path_streams: (0..tables.nodes).map(|node| stream(run.seed, run.replication, "noc paths", node)).collect(),
-            sinks: vec![NONE; tables.nodes * tables.vcs],
+            sinks: vec![NONE; tables.nodes << tables.node_shift],
             statistics: Statistics::new(scenario),
             slab: Slab::default(),
             requests: [0; MOST],
+            grants: [0; MOST],
             inside: 0,
             moved: false,
             now: 0,
@@ -203,26 +200,32 @@ impl Engine {
     fn step(&mut self) {
         self.moved = false;
         let now = self.now;
-        let list = self.credits.take(now);
+        let list = self.credits.take(now, 0);
+        for &output in &list {
+            self.credit(output as usize);
+        }
+        self.credits.give_back(now, 0, list);
+        let list = self.credits.take(now, 1);
         for &end in &list {
-            self.credit(end);
+            self.node_credit((end ^ NODE) as usize);
         }
-        self.credits.give_back(now, list);
-        let list = self.arrivals.take(now);
-        for &(end, packet) in &list {
-            if end & NODE == 0 {
-                self.arrive(end, packet);
-            } else {
-                self.eject(end ^ NODE, packet);
-            }
+        self.credits.give_back(now, 1, list);
+        let list = self.arrivals.take(now, 0);
+        for &(input, head) in &list {
+            self.arrive(input as usize, head);
         }
-        self.arrivals.give_back(now, list);
+        self.arrivals.give_back(now, 0, list);
+        let list = self.arrivals.take(now, 1);
+        for &(end, head) in &list {
+            self.eject((end ^ NODE) as usize, head);
+        }
+        self.arrivals.give_back(now, 1, list);
         if !self.heads.is_empty() {
-            let list = self.heads.take(now);
+            let list = self.heads.take(now, 0);
             for &input in &list {
                 self.try_from_now(input as usize);
             }
-            self.heads.give_back(now, list);
+            self.heads.give_back(now, 0, list);
         }
         self.send_from_nodes();
         let mut from = 0;
@@ -236,46 +239,46 @@ impl Engine {
     fn route(&mut self, router: usize) {
         let fresh = if self.work[router].trying == 0 { 0 } else { self.allocate_channels(router) };
         if self.same_cycle {
-            self.make_ready(router, fresh);
+            self.enable(router, fresh);
         }
-        if self.work[router].ready != 0 {
-            self.allocate_switch(router);
+        let ready = self.work[router].waiting & self.work[router].able;
+        if ready != 0 {
+            self.moved = true;
+            self.allocate_switch(router, ready);
         }
         if !self.same_cycle {
-            self.make_ready(router, fresh);
+            self.enable(router, fresh);
         }
         let work = &self.work[router];
-        if work.ready | work.trying == 0 {
+        if work.waiting & work.able | work.trying == 0 {
             self.busy.remove(router);
         }
     }
 
     /// Inputs that got a virtual channel want the switch, if there is room ahead.
-    fn make_ready(&mut self, router: usize, mut fresh: u64) {
+    fn enable(&mut self, router: usize, mut fresh: u64) {
+        let base = router << self.tables.shift;
         while fresh != 0 {
-            let bit = fresh.trailing_zeros();
+            let bit = fresh.trailing_zeros() as usize;
             fresh &= fresh - 1;
-            let input = &self.input[router << self.tables.shift | bit as usize];
-            if input.waiting > 0 && self.output[input.out as usize].credits > 0 {
-                self.work[router].ready |= 1 << bit;
+            let out = usize::from(self.input[base + bit].out);
+            if self.output[base + out].credits > 0 {
+                self.work[router].able |= 1 << bit;
             }
         }
     }
 
-    /// Room ahead of an output, or at a node's router.
+    /// Room ahead of an output.
     #[inline]
-    fn credit(&mut self, end: u32) {
-        if end & NODE != 0 {
-            self.node_credit((end ^ NODE) as usize);
-            return;
-        }
-        let output = &mut self.output[end as usize];
+    fn credit(&mut self, at: usize) {
+        let output = &mut self.output[at];
         output.credits += 1;
         if output.credits == 1 && output.owner != NOBODY {
-            let router = (end >> self.tables.shift) as usize;
-            let input = router << self.tables.shift | usize::from(output.owner);
-            if self.input[input].waiting > 0 && self.input[input].out == end {
-                self.work[router].ready |= 1 << output.owner;
+            let router = at >> self.tables.shift;
+            let bit = 1 << (output.owner & 63);
+            let work = &mut self.work[router];
+            work.able |= bit;
+            if work.waiting & bit != 0 {
                 self.busy.insert(router);
             }
         }
@@ -283,20 +286,23 @@ impl Engine {
 
     /// A flit arrives at a router.
     #[inline]
-    fn arrive(&mut self, at: u32, packet: u32) {
-        let index = at as usize;
+    fn arrive(&mut self, index: usize, head: u32) {
         let input = &mut self.input[index];
         input.waiting += 1;
-        if packet == NONE {
-            if input.waiting == 1 && input.out != NONE && self.output[input.out as usize].credits > 0 {
-                let router = index >> self.tables.shift;
-                self.work[router].ready |= 1 << (index & ((1 << self.tables.shift) - 1));
-                self.busy.insert(router);
+        let front = input.packet;
+        let router = index >> self.tables.shift;
+        let bit = 1 << (index & self.tables.low);
+        let work = &mut self.work[router];
+        work.waiting |= bit;
+        if work.able & bit != 0 {
+            self.busy.insert(router);
+        }
+        if head != NONE {
+            if front == NONE {
+                self.begin(index, head, self.now);
+            } else {
+                self.behind.push(index, head);
             }
-        } else if input.packet == NONE {
-            self.begin(index, packet, self.now);
-        } else {
-            self.behind.push(index, packet);
         }
     }
 
@@ -313,37 +319,32 @@ impl Engine {
         self.routes.advance(record);
         self.allowed[index] = if self.tables.output_queues {
             // The router before has chosen the output by the queue.
-            let vc = (index & ((1 << self.tables.shift) - 1)) % self.tables.vcs;
-            input.port = (vc % self.tables.ports) as u8;
-            let (port, class) = (usize::from(input.port), hop.map_or(ANY_CLASS, |hop| hop.class));
+            let vc = (index & self.tables.low) % self.tables.vcs;
+            let (port, class) = (vc % self.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
+            self.port[index] = port as u8;
             self.queues_ahead(router as usize, port, class, packet)
         } else if let Some(hop) = hop {
-            input.port = hop.port;
+            self.port[index] = hop.port;
             self.channels_of(hop.class)
         } else {
-            self.every_channel()
+            self.tables.every
         };
         if self.tables.head_cycles == 0 {
             self.try_from_now(index);
         } else {
-            self.heads.push(from + u64::from(self.tables.head_cycles), index as u32);
+            self.heads.push(from + u64::from(self.tables.head_cycles), 0, index as u32);
         }
     }
 
     fn try_from_now(&mut self, index: usize) {
         let router = index >> self.tables.shift;
-        self.work[router].trying |= 1 << (index & ((1 << self.tables.shift) - 1));
+        self.work[router].trying |= 1 << (index & self.tables.low);
         self.busy.insert(router);
-    }
-
-    /// All virtual channels of a channel.
-    pub(crate) fn every_channel(&self) -> u64 {
-        if self.tables.vcs >= 64 { u64::MAX } else { (1 << self.tables.vcs) - 1 }
     }
 
     /// Virtual channels of a class.
     pub(crate) fn channels_of(&self, class: u8) -> u64 {
-        if class == ANY_CLASS { self.every_channel() } else { self.tables.class[usize::from(class)] }
+        if class == ANY_CLASS { self.tables.every } else { self.tables.class[usize::from(class)] }
     }
 
     /// Virtual output queues that a packet may get behind an output: those of the output that it takes there.
@@ -351,7 +352,7 @@ impl Engine {
         let output = router * self.tables.ports + port;
         let next = self.tables.next_router[output];
         if next == NODE {
-            return self.every_channel();
+            return self.tables.every;
         }
         self.queues(self.port_at(next, self.tables.next_arrival[output], packet), class)
     }
@@ -386,7 +387,7 @@ impl Engine {
             let first = usize::from(port) * self.tables.vcs;
             let outputs = &self.output[router << self.tables.shift | first..][..self.tables.vcs];
             let room: u32 = outputs.iter().map(|output| u32::from(output.credits)).sum();
-            let now = free >> first & self.every_channel() != 0;
+            let now = free >> first & self.tables.every != 0;
             if (now, room) > (best.0, best.1) {
                 best = (now, room, port);
             }

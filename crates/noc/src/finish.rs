@@ -40,12 +40,7 @@ impl Engine {
 
     /// Flits over each output since the beginning, by `router * ports + port`.
     fn crossed(&self) -> Vec<u64> {
-        let (ports, vcs) = (self.tables.ports, self.tables.vcs);
-        let flits = |output: usize| {
-            let first = ((output / ports) << self.tables.shift) + output % ports * vcs;
-            self.output[first..first + vcs].iter().map(|channel| channel.crossed).sum()
-        };
-        (0..self.tables.routers * ports).map(flits).collect()
+        self.ports.iter().map(|port| port.crossed).collect()
     }
 
     /// Lets the nodes make what they would have made until the end, so that every packet is counted once.
@@ -83,7 +78,7 @@ impl Engine {
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         let ports = self.tables.ports;
-        let flit_hops = self.crossed().iter().sum();
+        let flit_hops = self.ports.iter().map(|port| port.crossed).sum();
         let statistics = &mut self.statistics;
         let links = self.tables.link_port.iter();
         let packet_latency = statistics.packets.summary();

@@ -5,7 +5,7 @@
 
 use crate::scenario::{Network as Given, Queueing, Router};
 
-/// Marks a number that belongs to a node instead of a router: `NODE | node * vcs + vc`.
+/// Marks a number that belongs to a node instead of a router: `NODE | node << node_shift | vc`.
 pub const NODE: u32 = 1 << 31;
 
 /// Most virtual channels on one side of a router.
@@ -22,10 +22,16 @@ pub struct Tables {
     pub vcs: usize,
     /// Bits of a number below the router's.
     pub shift: u32,
+    /// The bits themselves: `index & low` is a bit's place in its word.
+    pub low: usize,
+    /// Bits of a node's number below the node.
+    pub node_shift: u32,
     /// Input or output port of a bit.
     pub port_of: [u8; MOST],
     /// Most ports of one side of a router.
     pub ports: usize,
+    /// All virtual channels of a channel.
+    pub every: u64,
     /// Whether a virtual channel belongs to an output (virtual output queues).
     pub output_queues: bool,
     /// Virtual channels (of one channel) of each class.
@@ -107,8 +113,11 @@ impl Tables {
             nodes,
             vcs,
             shift,
+            low: (1 << shift) - 1,
+            node_shift: vcs.next_power_of_two().trailing_zeros(),
             port_of,
             ports,
+            every: ones(vcs),
             output_queues,
             class,
             link_port: Vec::new(),
@@ -156,7 +165,7 @@ impl Tables {
             outputs[at] += 1;
             inputs[at] += 1;
             let (output, input) = (at * self.ports + out, at * self.ports + into);
-            let end = NODE | (node * self.vcs) as u32;
+            let end = NODE | (node << self.node_shift) as u32;
             self.node_port.push(out as u8);
             self.node_input.push(first(self.shift, self.vcs, at, into));
             self.down[output] = end;

@@ -114,7 +114,7 @@ impl Engine {
         let (packet, left, channel) = (this.packet, this.left, u32::from(this.channel));
         self.slab.enter(packet, self.now);
         let into = self.tables.node_input[node] + channel;
-        self.arrivals.push(self.now + u64::from(self.tables.enter_cycles), (into, head));
+        self.arrivals.push(self.now + u64::from(self.tables.enter_cycles), 0, (into, head));
         self.inside += 1;
         self.moved = true;
         if left == 0 {
@@ -148,7 +148,7 @@ impl Engine {
         if self.tables.output_queues {
             let input = self.tables.node_input[node] as usize;
             let at = router as usize * self.tables.ports;
-            let bit = input & ((1 << self.tables.shift) - 1);
+            let bit = input & self.tables.low;
             let arrival = self.tables.arrival[at + usize::from(self.tables.port_of[bit])];
             let port = self.port_at(router, arrival, number);
             open &= self.queues(port, ANY_CLASS);
@@ -170,7 +170,7 @@ impl Engine {
     /// A virtual channel of its router has a place more.
     #[inline]
     pub(crate) fn node_credit(&mut self, end: usize) {
-        let (node, channel) = (end / self.tables.vcs, end % self.tables.vcs);
+        let (node, channel) = (end >> self.tables.node_shift, end & ((1 << self.tables.node_shift) - 1));
         let this = &mut self.nodes[node];
         this.credits[channel] += 1;
         this.open |= 1 << channel;
@@ -186,8 +186,7 @@ impl Engine {
 
     /// A node takes a flit.
     #[inline]
-    pub(crate) fn eject(&mut self, end: u32, head: u32) {
-        let end = end as usize;
+    pub(crate) fn eject(&mut self, end: usize, head: u32) {
         if head != NONE {
             debug_assert_eq!(self.sinks[end], NONE, "a channel holds one packet after another");
             self.sinks[end] = head;
@@ -209,9 +208,9 @@ impl Engine {
         let router = self.tables.node_router[node] as usize;
         let port = usize::from(self.tables.node_port[node]);
         if !self.tables.endless[router * self.tables.ports + port] {
-            let channel = end % self.tables.vcs;
+            let channel = end & ((1 << self.tables.node_shift) - 1);
             let output = (router << self.tables.shift) + port * self.tables.vcs + channel;
-            self.credits.push(self.now + u64::from(self.tables.sink_credit_cycles), output as u32);
+            self.credits.push(self.now + u64::from(self.tables.sink_credit_cycles), 0, output as u32);
         }
         if tail {
             self.slab.remove(packet);

@@ -12,26 +12,41 @@ use crate::source::Made;
 pub struct Spans {
     histogram: Histogram,
     count: u64,
-    sum: f64,
-    most: f64,
+    /// Whole cycles and parts of cycles apart, so that whole numbers stay exact and quick.
+    sum: u64,
+    parts: f64,
+    most: u64,
+    most_part: f64,
 }
 
 impl Spans {
-    /// Counts one.
+    /// Counts one of whole cycles.
     #[inline]
-    pub fn record(&mut self, cycles: f64) {
-        self.histogram.record(cycles.round() as u64);
+    pub fn record(&mut self, cycles: u64) {
+        self.histogram.record(cycles);
         self.count += 1;
         self.sum += cycles;
-        self.most = self.most.max(cycles);
+        if cycles > self.most {
+            (self.most, self.most_part) = (cycles, 0.0);
+        }
+    }
+
+    /// Counts one that began a part of a cycle before its first whole cycle.
+    pub fn record_with(&mut self, cycles: u64, part: f64) {
+        self.record(cycles);
+        self.parts += part;
+        if cycles == self.most {
+            self.most_part = self.most_part.max(part);
+        }
     }
 
     /// Mean and percentiles; 0 where nothing was counted.
     pub fn summary(&mut self) -> Latency {
         let counted = self.histogram.take();
-        let at = |p: f64| percentile(&counted, p).min(self.most);
-        let mean = if self.count == 0 { 0.0 } else { self.sum / self.count as f64 };
-        Latency { count: self.count, mean, p50: at(0.5), p95: at(0.95), p99: at(0.99), max: self.most }
+        let max = self.most as f64 + self.most_part;
+        let at = |p: f64| percentile(&counted, p).min(max);
+        let mean = if self.count == 0 { 0.0 } else { (self.sum as f64 + self.parts) / self.count as f64 };
+        Latency { count: self.count, mean, p50: at(0.5), p95: at(0.95), p99: at(0.99), max }
     }
 }
 
@@ -142,7 +157,7 @@ impl Statistics {
         }
         if measured {
             self.measured[1] += 1;
-            self.flits.record(age as f64);
+            self.flits.record(age);
         }
     }
 
@@ -151,15 +166,16 @@ impl Statistics {
         if !packet.measured {
             return;
         }
-        let latency = now as f64 - packet.made;
-        self.packets.record(latency);
-        self.network.record((now - packet.entered) as f64);
+        let ready = packet.made.ceil();
+        let (whole, part) = (now - ready as u64, ready - packet.made);
+        self.packets.record_with(whole, part);
+        self.network.record(now - packet.entered);
         self.routers += u64::from(packet.routers);
         self.measured_inside -= 1;
         let share = (packet.made - self.from as f64) / (self.until - self.from) as f64;
         let batches = self.batches.len();
         let batch = &mut self.batches[((share * batches as f64).max(0.0) as usize).min(batches - 1)];
-        batch.0 += latency;
+        batch.0 += whole as f64 + part;
         batch.1 += 1;
     }
 

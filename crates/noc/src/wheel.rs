@@ -1,10 +1,10 @@
 //! What happens a few cycles from now: flits on wires, credits on their way back, heads in the routing stage.
 
-/// A ring of lists, one for each cycle of the near future.
+/// A ring of lists, two for each cycle of the near future: for routers and for nodes.
 #[derive(Debug, Clone)]
 pub struct Wheel<T> {
     slots: Vec<Vec<T>>,
-    mask: u64,
+    mask: usize,
     /// How many things are in it.
     count: usize,
 }
@@ -13,8 +13,14 @@ impl<T> Wheel<T> {
     /// A wheel for delays of at most `longest` cycles.
     #[must_use]
     pub fn new(longest: u64) -> Self {
-        let size = (longest + 1).next_power_of_two();
+        let size = 2 * (longest as usize + 1).next_power_of_two();
         Self { slots: (0..size).map(|_| Vec::new()).collect(), mask: size - 1, count: 0 }
+    }
+
+    #[inline]
+    fn slot(&mut self, cycle: u64, node: u32) -> &mut Vec<T> {
+        let slot = (2 * cycle as usize + node as usize) & self.mask;
+        &mut self.slots[slot]
     }
 
     /// Whether nothing is to come.
@@ -24,26 +30,27 @@ impl<T> Wheel<T> {
         self.count == 0
     }
 
-    /// Lets a thing happen at `cycle`, which is later than the current one by at most the longest delay.
+    /// Lets a thing happen at `cycle`, which is later than the current one by at most the longest delay, at a router
+    /// (`node` is 0) or at a node (1).
     #[inline]
-    pub fn push(&mut self, cycle: u64, thing: T) {
-        self.slots[(cycle & self.mask) as usize].push(thing);
+    pub fn push(&mut self, cycle: u64, node: u32, thing: T) {
+        self.slot(cycle, node).push(thing);
         self.count += 1;
     }
 
     /// Takes the list of a cycle; `give_back` returns its memory.
     #[inline]
-    pub fn take(&mut self, cycle: u64) -> Vec<T> {
-        let taken = std::mem::take(&mut self.slots[(cycle & self.mask) as usize]);
+    pub fn take(&mut self, cycle: u64, node: u32) -> Vec<T> {
+        let taken = std::mem::take(self.slot(cycle, node));
         self.count -= taken.len();
         taken
     }
 
     /// Keeps the memory of a list for a later lap.
     #[inline]
-    pub fn give_back(&mut self, cycle: u64, mut list: Vec<T>) {
+    pub fn give_back(&mut self, cycle: u64, node: u32, mut list: Vec<T>) {
         list.clear();
-        self.slots[(cycle & self.mask) as usize] = list;
+        *self.slot(cycle, node) = list;
     }
 
     /// All that is to come, in no order of meaning.
