@@ -169,13 +169,10 @@ class FlowProgram:
             numbers = np.arange(1, columns + 1, dtype=np.int32)
             self._model.changeColsCost(columns, numbers, np.full(columns, hops))
             self._hops = hops
-        is_small = columns <= _SIMPLEX_COLUMNS
-        self._model.setOptionValue("solver", "simplex" if is_small else "ipx")
-        self._model.setOptionValue("run_crossover", "on" if exact else "off")
-        if is_small:
-            self._model.run()
-        else:
-            self._run_interruptibly()
+        self._run(columns <= _SIMPLEX_COLUMNS, crossover=exact)
+        if not self._is_optimal():
+            # Near a vertex the interior-point method may lose its way; what it has is where the simplex method goes on.
+            self._run(columns <= _SIMPLEX_COLUMNS, crossover=True)
         solution = self._model.getSolution()
         if not solution.value_valid or not solution.dual_valid:
             status = self._model.modelStatusToString(self._model.getModelStatus())
@@ -209,6 +206,17 @@ class FlowProgram:
         )
         self._destination = np.concatenate([self._destination, matrix.destination])
         self._link = np.concatenate([self._link, matrix.link])
+
+    def _is_optimal(self) -> bool:
+        return bool(self._model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    def _run(self, by_simplex: bool, *, crossover: bool) -> None:
+        self._model.setOptionValue("solver", "simplex" if by_simplex else "ipx")
+        self._model.setOptionValue("run_crossover", "on" if crossover else "off")
+        if by_simplex:
+            self._model.run()
+        else:
+            self._run_interruptibly()
 
     def _run_interruptibly(self) -> None:
         self._model.HandleUserInterrupt = True
