@@ -7,8 +7,8 @@ heuristic: first fit, path by path, in several orders, the one with the fewest c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from routecast.errors import RoutecastError
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
@@ -80,8 +80,8 @@ def layered(routes: Routes) -> Routes:
 
     One class if that suffices. On a mesh, shortest paths never need more than two: the first order that is tried puts
     all paths without a westward link into class 0, and neither these nor the others, which have no eastward link, can
-    close a cycle. On a torus, groups of paths are tried as well that go one class up wherever they pass the end of a
-    ring; as each class then is cut open like a mesh, two groups of three classes are enough for shortest paths.
+    close a cycle. On a torus, paths may go one class up wherever they pass the end of a ring; as each class then is cut
+    open like a mesh, two groups of three classes are enough for shortest paths.
 
     Raises
     ------
@@ -93,60 +93,57 @@ def layered(routes: Routes) -> Routes:
     if channel_cycle(in_one) is None:
         return in_one
     westward, closing = _kinds_of_links(routes.topology)
-    rises = [one_class]
+    orders = _orders(routes, westward, closing)
+    rises: list[list[tuple[int, ...]]] = [one_class]
     if routes.topology.is_torus:
-        rises.append([tuple(accumulate([closing[link] for link in path.links])) for path in routes.paths])
+        rises.insert(0, [tuple(accumulate(int(closing[one]) for one in path.links)) for path in routes.paths])
     best: list[tuple[int, ...]] = []
-    fewest = len(routes.paths) + 2  # more than any attempt needs
+    fewest = 3 * len(routes.paths) + 3  # more than any attempt needs
     for rise in rises:
-        span = 1 + max(max(one, default=0) for one in rise)
-        dependencies = [
-            [(a + len(closing) * up, b + len(closing) * on) for a, up, b, on in _pairs(path.links, ups)]
+        count = len(closing)
+        channels = [
+            [link + count * up for link, up in zip(path.links, ups, strict=True)]
             for path, ups in zip(routes.paths, rise, strict=True)
         ]
-        for order in _orders(routes, westward, closing):
-            # Only what beats the best so far is of interest, and one class is known to fail.
-            if fewest == 2:
+        if any(len(set(one)) < len(one) for one in channels):
+            continue
+        dependencies = [list(pairwise(one)) for one in channels]
+        span = 1 + max(max(ups, default=0) for ups in rise)
+        for order in orders:
+            if fewest == 2:  # one class was not enough
                 break
-            groups = _first_fit(routes, dependencies, order, span * len(closing), (fewest - 1) // span)
+            groups = _first_fit(dependencies, order, span * count, (fewest - 1) // span)
             if groups is not None:
                 fewest = span * (1 + max(groups))
                 best = [
                     tuple([group * span + up for up in ups]) for group, ups in zip(groups, rise, strict=True)
                 ]
+    if not best:
+        raise _loop(routes)
     return _with_layers(routes, best)
 
 
-def _pairs(links_of_path: Sequence[int], ups: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
-    """Yield each link and the next with their classes within the group."""
-    for place in range(len(links_of_path) - 1):
-        yield links_of_path[place], ups[place], links_of_path[place + 1], ups[place + 1]
-
-
 def _first_fit(
-    routes: Routes,
-    dependencies: Sequence[Sequence[tuple[int, int]]],
-    order: Sequence[int],
-    channels: int,
-    most: int,
+    dependencies: Sequence[Sequence[tuple[int, int]]], order: Sequence[int], channels: int, most: int
 ) -> list[int] | None:
     """Return the group of every path; None if more than ``most`` are needed."""
     groups: list[_Class] = []
-    found = [0] * len(routes.paths)
+    found = [0] * len(dependencies)
     for number in order:
         wanted = dependencies[number]
         place = next((place for place, one in enumerate(groups) if one.takes(wanted)), len(groups))
+        if place == most:
+            return None
         if place == len(groups):
             groups.append(_Class(channels))
-            if not groups[place].takes(wanted):
-                raise _loop(routes.topology, routes.paths[number])
-            if len(groups) > most:
-                return None
+            groups[place].takes(wanted)
         found[number] = place
     return found
 
 
-def _loop(topology: Topology, path: Path) -> RoutecastError:
+def _loop(routes: Routes) -> RoutecastError:
+    topology = routes.topology
+    path = next(path for path in routes.paths if len(set(path.links)) < len(path.links))
     named = cycle_in_words(topology, [(link, 0) for link in path.links])
     return RoutecastError(
         f"a path from {topology.router_name(path.source)} to {topology.router_name(path.target)} comes back to one of "

@@ -48,7 +48,9 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
         for target in range(routers):
             if source == target:
                 continue
-            allowed = _inside(topology, source, target)
+            allowed = _rectangle(topology, source, target, has_rim=False) or _rectangle(
+                topology, source, target
+            )
             middle = allowed[int(drawn[source][target] * len(allowed))]
             for over, first, second in (
                 (target, xy, yx),
@@ -116,29 +118,17 @@ def _through(
     ]
 
 
-def _rectangle(topology: Topology, source: int, target: int) -> list[int]:
-    """Return the routers that lie on any shortest path."""
+def _rectangle(topology: Topology, source: int, target: int, *, has_rim: bool = True) -> list[int]:
+    """Return the routers that lie on any shortest path; without rim only those in no row or column of the two ends."""
     along_x, along_y = topology.offsets(source, target)
-    x, y = topology.position(source)
-    return [
-        topology.router_at(column, row)
-        for row in _span(y, along_y, topology.rows)
-        for column in _span(x, along_x, topology.columns)
-    ]
-
-
-def _span(start: int, ways: tuple[int, ...], size: int) -> list[int]:
-    """Return the coordinates that the shortest ways come through."""
-    return sorted({(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)})
-
-
-def _inside(topology: Topology, source: int, target: int) -> list[int]:
-    """Return the routers of the rectangle off its rim; all of it where it has no others."""
-    every = _rectangle(topology, source, target)
     (ax, ay), (bx, by) = topology.position(source), topology.position(target)
-    inside = []
-    for router in every:
-        x, y = topology.position(router)
-        if x not in (ax, bx) and y not in (ay, by):
-            inside.append(router)
-    return inside or every
+    columns = _span(ax, along_x, topology.columns)
+    rows = _span(ay, along_y, topology.rows)
+    if not has_rim:
+        columns, rows = columns - {ax, bx}, rows - {ay, by}
+    return [topology.router_at(column, row) for row in sorted(rows) for column in sorted(columns)]
+
+
+def _span(start: int, ways: tuple[int, ...], size: int) -> set[int]:
+    """Return the coordinates that the shortest ways come through."""
+    return {(start + step) % size for way in ways for step in range(min(way, 0), max(way, 0) + 1)}
