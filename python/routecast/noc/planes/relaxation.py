@@ -196,7 +196,7 @@ class ByTarget:
 
 
 def _walked(flows: Flows, carried: NDArray[np.float64], taken: NDArray[np.float64]) -> list[Share]:
-    """Return the paths of a solution by target: from each source along the links with the most left, until it is walked.
+    """Return the paths of a solution by target: from each source along the links with most left, until it is walked.
 
     Links cost something, so that an optimum has no cycles and every walk ends.
     """
