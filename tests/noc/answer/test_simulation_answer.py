@@ -74,9 +74,23 @@ def test_a_scaled_clock_leaves_the_worst_link_as_busy_as_the_file_says() -> None
     assert alphas == pytest.approx([3.0, 0.5 / 0.3, 1.0])
 
 
-def test_a_scaled_clock_that_cannot_carry_a_load_is_refused() -> None:
-    case = parse_noc(GRID + '[simulation]\nclock = "scaled"\nloads = [1.5]\n')
-    with pytest.raises(FileProblem, match=r"simulation\.clock: XY at load 1\.5.*lower the load"):
+def test_what_full_clock_does_not_carry_is_simulated_at_full_clock() -> None:
+    case = parse_noc(GRID + '[simulation]\nclock = "scaled"\nloads = [1.5]\n' + SHORT)
+    (row,) = simulation_answer(case).rows
+    assert row.alphas == (1.0,)
+    assert row.simulated.is_saturated
+    planes = GRID + '[planes]\ncount = 2\n[simulation]\nallocation = "mini"\nloads = [3.0]\n' + SHORT
+    (row,) = simulation_answer(parse_noc(planes)).rows
+    assert row.alphas == (1.0, 1.0)
+    assert row.simulated.is_saturated
+    assert row.simulated.demand_flits_node_cycle == pytest.approx(
+        3.0 * parse_noc(planes).traffic.demand.sum() / 9
+    )
+
+
+def test_a_turn_model_has_no_scaled_clock() -> None:
+    case = parse_noc(GRID + '[simulation]\nclock = "scaled"\nrouting = "odd_even"\n')
+    with pytest.raises(FileProblem, match=r'simulation\.clock.*take "full"'):
         simulation_answer(case)
 
 

@@ -176,10 +176,7 @@ def case_json(case: NocCase) -> dict[str, Any]:
 def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:
     """Return the power of every routing and every allocation of a file at each of its loads.
 
-    Raises
-    ------
-    RoutecastError
-        An allocation cannot be had.
+    An allocation that cannot be had is left out and noted.
     """
     tell = progress or (lambda done, total, what: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
@@ -215,7 +212,11 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
         for name in names:
             done += 1
             tell(done, total, f"{policy_name(name)} at load {load:g}")
-            found = allocate(name, case, demand)
+            try:
+                found = allocate(name, case, demand)
+            except RoutecastError as problem:
+                notes.append(f"{policy_name(name)} at load {load:g} left out: {problem}")
+                continue
             add(name, found.planes, _power(found.planes))
         done += 1
         tell(done, total, "")

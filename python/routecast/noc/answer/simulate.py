@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from routecast.errors import FileProblem, Problem, RoutecastError
+from routecast.errors import FileProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
 from routecast.noc.answer.power import Progress, case_json
 from routecast.noc.case import NocCase, policy_name
 from routecast.noc.document import SimulationTable
+from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
@@ -33,6 +34,7 @@ from routecast.noc.traffic.model import Traffic
 
 __all__ = ["SimulationAnswer", "SimulationRow", "fabrics_of", "simulation_answer"]
 
+_ROUNDING = 1e-9
 SHARES = 100
 """Steps of the progress that is told."""
 
@@ -138,7 +140,7 @@ def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> Sim
     FileProblem
         The file has no ``[simulation]``.
     RoutecastError
-        A routing can deadlock (with the cycle), or a scaled clock does not carry a load.
+        A routing can deadlock (with the cycle), or a turn model is to run at a scaled clock.
     """
     tell = progress or (lambda done, total, what: None)
     table = case.simulation
@@ -184,16 +186,20 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
     if case.planes is not None and case.has_planes:
         name = table.allocation or case.planes.allocations[0]
         for load in loads:
+            allocation = allocate(name, case, case.demand(load))
+            # An allocation over capacity runs at full clock, and saturates.
+            worst = max(float(plane.link_loads.max(initial=0.0)) for plane in allocation.planes)
+            fits = worst <= 1 + _ROUNDING
             fabric = allocated(
                 case.topology,
-                case.traffic.scaled(load),
-                allocate(name, case, case.demand(load)),
+                case.traffic.scaled(load if fits else load / worst),
+                allocation if fits else _shrunk(allocation, 1 / worst),
                 design=_design(table),
                 packets=packets,
                 injection=injection,
                 busy_ratio=table.busy_ratio,
             )
-            made.append((name, load, fabric))
+            made.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(worst))))
         return tuple(made)
     for policy in table.routing:
         routing = _runnable(_routing(policy, case), case, table)
@@ -206,12 +212,8 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
                 packets=packets,
                 injection=injection,
             )
-            if table.clock == "scaled":
-                try:
-                    fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
-                except RoutecastError as problem:
-                    what = f"{policy_name(policy)} at load {load:g}: {problem}"
-                    raise FileProblem(case.name, [Problem("simulation.clock", what)]) from problem
+            if table.clock == "scaled" and _fits(fabric, policy):
+                fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
             made.append((policy, load, fabric))
     return tuple(made)
 
@@ -224,6 +226,33 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
         demand = case.demand(1.0)
         return routes(policy, case.topology, demand=demand, seed=case.seed)
     return AdaptiveRouting(policy=policy, topology=case.topology, choices=choices(policy, case.topology))
+
+
+def _fits(fabric: Fabric, policy: str) -> bool:
+    """Return whether full clock carries the traffic; what it does not carry runs at full clock, and saturates.
+
+    Raises
+    ------
+    FileProblem
+        A turn model, whose link loads are not known before.
+    """
+    bottleneck = fabric.planes[0].bottleneck(fabric.topology)
+    if math.isnan(bottleneck):
+        what = (
+            f"{policy_name(policy)} chooses its links as it goes, and no flow level says how slow it may run: "
+            'take "full"'
+        )
+        raise FileProblem(policy_name(policy), [Problem("simulation.clock", what)])
+    return bottleneck <= 1 + _ROUNDING
+
+
+def _shrunk(allocation: Allocation, factor: float) -> Allocation:
+    planes = tuple(replace(plane, demand=plane.demand * factor) for plane in allocation.planes)
+    return replace(allocation, planes=planes)
+
+
+def _at_full_clock(fabric: Fabric) -> Fabric:
+    return replace(fabric, planes=tuple(replace(plane, alpha=1.0) for plane in fabric.planes))
 
 
 def _runnable(
