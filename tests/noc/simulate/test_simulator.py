@@ -25,6 +25,7 @@ from routecast.noc.simulate import (
     saturation,
     simulate,
     simulate_all,
+    simulator,
     single,
     sweep,
 )
@@ -220,6 +221,20 @@ def test_a_load_in_a_sweep_is_what_it_is_alone() -> None:
     assert together.to_json() == alone.to_json()
 
 
+def test_loads_that_are_simulated_one_after_the_other_are_those_simulated_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topology = mesh(3, 3)
+    of = fabric(topology, uniform(topology))
+    run = Run(replications=2, warmup_cycles=100, measure_cycles=1_000)
+    at_once = sweep(of, [0.1, 0.2, 0.3], run)
+    monkeypatch.setattr(simulator, "_AT_ONCE", 1)
+    heard: list[float] = []
+    in_turn = sweep(of, [0.1, 0.2, 0.3], run, progress=heard.append)
+    assert [one.to_json() for one in in_turn] == [one.to_json() for one in at_once]
+    assert heard == sorted(heard)
+
+
 def test_one_replication_has_the_interval_of_its_batches() -> None:
     topology = mesh(4, 4)
     of = fabric(topology, uniform(topology).scaled(0.3))
@@ -384,6 +399,20 @@ def test_neighbours_with_packets_of_one_flit_get_all_that_nodes_can_make() -> No
     topology = mesh(2, 4)
     of = fabric(topology, neighbour(topology), packets=Packets(flits=(1,)))
     assert overload_throughput(of, SHORT).value == pytest.approx(1.0, rel=0.02)
+
+
+def test_an_exception_in_progress_ends_the_simulation() -> None:
+    topology = mesh(4, 4)
+
+    def give_up(_share: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(
+            fabric(topology, uniform(topology).scaled(0.3)),
+            Run(replications=2, measure_cycles=500_000_000),
+            progress=give_up,
+        )
 
 
 def test_progress_rises_to_the_end() -> None:

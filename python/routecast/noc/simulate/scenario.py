@@ -23,7 +23,7 @@ from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate.run import Run
 from routecast.noc.topology import Topology, links
 
-__all__ = ["checked_routing", "plane_packets", "scenario_texts"]
+__all__ = ["RoutingText", "checked_routing", "plane_packets", "scenario_texts"]
 
 # Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
 _MOST_QUEUES = 64
@@ -33,7 +33,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class _RoutingText:
+class RoutingText:
     """A checked routing as text, and between which routers it has paths."""
 
     text: str
@@ -132,8 +132,8 @@ def _network_text(topology: Topology, design: RouterDesign) -> str:
 
 
 # A sweep asks for the same few routings again and again; they compare by identity and do not change.
-@lru_cache(maxsize=8)
-def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> _RoutingText:
+@lru_cache(maxsize=4)
+def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> RoutingText:
     """Return the routing as text, if routers of this design can run it.
 
     Raises
@@ -187,7 +187,7 @@ def _most_ports(topology: Topology, design: RouterDesign) -> int:
     return max(leaving) + topology.concentration * design.ejection_channels
 
 
-def _adaptive(routing: AdaptiveRouting) -> _RoutingText:
+def _adaptive(routing: AdaptiveRouting) -> RoutingText:
     count, routers = len(links(routing.topology)), routing.topology.router_count
     # Where the first hop has a choice there is a way: turn models lead every allowed hop on to the target.
     joined = np.array([[bool(allowed) for allowed in row] for row in routing.choices[count:]], dtype=bool)
@@ -195,10 +195,10 @@ def _adaptive(routing: AdaptiveRouting) -> _RoutingText:
         message = f"choices of {len(routing.choices)} arrivals for {count} links and {routers} routers"
         raise ModelProblem("network on chip", [Problem("routing", message)])
     text = json.dumps({"kind": "adaptive", "classes": 1, "choices": routing.choices})
-    return _RoutingText(text=text, joined=joined)
+    return RoutingText(text=text, joined=joined)
 
 
-def _table(routes: Routes) -> _RoutingText | None:
+def _table(routes: Routes) -> RoutingText | None:
     """Write routes of one path a pair whose next hop depends on router and target alone as a table, which is fast.
 
     None where they are not of that kind, or do not lead from everywhere to everywhere.
@@ -224,10 +224,10 @@ def _table(routes: Routes) -> _RoutingText | None:
         "links": next_link.reshape(routers, routers).tolist(),
         "class": next_layer.reshape(routers, routers).tolist() if next_layer.any() else [],
     }
-    return _RoutingText(text=json.dumps(table), joined=np.ones((routers, routers), dtype=bool))
+    return RoutingText(text=json.dumps(table), joined=np.ones((routers, routers), dtype=bool))
 
 
-def _paths(routes: Routes) -> _RoutingText:
+def _paths(routes: Routes) -> RoutingText:
     routers, flat = routes.topology.router_count, hops(routes)
     shares = np.zeros((routers, routers))
     np.add.at(shares, (flat.source, flat.target), flat.share)
@@ -245,7 +245,7 @@ def _paths(routes: Routes) -> _RoutingText:
         if path.share > 0
     )
     text = f'{{"kind":"paths","classes":{routes.layer_count},"paths":[{",".join(rows)}]}}'
-    return _RoutingText(text=text, joined=joined)
+    return RoutingText(text=text, joined=joined)
 
 
 def _numbers(values: Sequence[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from routecast.errors import ModelProblem, Problem
 from routecast.noc.simulate.fabric import Fabric
@@ -13,6 +14,10 @@ from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.scenario import scenario_texts
 
 __all__ = ["Progress", "simulate", "simulate_all", "sweep"]
+
+# Characters of scenarios that are simulated at once: paths of a large mesh come to tens of millions for each load, and
+# some hundred scenarios keep all cores busy.
+_AT_ONCE = 200_000_000
 
 Progress = Callable[[float], object]
 """Called about every 50 ms with the finished share, 0..1; an exception in it ends the simulation."""
@@ -102,22 +107,33 @@ def simulate_all(
     ModelProblem
         As :func:`simulate`.
     """
-    from routecast import _core  # the compiled part is loaded where it is used
-
     run = run or Run()
     named = [1.0] * len(fabrics) if names is None else names
-    texts, counts = [], []
-    for fabric in fabrics:
-        own = scenario_texts(fabric, run)
-        texts += own
-        counts.append(len(own))
+    total = sum(len(fabric.planes) for fabric in fabrics) * run.replications
+    results: list[Simulated] = []
+    waiting: list[tuple[Fabric, float, list[str]]] = []
+    done = 0
+    for number, (fabric, load) in enumerate(zip(fabrics, named, strict=True), start=1):
+        waiting.append((fabric, load, scenario_texts(fabric, run)))
+        if number < len(fabrics) and sum(len(text) for _, _, texts in waiting for text in texts) < _AT_ONCE:
+            continue
+        count = sum(len(texts) for _, _, texts in waiting)
+        answers = iter(
+            _answers([text for _, _, texts in waiting for text in texts], progress, done, count, total)
+        )
+        for one, name, texts in waiting:
+            outcomes = [json.loads(answer) for answer in islice(answers, len(texts))]
+            results.append(simulated(one, run, outcomes, load=name))
+        waiting.clear()
+        done += count
+    return tuple(results)
+
+
+def _answers(texts: list[str], progress: Progress | None, done: int, count: int, total: int) -> list[str]:
+    from routecast import _core  # the compiled part is loaded where it is used
+
+    tell = None if progress is None else lambda share: progress((done + share * count) / total)
     try:
-        answers = _core.noc_simulate(texts, progress=progress)
+        return _core.noc_simulate(texts, progress=tell)
     except _core.NocError as error:
         raise ModelProblem("network on chip", [Problem("", error.args[1])]) from None
-    results, first = [], 0
-    for fabric, count, load in zip(fabrics, counts, named, strict=True):
-        outcomes = [json.loads(answer) for answer in answers[first : first + count]]
-        results.append(simulated(fabric, run, outcomes, load=load))
-        first += count
-    return tuple(results)
