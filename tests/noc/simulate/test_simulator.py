@@ -75,6 +75,28 @@ def test_latency_at_low_load_is_the_zero_load_law(design: RouterDesign, length: 
     assert answer.packet_latency_cycles.value == pytest.approx(law, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("topology", "routers"),
+    [
+        # Mean distances of uniform traffic: (n^2 - 1) / 3n along each side of a mesh of n, n / 4 of an even ring, over
+        # pairs of different routers; of 17 other nodes of the concentrated mesh one is at the own router.
+        (Topology(kind=TopologyKind.MESH, columns=4, rows=4), 1 + 2 * 15 / 12 * 16 / 15),
+        (Topology(kind=TopologyKind.TORUS, columns=4, rows=4), 1 + 2 * 1 * 16 / 15),
+        (
+            Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=3, rows=3, concentration=2),
+            1 + 16 / 17 * (2 * 8 / 9 * 9 / 8),
+        ),
+    ],
+)
+def test_packets_pass_as_many_routers_as_the_grid_says(topology: Topology, routers: float) -> None:
+    design = RouterDesign(virtual_channels=4)
+    of = fabric(topology, uniform(topology).scaled(0.01), design=design)
+    answer = simulate(of, Run(replications=4, warmup_cycles=100, measure_cycles=40_000))
+    assert answer.planes[0].mean_routers.value == pytest.approx(routers, rel=0.02)
+    assert answer.packet_latency_cycles is not None
+    assert answer.packet_latency_cycles.value == pytest.approx(design.zero_load_cycles(routers, 4), rel=0.02)
+
+
 @pytest.mark.parametrize(("policy", "alpha"), [("xy", 1.0), ("xy", 1.5), ("o1turn", 1.0)])
 def test_link_loads_are_those_of_the_flow_level_within_their_intervals(policy: str, alpha: float) -> None:
     topology = mesh(5, 5)
