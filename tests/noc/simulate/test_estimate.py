@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routecast.noc.routing.policies import routes
+from routecast.noc.simulate import Packets, RouterDesign, Run, single, sweep
 from routecast.noc.simulate.estimate import estimate
 from routecast.noc.simulate.overload import signs_of_overload
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic.patterns import uniform
 
 
 def test_half_width_uses_the_printed_quantile_of_students_t() -> None:
@@ -47,29 +51,54 @@ def outcome(
     }
 
 
+def signs_of(*outcomes: dict[str, Any]) -> tuple[str, ...]:
+    return signs_of_overload(outcomes, nodes=16, packet_flits=8.0)
+
+
 def test_a_plane_that_carries_its_traffic_shows_no_sign() -> None:
-    assert signs_of_overload([outcome(accepted=99_900), outcome(accepted=100_050)]) == ()
+    assert signs_of(outcome(accepted=99_900), outcome(accepted=100_050)) == ()
 
 
 def test_less_accepted_than_offered_is_a_sign() -> None:
-    signs = signs_of_overload([outcome(accepted=90_000), outcome(accepted=90_100)])
+    signs = signs_of(outcome(accepted=90_000), outcome(accepted=90_100))
     assert len(signs) == 1
     assert signs[0].startswith("accepts 90")
 
 
 def test_growing_queues_are_a_sign() -> None:
     grown = outcome(accepted=100_000, queued=(1_000, 9_000))
-    assert any("queues" in sign for sign in signs_of_overload([grown, grown]))
+    assert any("queues" in sign for sign in signs_of(grown, grown))
 
 
 def test_rising_latency_is_a_sign() -> None:
-    assert any("rises" in sign for sign in signs_of_overload([outcome(accepted=100_000, rise=0.8)]))
+    assert any("rises" in sign for sign in signs_of(outcome(accepted=100_000, rise=0.8)))
 
 
 def test_packets_that_never_came_are_a_sign() -> None:
-    assert any("arrived" in sign for sign in signs_of_overload([outcome(accepted=100_000, undelivered=8)]))
+    assert any("arrived" in sign for sign in signs_of(outcome(accepted=100_000, undelivered=5_000)))
 
 
 def test_a_loss_within_its_interval_is_chance() -> None:
     # 96 and 102 % in two replications: the mean loss is 1 %, its interval holds 0 by far.
-    assert signs_of_overload([outcome(accepted=95_000), outcome(accepted=102_000)]) == ()
+    assert signs_of(outcome(accepted=95_000), outcome(accepted=102_000)) == ()
+
+
+def test_two_packets_for_each_node_are_what_a_network_holds_in_a_short_run() -> None:
+    # 200 of 2000 flits are a tenth, but 16 nodes of 8 flits hold 256 with two packets each.
+    short = outcome(accepted=1_800) | {"offered_flits": [2_000]}
+    assert signs_of(short) == ()
+    assert signs_of(short | {"accepted_flits": [1_700]}) != ()
+
+
+def test_loads_of_short_single_runs_far_below_saturation_are_not_called_saturated() -> None:
+    topology = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
+    of = single(
+        topology,
+        uniform(topology),
+        routes("xy", topology),
+        design=RouterDesign(virtual_channels=4),
+        packets=Packets.between(5, 10),
+    )
+    for seed in range(20):
+        run = Run(seed=seed, replications=1, warmup_cycles=500, measure_cycles=1_000)
+        assert not any(one.is_saturated for one in sweep(of, [0.02, 0.1, 0.3], run))

@@ -11,36 +11,52 @@ __all__ = ["signs_of_overload"]
 _TOLERATED = 0.01
 """Less than this part of the offered flits is what happens to be on the way when the measurement begins and ends."""
 
+_HELD_PACKETS = 2.0
+"""And so are less than so many packets for each node, which matters in short runs."""
+
 _RISE = 0.5
 """Latency that rises by more than this part of its mean from the first to the last third of the measurement."""
 
 
-def signs_of_overload(outcomes: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def signs_of_overload(
+    outcomes: Sequence[dict[str, Any]], *, nodes: int, packet_flits: float
+) -> tuple[str, ...]:
     """Return the signs of saturation in the replications of one plane, in words; none if there is none.
 
-    A sign must hold for the mean of the replications by more than the tolerance, and the mean must be above 0 at 95 %
-    (one-sided, Student's t), so that chance alone makes none:
-
-    * less arrives than is made, by more than 1 %;
-    * the queues at the nodes grow by more than 1 % of what is made;
-    * latency rises by more than half its mean from the first to the last third of the measurement;
+    * less arrives than is made;
+    * the queues at the nodes grow;
     * measured packets had not arrived when the longest drain was over;
+    * latency rises by more than half its mean from the first to the last third of the measurement;
     * nothing moved any more.
+
+    The first three must come to more than 1 % of what is made and to more than two packets for each node. The first,
+    second and fourth must hold for the mean of the replications, which must be above 0 at 95 % (one-sided, Student's
+    t): so chance alone makes no sign.
+
+    Parameters
+    ----------
+    outcomes
+        Of each replication.
+    nodes
+        How many there are.
+    packet_flits
+        Mean length of a packet.
     """
     made = [sum(outcome["offered_flits"]) for outcome in outcomes]
     if not any(made):
         return ()
+    tolerated = max(_TOLERATED, _HELD_PACKETS * packet_flits * nodes * len(made) / sum(made))
     signs = []
     lost = [flits - sum(outcome["accepted_flits"]) for flits, outcome in zip(made, outcomes, strict=True)]
-    if share := _mean_beyond(_shares(lost, made), _TOLERATED):
+    if share := _mean_beyond(_shares(lost, made), tolerated):
         signs.append(f"accepts {100 * (1 - share):.3g} % of the offered flits")
     grown = [outcome["source_flits"][1] - outcome["source_flits"][0] for outcome in outcomes]
-    if share := _mean_beyond(_shares(grown, made), _TOLERATED):
+    if share := _mean_beyond(_shares(grown, made), tolerated):
         signs.append(f"the queues of the nodes grow by {100 * share:.3g} % of the offered flits")
     if rise := _mean_beyond(_rises(outcomes), _RISE):
         signs.append(f"latency rises by {100 * rise:.3g} % of its mean during the measurement")
     missing = sum(outcome["undelivered_flits"] for outcome in outcomes)
-    if missing:
+    if missing > tolerated * sum(made):
         signs.append(f"{missing} flits of measured packets had not arrived at the end")
     if any(outcome["deadlocked"] for outcome in outcomes):
         signs.append("nothing moved any more: packets waited for each other")
