@@ -1,0 +1,72 @@
+"""The power that whole flows need at least: a flow that is not split fits no plane slower than itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.noc.planes.flows import UNIT, flows_of
+from routecast.noc.planes.placement import checked_widths
+from routecast.noc.power.scaling import Scaling
+from routecast.noc.topology import Topology
+
+__all__ = ["whole_flow_bound"]
+
+
+def whole_flow_bound(
+    topology: Topology,
+    demand: NDArray[np.float64],
+    scalings: Sequence[Scaling],
+    *,
+    widths: Sequence[float] | None = None,
+) -> float:
+    """Return a power that no allocation of whole flows is below, over whatever paths.
+
+    A plane with relative clock b and width w holds no flow above b w, and charges b² for each hop of what it carries
+    (eq. 7.3). Let every flow have a shortest path for itself on the cheapest plane that holds it. Then only the clocks
+    are left to choose, and a clock that is neither the slowest nor just held up by a flow could be turned down. The
+    splittable optimum knows nothing of this; neither bound implies the other. Unequal planes count as if each was
+    the widest and could run the slowest.
+
+    Parameters
+    ----------
+    topology : Topology
+    demand : ndarray, shape (routers, routers)
+        In capacities of a link of the first plane.
+    scalings : sequence of Scaling
+        One for each of the P planes.
+    widths : sequence of float, optional
+        Capacities of the planes' links; all 1 if not given.
+
+    Notes
+    -----
+    Dynamic programming over the planes by rising clock, O(P F²) for F different rates.
+
+    Raises
+    ------
+    RoutecastError
+        Another number of widths than of planes, or a demand that does not fit the topology.
+    """
+    width = max(checked_widths(scalings, widths))
+    slowest = min(scaling.slowest for scaling in scalings)
+    flows = flows_of(topology, demand)
+    if not len(flows):
+        return 0.0
+    hops = np.array(
+        [topology.distance(int(s), int(t)) for s, t in zip(flows.source, flows.target, strict=True)]
+    )
+    rates, group = np.unique(flows.rate, return_inverse=True)
+    hop_flow = np.bincount(group, weights=flows.rate * hops) / UNIT
+    clocks = np.maximum(rates / UNIT / width, slowest)
+    # up_to[i]: hop flow of the rates below the i-th; between[i, j]: of those from the i-th to the j-th, at its clock.
+    up_to = np.concatenate(([0.0], np.cumsum(hop_flow)))
+    between = (up_to[None, 1:] - up_to[:-1, None]) * clocks[None, :] ** 2
+    between[np.tril_indices(len(rates), -1)] = np.inf
+    # least[j]: of the rates up to the j-th, on as many planes as have been looked at.
+    least = between[0]
+    for _ in scalings[1:]:
+        on_slower = np.concatenate(([0.0], least[:-1]))
+        least = np.minimum(least, np.min(on_slower[:, None] + between, axis=0))
+    return float(least[-1])
