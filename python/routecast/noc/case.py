@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,10 @@ from routecast.noc.routing.model import Routes
 from routecast.noc.topology import Topology
 from routecast.noc.traffic.model import Traffic
 
-__all__ = ["POLICY_NAMES", "NocCase", "policy_name"]
+__all__ = ["POLICY_NAMES", "NocCase", "Progress", "policy_name"]
+
+Progress = Callable[[int, int, str], None]
+"""Told what is done, of how much, and what comes next."""
 
 POLICY_NAMES = {
     "xy": "XY",

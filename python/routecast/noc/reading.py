@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from routecast.errors import FileProblem, Problem, RoutecastError
-from routecast.noc.case import NocCase
+from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.contradictions import contradictions
 from routecast.noc.document import NocFile
 from routecast.noc.document_fields import Simulated, parse_loads
@@ -50,7 +50,9 @@ class NocChange:
     simulated: str | None = None
 
 
-def read_noc(path: str | Path, *, change: NocChange | None = None) -> NocCase:
+def read_noc(
+    path: str | Path, *, change: NocChange | None = None, progress: Progress | None = None
+) -> NocCase:
     """Read a file of a network on chip and the matrices that it names.
 
     Parameters
@@ -58,6 +60,8 @@ def read_noc(path: str | Path, *, change: NocChange | None = None) -> NocCase:
     path : str or Path
     change : NocChange, optional
         In the place of parts of the file.
+    progress : callable, optional
+        Told how many routings are made, of how many, and which is next: on large grids they take their time.
 
     Raises
     ------
@@ -68,7 +72,7 @@ def read_noc(path: str | Path, *, change: NocChange | None = None) -> NocCase:
     """
     path = Path(path)
     text = read_text(path, kind="file of a network on chip")
-    return parse_noc(text, subject=str(path), folder=path.parent, change=change)
+    return parse_noc(text, subject=str(path), folder=path.parent, change=change, progress=progress)
 
 
 def parse_noc(
@@ -77,6 +81,7 @@ def parse_noc(
     subject: str = "network on chip",
     folder: Path | None = None,
     change: NocChange | None = None,
+    progress: Progress | None = None,
 ) -> NocCase:
     """Read a network on chip from the text of its file; ``folder`` is where the files that it names lie.
 
@@ -86,10 +91,17 @@ def parse_noc(
         As :func:`read_noc`.
     """
     file = validated(NocFile, parse_toml(text, subject), subject)
-    return noc_case(_changed(file, change or NocChange()), subject=subject, folder=folder)
+    changed = _changed(file, change or NocChange())
+    return noc_case(changed, subject=subject, folder=folder, progress=progress)
 
 
-def noc_case(file: NocFile, *, subject: str = "network on chip", folder: Path | None = None) -> NocCase:
+def noc_case(
+    file: NocFile,
+    *,
+    subject: str = "network on chip",
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> NocCase:
     """Return what a checked file describes.
 
     Raises
@@ -109,7 +121,10 @@ def noc_case(file: NocFile, *, subject: str = "network on chip", folder: Path | 
     raw = traffic_of(file.traffic, topology, subject=subject, folder=folder or Path())
     demand = raw.between_routers(topology)
     found: dict[str, Routes] = {}
+    count = len(file.routing.policies)
     for number, policy in enumerate(file.routing.policies):
+        if progress is not None:
+            progress(number, count, f"paths of {policy_name(policy)}")
         try:
             found[policy] = routes(policy, topology, demand=demand, seed=file.routing.seed)
         except RoutecastError as problem:

@@ -51,7 +51,9 @@ def compare(
     )
 
     refuse_no_figure_file(figure)
-    case = read_noc(file, change=NocChange(load=load, routings=routing, seed=seed))
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"compare {case.name}") as progress:
         found = compared(case, progress=progress)
     for note in found.notes:

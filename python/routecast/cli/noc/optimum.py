@@ -38,7 +38,9 @@ def optimum(
     from routecast.report.noc.tables import beside_table, optima_table, optimum_lines
 
     refuse_no_map_file(figure, "--figure")
-    case = read_noc(file, change=NocChange(load=load, routings=routing, seed=seed))
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"optimum of {case.name}") as progress:
         found = optimum_answer(case, progress=progress)
     for note in found.power.notes:

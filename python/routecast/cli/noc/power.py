@@ -41,7 +41,9 @@ def power(
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
-    case = read_noc(file, change=NocChange(load=load, routings=routing, seed=seed))
+    change = NocChange(load=load, routings=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"power of {case.name}") as progress:
         found = power_answer(case, progress=progress)
     for note in found.notes:

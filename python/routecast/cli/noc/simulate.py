@@ -62,7 +62,9 @@ def simulate(
 
     refuse_no_figure_file(figure)
     refuse_no_map_file(link_map)
-    case = read_noc(file, change=NocChange(load=load, simulated=routing, seed=seed))
+    change = NocChange(load=load, simulated=routing, seed=seed)
+    with progress_bar(f"read {file}") as progress:
+        case = read_noc(file, change=change, progress=progress)
     with progress_bar(f"simulate {case.name}") as progress:
         found = simulation_answer(case, progress=progress)
     for note in found.notes:

@@ -7,9 +7,9 @@ from typing import Any
 
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
-from routecast.noc.answer.power import NO_DVFS, PowerAnswer, PowerRow, Progress, case_json, power_answer
+from routecast.noc.answer.power import NO_DVFS, PowerAnswer, PowerRow, case_json, power_answer
 from routecast.noc.answer.simulate import SimulationAnswer, simulation_answer
-from routecast.noc.case import NocCase
+from routecast.noc.case import NocCase, Progress
 
 __all__ = ["Comparison", "compare"]
 

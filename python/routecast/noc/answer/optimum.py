@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
-from routecast.noc.answer.power import PowerAnswer, Progress, case_json, power_answer
-from routecast.noc.case import NocCase
+from routecast.noc.answer.power import PowerAnswer, case_json, power_answer
+from routecast.noc.case import NocCase, Progress
 from routecast.noc.optimum.model import Optimum, PathSet
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +13,12 @@ from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
 from routecast.noc.answer.watts import Watts, watts_at_full_clock, watts_of
-from routecast.noc.case import NocCase, policy_name
+from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.routing.model import Routes
 
-__all__ = ["PowerAnswer", "PowerRow", "Progress", "case_json", "power_answer"]
+__all__ = ["PowerAnswer", "PowerRow", "case_json", "power_answer"]
 
-Progress = Callable[[int, int, str], None]
 Beside = tuple[float, float, float | None]
 """Load, and the power of XY at it without and with scaling."""
 NO_DVFS = "no_dvfs"

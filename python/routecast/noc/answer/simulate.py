@@ -9,8 +9,8 @@ from typing import Any
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
-from routecast.noc.answer.power import Progress, case_json
-from routecast.noc.case import NocCase, policy_name
+from routecast.noc.answer.power import case_json
+from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.document import SimulationTable
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words

@@ -17,8 +17,10 @@ SCALE = ((0.0, "#d5dae1"), (0.3, "#9cc3c9"), (0.55, "#f0c24b"), (0.8, "#e2762f")
 """Load of a link and its colour; between them they are mixed."""
 MARK = "#2346c8"
 MARGIN_PX, BAR_PX, TITLE_PX, GUTTER_PX = 14, 84, 40, 22
+CROWDED_PX = 30
+"""Routers nearer to each other get broader bars and are smaller themselves."""
 LABELLED_COLUMNS = 8
-"""Above so many routers in a row of a panel of full width numbers on links would be too small to read."""
+"""Grids of more columns have two panels in a row at most."""
 _ROUNDING = 1e-6
 
 
@@ -33,13 +35,22 @@ class MapPanel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkMap:
-    """One or more networks on the same grid, side by side. ``name`` is the file's stem."""
+    """One or more networks on the same grid, side by side.
+
+    Attributes
+    ----------
+    name
+        The file's stem.
+    across
+        Panels in a row, such as the planes of one allocation; chosen if not given.
+    """
 
     name: str
     title: str
     caption: str
     topology: Topology
     panels: tuple[MapPanel, ...]
+    across: int | None = None
 
 
 def colour_of(load: float) -> str:
@@ -69,7 +80,7 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
     heading, top = (
         heading_rows(link_map.title, link_map.caption, width_px) if has_heading else ([], MARGIN_PX // 2)
     )
-    across = 1 if len(panels) == 1 else (2 if len(panels) < 5 or topology.columns > LABELLED_COLUMNS else 3)
+    across = _across(link_map)
     panel_px = (width_px - BAR_PX - 2 * MARGIN_PX - (across - 1) * GUTTER_PX) / across
     margin = 0.75 if topology.is_torus else 0.36
     pitch = min(panel_px / (topology.columns - 1 + 2 * margin), 96.0)
@@ -99,6 +110,15 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
     )
 
 
+def _across(link_map: LinkMap) -> int:
+    count = len(link_map.panels)
+    if link_map.across is not None:
+        return max(1, min(link_map.across, 4))
+    if count < 3:
+        return max(count, 1)
+    return 2 if link_map.topology.columns > LABELLED_COLUMNS or count == 4 else 3
+
+
 def _panel(
     topology: Topology, panel: MapPanel, left: float, top: float, pitch: float, margin: float
 ) -> list[str]:
@@ -110,7 +130,7 @@ def _panel(
     if panel.note:
         parts.append(f'<text x="{left:.1f}" y="{top + 30:.1f}" font-size="11">{escape(panel.note)}</text>')
     origin = (left + margin * pitch, top + TITLE_PX + margin * pitch)
-    side = 0.34 * pitch
+    side = (0.34 if pitch >= CROWDED_PX else 0.28) * pitch
     largest = max(panel.loads, default=0.0)
     is_labelled = pitch >= 62.0
     for number, link in enumerate(links(topology)):
@@ -160,9 +180,10 @@ def _bar(
 ) -> list[str]:
     """Return an arrow-shaped bar around the middle of its link, on the right of the way."""
     dx, dy = direction.step
-    half, broad, tip = 0.27 * pitch, 0.125 * pitch, 0.09 * pitch
+    broad, aside = (0.125, 0.092) if pitch >= CROWDED_PX else (0.18, 0.125)
+    half, broad, tip = 0.27 * pitch, broad * pitch, 0.09 * pitch
     # On the right of the way: east runs below the middle, south on its left.
-    cx, cy = x - dy * 0.092 * pitch, y + dx * 0.092 * pitch
+    cx, cy = x - dy * aside * pitch, y + dx * aside * pitch
     along, across = (dx, dy), (-dy, dx)
     corners = (
         (-half, -broad / 2),
@@ -174,7 +195,9 @@ def _bar(
     path = "L".join(
         f"{cx + a * along[0] + b * across[0]:.1f} {cy + a * along[1] + b * across[1]:.1f}" for a, b in corners
     )
-    stroke = f' stroke="{MARK}" stroke-width="{max(2.0, 0.028 * pitch):.1f}"' if rim else ""
+    # The rim lies under the bar, so that the colour of thin ones stays visible.
+    width = max(2.6, 0.05 * pitch)
+    stroke = f' stroke="{MARK}" stroke-width="{width:.1f}" paint-order="stroke"' if rim else ""
     parts = [f'<path d="M{path}Z" fill="{colour_of(load)}"{stroke}><title>{escape(name)}</title></path>']
     if is_labelled and load > 0.0:
         # Outside the pair of bars, where no other link's number stands.

@@ -69,7 +69,7 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
                 Tile(
                     value=f"{100.0 * above:.1f} %",
                     meaning=f"{best.name} above the bound that nothing beats",
-                    beside=f"optimum proven within {gap_percent(highest.optimum.gap)} %",
+                    beside=_proven(highest.optimum.gap),
                 )
             )
     if answer.simulation is not None:
@@ -89,6 +89,11 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
     return tuple(tiles)
 
 
+def _proven(gap: float) -> str:
+    shown = gap_percent(gap)
+    return "the optimum is proven" if shown == "0" else f"the optimum is proven within {shown} %"
+
+
 def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
     """Return the maps of a comparison: the routings, the optimum, the flits."""
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
@@ -103,7 +108,7 @@ def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
 def _answer(answer: Comparison) -> Section:
     blocks: list[Block] = [Tiles(comparison_tiles(answer))]
     if answer.notes:
-        blocks.append(Listing(title="To be told", entries=answer.notes))
+        blocks.append(Listing(title="Notes", entries=answer.notes))
     return Section(anchor="answer", title="The answer", blocks=tuple(blocks))
 
 

@@ -74,7 +74,8 @@ def power_map(answer: PowerAnswer, load: float, *, only: tuple[str, ...] = ()) -
         for row in rows
         for number, loads in enumerate(row.link_loads)
     )
-    return _map(answer.case, panels, load)
+    planes = len(rows[0].planes) if rows and rows[0].is_allocation else None
+    return _map(answer.case, panels, load, across=planes)
 
 
 def optimum_map(answer: OptimumAnswer, row: OptimumRow) -> LinkMap:
@@ -160,11 +161,19 @@ def simulation_map(answer: SimulationAnswer) -> LinkMap:
     return _map(answer.case, panels, load, name="simulation_map")
 
 
-def _map(case: NocCase, panels: tuple[MapPanel, ...], load: float, *, name: str = "links") -> LinkMap:
+def _map(
+    case: NocCase,
+    panels: tuple[MapPanel, ...],
+    load: float,
+    *,
+    name: str = "links",
+    across: int | None = None,
+) -> LinkMap:
     return LinkMap(
         name=name,
         title=f"Load of the links at load {load:g}: {case.name}",
         caption=f"{grid_name(case)[:1].upper()}{grid_name(case)[1:]}. {KEEP_RIGHT}",
         topology=case.topology,
         panels=panels,
+        across=across,
     )

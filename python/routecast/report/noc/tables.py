@@ -252,9 +252,13 @@ def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
         here = f"Plane {number + 1}: " if answer.case.has_planes else ""
         links = row.bottlenecks(number)
         if not links:
-            lines.append(f"{here}no link is full at the slowest clock (alpha {plane.alpha:.4g}).")
+            lines.append(
+                (f"{here}no" if here else "No")
+                + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
+            )
             continue
         shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])
         more = f" and {len(links) - _SHOWN_LINKS} more" if len(links) > _SHOWN_LINKS else ""
-        lines.append(f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}.")
+        said = f"{here}full at alpha {plane.alpha:.4g}: {shown}{more}."
+        lines.append(said[:1].upper() + said[1:])
     return tuple(lines)
