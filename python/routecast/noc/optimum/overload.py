@@ -43,7 +43,7 @@ class Overload(RoutecastError):
             named += f" and {len(priced) - _NAMED} more"
         means = "no routing over shortest paths" if paths is PathSet.MINIMAL else "no routing"
         message = (
-            f"{means} carries this traffic at full clock: the links {named} would together need {load:.6g} times "
-            f"their capacity; at most {1 / load:.6g} times this traffic fits, so lower the load"
+            f"{means} carries this traffic at full clock: even the best loads the links {named} with {load:.6g} "
+            f"times their capacity; at most {1 / load:.6g} times this traffic fits, so lower the load"
         )
         return cls(priced, load, message)
