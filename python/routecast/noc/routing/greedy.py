@@ -23,8 +23,9 @@ def greedy(topology: Topology, demand: NDArray[np.float64] | None) -> list[Path]
 
     The text, "computing, hop-by-hop, all the shortest paths to the destination and choosing, as next hop, the one with
     the lowest link utilization", is read as: at every hop, follow the shortest path whose most loaded link is the least
-    loaded one. (To look at the next link only misses the thesis' hot-spot and transpose figures: packets run into links
-    that are full further on.)
+    loaded one. (To look at the next link only misses the thesis' hot-spot figure and its statement on uniform traffic:
+    packets run into links that are full further on. As read here the routing is better on normal traffic than the
+    thesis says, which finds it similar to 2P-ES.)
 
     Of equal flows the nearer comes first, which has fewer paths to choose from; then the numbers of source and target
     count. Of equal paths the one is taken that steps along the dimension with more hops left, x where they are equal.
