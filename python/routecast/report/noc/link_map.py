@@ -102,7 +102,7 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {height:.0f}" role="img"'
             f' aria-label="{escape(link_map.title)}" font-family="system-ui, sans-serif" font-size="12">',
             "<style>text{fill:#3a3f47}.n{fill:#5a616b}.v{font-size:9px;fill:#20242a}"
-            "@media(prefers-color-scheme:dark){text{fill:#c3c8d0}.n{fill:#aab1bb}.v{fill:#e8ebef}}</style>",
+            "@media(prefers-color-scheme:dark){text{fill:#c3c8d0}.n{fill:#596270}.m{stroke:#7f9bff}.v{fill:#e8ebef}}</style>",
             *parts,
             "</svg>",
             "",
@@ -197,7 +197,7 @@ def _bar(
     )
     # The rim lies under the bar, so that the colour of thin ones stays visible.
     width = max(2.6, 0.05 * pitch)
-    stroke = f' stroke="{MARK}" stroke-width="{width:.1f}" paint-order="stroke"' if rim else ""
+    stroke = f' class="m" stroke="{MARK}" stroke-width="{width:.1f}" paint-order="stroke"' if rim else ""
     parts = [f'<path d="M{path}Z" fill="{colour_of(load)}"{stroke}><title>{escape(name)}</title></path>']
     if is_labelled and load > 0.0:
         # Outside the pair of bars, where no other link's number stands.
@@ -225,7 +225,7 @@ def _colour_bar(left: float, top: float, height: float) -> list[str]:
     parts.append(f'<text x="{left - 4:.1f}" y="{top - 12:.1f}" font-size="11">link load</text>')
     below = top + height + 20
     parts.append(
-        f'<rect x="{left:.1f}" y="{below - 9:.1f}" width="11" height="9" fill="none"'
+        f'<rect x="{left:.1f}" y="{below - 9:.1f}" width="11" height="9" fill="none" class="m"'
         f' stroke="{MARK}" stroke-width="1.6"/>'
     )
     parts.append(f'<text x="{left + 17:.1f}" y="{below:.1f}" font-size="11">largest</text>')
