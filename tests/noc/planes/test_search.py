@@ -244,10 +244,13 @@ def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
     idle = 2.0
 
     def power(
-        _plane: int, weight: NDArray[np.float64], bottleneck: NDArray[np.float64]
+        _plane: int,
+        weight: NDArray[np.float64],
+        entering: NDArray[np.float64],
+        bottleneck: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         clock = np.clip(bottleneck, 1 / 3, 1.0)
-        awake: NDArray[np.float64] = np.where(weight > 0, idle * clock + weight * clock**2, 0.0)
+        awake: NDArray[np.float64] = np.where(entering > 0, idle * clock + weight * clock**2, 0.0)
         return awake
 
     full, _ = at_load_1(MESH_3, hot_spot(MESH_3).between_routers(MESH_3))

@@ -89,25 +89,29 @@ class Neighbourhood:
         bottleneck = loads.max(axis=1)
         own_plane = candidates.plane[state.choice]
         own_rate = self.relative[state.choice]
-        home = loads[own_plane]
-        without = home - candidates.crosses[state.choice] * own_rate[:, None]
-        left = without.max(axis=1)[candidates.flow]
+        # Only a flow through a fullest link can lower its plane's bottleneck by leaving.
+        fullest = loads.reshape(-1) == bottleneck.repeat(self.links)
+        through = np.flatnonzero(used[:, fullest].any(axis=1))
+        leaving = candidates.crosses[state.choice[through]] * own_rate[through, None]
+        without = bottleneck[own_plane]
+        without[through] = (loads[own_plane[through]] - leaving).max(axis=1)
+        left = without[candidates.flow]
         flat = loads.reshape(-1)[self.cell]
         both = used.reshape(-1)[self.flow_cells]
         met = np.maximum.reduceat(flat + np.where(both, 0.0, self.step), self.start)
         same = candidates.plane == own_plane[candidates.flow]
-        weight = state.weight / UNIT
+        weight, entering = state.weight / UNIT, state.entering / UNIT
+        own_weight = self.weight[state.choice][candidates.flow]
         total = np.zeros(len(candidates.paths))
         for plane in range(planes):
             here = candidates.plane == plane
             from_here = own_plane[candidates.flow] == plane
-            moved = (
-                weight[plane] + here * self.weight - from_here * self.weight[state.choice][candidates.flow]
-            )
+            moved = weight[plane] + here * self.weight - from_here * own_weight
+            rate = entering[plane] + here * self.rate - from_here * self.rate
             worst = np.where(
                 here,
                 np.maximum(met, np.where(same, left, bottleneck[plane])),
                 np.where(from_here, left, bottleneck[plane]),
             )
-            total += state.power_of(plane, moved, worst)
+            total += state.power_of(plane, moved, rate, worst)
         return total

@@ -16,8 +16,13 @@ from routecast.noc.routing.model import Path, Routes
 
 __all__ = ["Placement", "PlanePower", "checked_widths", "plane_power"]
 
-PlanePower = Callable[[int, NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-"""Power of a plane: its number, its rate times hops and its relative bottleneck load (arrays of one shape) -> power."""
+Floats = NDArray[np.float64]
+PlanePower = Callable[[int, Floats, Floats, Floats], Floats]
+"""Power of a plane: its number, its rate times hops, the rate that enters it, its relative bottleneck load.
+
+The last three are arrays of one shape, and so is the answer. Routers receive what enters and what comes over links:
+rate times hops and entering rate together.
+"""
 
 # Power of an overload, per capacity above 1: more than any mesh burns, so that no search trades capacity for power.
 _OVERLOAD = 1e9
@@ -81,6 +86,8 @@ class Placement:
         In parts of a capacity of the first plane (:data:`~routecast.noc.planes.flows.UNIT`).
     weight : array of int, shape (planes,)
         Rate times hops of each plane, the thesis' W, in the same parts.
+    entering : array of int, shape (planes,)
+        Rate of each plane's flows, in the same parts.
     """
 
     def __init__(
@@ -102,6 +109,8 @@ class Placement:
         self.loads = np.zeros((len(self.widths), candidates.crosses.shape[1]), dtype=np.int64)
         np.add.at(self.loads, candidates.plane[choice], candidates.crosses[choice] * rate[:, None])
         self.weight = np.sum(self.loads, axis=1)
+        self.entering = np.zeros(len(self.widths), dtype=np.int64)
+        np.add.at(self.entering, candidates.plane[choice], rate)
 
     def plane_of(self, flow: int) -> int:
         """Return the plane that a flow is on."""
@@ -119,6 +128,7 @@ class Placement:
             plane = self.candidates.plane[where]
             self.loads[plane, list(path)] += change
             self.weight[plane] += change * len(path)
+            self.entering[plane] += change
         self.choice[flow] = place
 
     def bottleneck(self, plane: int) -> float:
@@ -139,13 +149,11 @@ class Placement:
         left = self.loads[plane] - self.candidates.crosses[place] * self.candidates.flows.rate[flow]
         return float(left.max(initial=0) / self.capacity[plane])
 
-    def power_of(
-        self, plane: int, weight: NDArray[np.float64], bottleneck: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the power of a plane if it had these weights and bottlenecks, elementwise."""
+    def power_of(self, plane: int, weight: Floats, entering: Floats, bottleneck: Floats) -> Floats:
+        """Return the power of a plane if it had these weights, entering rates and bottlenecks, elementwise."""
         if self._power is None:
             return plane_power(weight, bottleneck, self.slowest[plane])
-        return self._power(plane, weight, np.minimum(bottleneck, 1.0)) + _penalty(bottleneck)
+        return self._power(plane, weight, entering, np.minimum(bottleneck, 1.0)) + _penalty(bottleneck)
 
     def bottlenecks(self) -> NDArray[np.float64]:
         """Return the largest relative load of each plane, shape (planes,)."""
@@ -154,11 +162,12 @@ class Placement:
 
     def power(self) -> float:
         """Return the power of all planes (eq. 7.3); a steep penalty where a link is over capacity."""
-        weight, bottleneck = self.weight / UNIT, self.bottlenecks()
+        weight, entering, bottleneck = self.weight / UNIT, self.entering / UNIT, self.bottlenecks()
+        one = [slice(plane, plane + 1) for plane in range(len(self.widths))]
         return float(
             sum(
-                self.power_of(plane, weight[plane : plane + 1], bottleneck[plane : plane + 1])[0]
-                for plane in range(len(self.widths))
+                self.power_of(plane, weight[at], entering[at], bottleneck[at])[0]
+                for plane, at in enumerate(one)
             )
         )
 

@@ -1,13 +1,15 @@
 """Our own allocation of whole flows to planes, with as much freedom in their paths as is allowed.
 
-1. Aim: the splittable problem (a linear program) says at which clocks little power is needed (:mod:`.targets`). 2.
-Round: each flow goes whole to the plane and path that carry most of it there; again at random, by its shares. 3.
-Keep: tabu search moves flows until the links keep to these clocks (:mod:`.tabu`); steepest descent on the true power
-ends each try (:mod:`.descent`). The thesis' allocations and each plane alone, the others asleep, are tried too. 4.
-Tighten: from the best, somewhat slower clocks are aimed at, on one plane or all, or one faster for another slower.
+1. Aim: the splittable problem (a linear program) says at which clocks little power is needed (:mod:`.targets`).
+2. Round: each flow goes whole to the plane and path that carry most of it there; again at random, by its shares.
+3. Keep: tabu search moves flows until the links keep to these clocks (:mod:`.tabu`); steepest descent on the true
+   power ends each try (:mod:`.descent`). The thesis' allocations and each plane alone, the others asleep, are tried
+   too.
+4. Tighten: from the best, somewhat slower clocks are aimed at, on one plane or all, or one faster for another slower.
 
-Flows stay whole, on one path each, and the best state that was seen is returned: it is never worse than the thesis'
-three algorithms, and no move of one flow to another of its places improves it.
+Flows stay whole, on one path each, and the best state that was seen is returned: no move of one flow to another of its
+places improves it, and by eq. 7.3 it is never worse than the thesis' three algorithms, except where the second plane
+is kept to YX, which has no place for theirs.
 
 Complexity: with F flows, L links, P planes and places of T links in all, a step of the search is O(T + F) array
 operations and the descent's O(T + F L); T is about 2 P F h for XY and YX with paths of h links, and at most
@@ -71,9 +73,13 @@ def allocate(
         What may be chosen for a flow beside its plane.
     power : PlanePower, optional
         What is to be least, such as a router's measured power with its idle part; eq. 7.3 unless said. A plane that
-        carries nothing has weight 0: give it the power that sleep takes. steps : int Moves of the tabu search in all.
-        most_paths : int Shortest paths offered to each flow on each plane, beside those of the splittable optimum.
-        seed : int Of rounding and search: one seed, one answer.
+        carries nothing has an entering rate of 0: give it the power that sleep takes.
+    steps : int
+        Moves of the tabu search in all.
+    most_paths : int
+        Shortest paths offered to each flow on each plane, beside those of the splittable optimum.
+    seed : int
+        Of rounding and search: one seed, one answer.
 
     Raises
     ------
