@@ -1,8 +1,8 @@
 """The optimum over several planes (thesis, eqs. 7.7-7.12): the least power of flows split over paths and planes.
 
 The thesis solves a linear program for each pair of Q = 100 expansion factors per plane. Here the prices that one
-program finds bound the cost of all clocks (:mod:`routecast.noc.optimum.costs`), boxes of clocks are ruled out by
-such bounds (:mod:`routecast.noc.optimum.boxes`), and a program is solved only where they still allow less power. The
+program finds bound the cost of all clocks (:mod:`routecast.noc.optimum.costs`), costs that lie between bound the power
+(:mod:`routecast.noc.optimum.cones`), and a program is solved only where these bounds are least and still too low. The
 bound that comes out is evaluated from the prices by shortest paths: it holds to rounding, whatever the solver's
 tolerances.
 """
@@ -19,7 +19,8 @@ import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops
-from routecast.noc.optimum.boxes import Box, Symmetry
+from routecast.noc.optimum.cells import Cells, Symmetry
+from routecast.noc.optimum.cones import Fan
 from routecast.noc.optimum.conserving import conserving
 from routecast.noc.optimum.costs import Priced, Pricing
 from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
@@ -37,6 +38,10 @@ _ROUNDING = 1e-9
 # The thesis' own search is precise to about 1 %.
 _GAP = 0.01
 _TIME_LIMIT_S = 60.0
+# So many cells tell well enough where least is proven.
+_FINE_CELLS = 1000
+# With so many, another program is quicker than more of them.
+_MOST_CELLS = 100_000
 
 
 def optimum_of_planes(
@@ -124,6 +129,7 @@ class _Search:
                 if widths[p] == widths[q] and scalings[p] == scalings[q]
             )
         )
+        self._fan = Fan(self._pricing, self._slowest, self._symmetry)
         self._programs = 0
 
     def run(self, gap: float, time_limit_s: float, progress: Progress | None) -> Optimum:
@@ -133,37 +139,59 @@ class _Search:
         hops = float((self._demand * shortest_hops(self._topology)).sum())
         # Nothing is below all hops at the slowest clock.
         floor = hops * float(self._slowest.min()) ** 2
-        boxes = [Box.whole(self._slowest, np.ones(self._slowest.size))]
-        ruled_out = math.inf
+        cells = Cells(
+            lower=self._slowest[None], upper=np.ones((1, self._slowest.size)), proven=np.array([floor])
+        )
+        proven, ruled_out = floor, math.inf
         try:
-            while boxes and time.monotonic() < end:
-                box, least = boxes[0].narrowed(self._pricing, self._target(gap), self._symmetry)
-                rest = self._improve(box, gap) if box.cells.proven.size else ()
-                # One assignment each, so that Ctrl-C never loses a box: the bound is the least of all.
+            while True:
+                cells, least = self._narrowed(cells, self._best_power * (1.0 - gap))
                 ruled_out = min(ruled_out, least)
-                boxes = sorted([*boxes[1:], *rest], key=lambda one: one.proven)
+                proven = max(floor, min(ruled_out, cells.least, self._best_power))
                 if progress is not None:
-                    progress(self._best_power, self._proven(floor, ruled_out, boxes))
+                    progress(self._best_power, proven)
+                if not cells.proven.size or time.monotonic() >= end:
+                    break
+                self._learn(cells, gap)
         except KeyboardInterrupt:
             # What was proven stays proven.
             pass
-        return self._answer(self._proven(floor, ruled_out, boxes))
+        return self._answer(proven)
 
-    def _improve(self, box: Box, gap: float) -> tuple[Box, ...]:
-        """Learn more about the clocks of a box for which least is proven; return the box, or its halves."""
-        clocks = box.worst(self._pricing)
-        here = clocks[None]
-        for costs in (clocks**2, *box.corners):
-            self._solve(clocks, costs)
-            if box.floor(self._pricing, here, here)[0] >= self._target(gap):
-                return (box,)
-        return tuple(half for half in box.halves() if half.cells.proven.size)
+    def _narrowed(self, cells: Cells, target: float) -> tuple[Cells, float]:
+        """Rule out cells that need at least ``target`` power, smaller and smaller ones.
 
-    def _target(self, gap: float) -> float:
-        return self._best_power * (1.0 - gap)
+        Returns
+        -------
+        Cells
+            What is left: none, or some of which one at least has less than ``target`` proven halfway.
+        float
+            The least power that is proven for what has been ruled out; inf where nothing was.
+        """
+        least = math.inf
+        while cells.proven.size:
+            cells = self._symmetry.ordered(cells)
+            proven = np.maximum(cells.proven, self._fan.proven(cells.lower, cells.upper))
+            is_out = proven >= target
+            least = min(least, float(proven[is_out].min(initial=math.inf)))
+            cells = Cells(lower=cells.lower, upper=cells.upper, proven=proven).where(~is_out)
+            middles = cells.middles
+            is_bad = self._fan.proven(middles, middles) < target
+            if cells.proven.size > (_FINE_CELLS if is_bad.any() else _MOST_CELLS):
+                break
+            cells = cells.halves()
+        return cells, least
 
-    def _proven(self, floor: float, ruled_out: float, boxes: Sequence[Box]) -> float:
-        return max(floor, min([ruled_out, self._best_power, *(box.proven for box in boxes)]))
+    def _learn(self, cells: Cells, gap: float) -> None:
+        """Solve programs at the clocks for which least is proven, until enough is."""
+        middles = cells.middles
+        here = middles[self._fan.proven(middles, middles).argmin()][None]
+        costs = here[0] ** 2
+        for ray in (costs, *self._fan.rays(costs)):
+            self._solve(here[0], ray)
+            if self._fan.proven(here, here)[0] >= self._best_power * (1.0 - gap):
+                return
+        self._fan.split(costs)
 
     def _share_out(self) -> None:
         """Begin with one plane as wide as all, its flows shared out by width.
