@@ -2,7 +2,7 @@
 
 A block marked ``console`` holds ``$ command`` lines, each followed by what it prints; a line ``…`` stands for any
 number of lines. The blocks of a page run one after the other in one empty folder. A ``code-block`` with a caption is a
-file of that name. Numbers may differ a little from machine to machine, so they are compared with a tolerance.
+file of that name; an example that is included stands there too. Numbers may differ a little from machine to machine, so they are compared with a tolerance.
 
 ``make pages`` writes what the commands print now into the pages.
 """
@@ -32,6 +32,7 @@ REWRITE = bool(os.environ.get("ROUTECAST_REWRITE_PAGES"))
 NOT_RUN_HERE = ("git ", "cd ", "make ", "pip ")
 NEEDS_NAMESPACES = re.compile(r"routecast (measure|testbed (up|down|selftest)|benchmark .*--testbed)")
 FENCE = re.compile(r"^```(?P<kind>\S.*?)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
+EXAMPLE = re.compile(r"\{literalinclude\} \.\./examples/(?P<name>\S+)")
 CAPTION = re.compile(r"^:caption: (?P<name>\S+)\n+", re.MULTILINE)
 
 
@@ -44,9 +45,11 @@ class Step:
 
 
 def files_of(text: str) -> dict[str, str]:
-    """Return the files that a page gives, by name."""
+    """Return the files that a page gives, by name: captioned code, and examples that it includes."""
     files = {}
     for fence in FENCE.finditer(text):
+        if included := EXAMPLE.match(fence["kind"]):
+            files[included["name"]] = (ROOT / "examples" / included["name"]).read_text(encoding="utf-8")
         caption = CAPTION.match(fence["body"])
         if fence["kind"].startswith("{code-block}") and caption:
             files[caption["name"]] = fence["body"][caption.end() :]
