@@ -7,7 +7,7 @@ from routecast.report.noc.link_map import draw_link_map
 from routecast.report.page import Block, Drawing, Folded, Page, Section, Tile, Tiles
 from routecast.study.noc.judged import OURS, closed_ratio
 from routecast.study.noc.plots import flit_figure, power_figure
-from routecast.study.noc.point import BOUND, NO_DVFS, curve_name
+from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.tabulate import (
     compared_table,
@@ -68,7 +68,7 @@ def _told(criterion: Criterion) -> str:
 def _best(result: NocResult, one: CaseResult) -> str:
     load = max(one.loads)
     return min(
-        (curve for curve in one.curves if curve not in (NO_DVFS, BOUND)),
+        (curve for curve in one.curves if curve not in (NO_DVFS, BOUND, WHOLE)),
         key=lambda curve: one.mean(curve, load),
     )
 

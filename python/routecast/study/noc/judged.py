@@ -11,6 +11,7 @@ __all__ = ["closed_ratio", "compared", "criteria"]
 
 OURS = "search"
 BEFORE = "four_phase"
+ROUNDING = 1e-9
 
 
 def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
@@ -24,9 +25,13 @@ def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, 
 
 
 def closed_ratio(one: CaseResult, load: float) -> float:
-    """Return which part of the distance from 2P-4PHASE to the proven bound our allocation closes; 0..1."""
-    before, ours, bound = (one.mean(curve, load) for curve in (BEFORE, OURS, BOUND))
-    return (before - ours) / (before - bound) if before > bound else 1.0
+    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes; 0..1.
+
+    That is at least the power of either bound: of flows that may be split, and of flows that are not.
+    """
+    before, ours = one.mean(BEFORE, load), one.mean(OURS, load)
+    bound = one.least(load)
+    return (before - ours) / (before - bound) if before > bound * (1 + ROUNDING) else 1.0
 
 
 def criteria(result: NocResult) -> tuple[Criterion, ...]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from statistics import stdev
 
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.study.noc.point import BOUND, NO_DVFS, curve_name
+from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 
 __all__ = ["flit_figure", "power_figure"]
 
 GREY = "#7a7f87"
+LILAC = "#9b8ec4"
 DRAWN_ALIKE = 1e-6
 
 
@@ -18,18 +19,18 @@ def power_figure(result: NocResult, one: CaseResult) -> Figure:
     """Return power against load of every curve of a case, with the stated values as crosses."""
     loads = one.loads
     full = max(loads)
-    coloured = [curve for curve in one.curves if curve not in (NO_DVFS, BOUND)]
+    coloured = [curve for curve in one.curves if curve not in (NO_DVFS, BOUND, WHOLE)]
     colours = dict(zip(coloured, palette(len(coloured), ordered=False), strict=True))
     marks: list[Mark] = []
     for curve in one.curves:
         means = tuple(one.mean(curve, load) for load in loads)
         marks.append(
             Line(
-                name="optimum (proven bound)" if curve == BOUND else curve_name(curve),
+                name=curve_name(curve),
                 x=loads,
                 y=means,
-                colour=colours.get(curve, GREY),
-                dashed=curve == BOUND,
+                colour=colours.get(curve, LILAC if curve == WHOLE else GREY),
+                dashed=curve in (BOUND, WHOLE),
             )
         )
     stated = [stated for stated in one.case.stated if stated.load in loads]

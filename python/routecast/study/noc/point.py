@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from routecast.noc.case import policy_name
 
-__all__ = ["BOUND", "NO_DVFS", "Point", "curve_name"]
+__all__ = ["BOUND", "NO_DVFS", "WHOLE", "Point", "curve_name"]
 
 NO_DVFS = "no_dvfs"
 """XY routing on one plane at full voltage: power grows in proportion to the load."""
@@ -14,6 +14,10 @@ NO_DVFS = "no_dvfs"
 BOUND = "optimum"
 """The proven lower bound: no splitting over paths and planes needs less."""
 
+WHOLE = "whole_flows"
+"""The bound of flows that are not split, whatever their planes and paths."""
+
+SPECIAL = {NO_DVFS: "NoDVFS", WHOLE: "bound, whole", BOUND: "bound, split"}
 THESIS_ALLOCATIONS = ("balance", "mini", "four_phase")
 """Those that the thesis prints for two planes."""
 
@@ -26,8 +30,9 @@ def curve_name(curve: str) -> str:
     >>> curve_name("no_dvfs"), curve_name("four_phase")
     ('NoDVFS', '2P-4PHASE')
     """
-    name = "NoDVFS" if curve == NO_DVFS else policy_name(curve)
-    return f"2P-{name}" if curve in THESIS_ALLOCATIONS else name
+    if curve in SPECIAL:
+        return SPECIAL[curve]
+    return f"2P-{policy_name(curve)}" if curve in THESIS_ALLOCATIONS else policy_name(curve)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

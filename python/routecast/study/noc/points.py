@@ -7,11 +7,12 @@ from pathlib import Path
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.case import NocCase
+from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.reading import noc_case
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
 from routecast.study.noc.document import Case
-from routecast.study.noc.point import BOUND, Point
+from routecast.study.noc.point import BOUND, WHOLE, Point
 
 __all__ = ["link_maps", "points_of_matrix"]
 
@@ -38,6 +39,8 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
         for row in answer.rows
         if row.power is not None
     ]
+    if case.planes is not None:
+        points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
     if case.has_optimum:
         points += [
             Point(
@@ -51,6 +54,12 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
             for row in optimum_answer(noc, power=answer).rows
         ]
     return points
+
+
+def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> Point:
+    scalings = (noc.scaling,) * len(noc.widths)
+    power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
+    return Point(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
 
 
 def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:

@@ -11,7 +11,7 @@ from routecast.evaluate.plain import plain
 from routecast.noc.simulate.thesis import DvfsRow
 from routecast.report.noc.link_map import LinkMap
 from routecast.study.noc.document import Case, NocStudy, Stated
-from routecast.study.noc.point import BOUND, NO_DVFS, Point
+from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, Point
 from routecast.study.result import Criterion, Made
 
 __all__ = ["CaseResult", "Compared", "NocResult", "Statement"]
@@ -66,6 +66,11 @@ class CaseResult:
     def mean(self, curve: str, load: float) -> float:
         """Return the mean of a curve's relative power over the matrices."""
         return fmean(point.relative_power for point in self.at(curve, load))
+
+    def least(self, load: float) -> float:
+        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least."""
+        bounds = [self.at(curve, load) for curve in (BOUND, WHOLE) if curve in self.curves]
+        return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
 
     def factor(self, curve: str, load: float) -> float:
         """Return how many times below no scaling a curve is at a load: the ratio of the means."""

@@ -93,7 +93,7 @@ def _two_planes(one: CaseResult, load: float) -> Iterator[Row]:
         )
     if {OURS, BEFORE, BOUND} <= curves:
         yield (
-            f"{name}: our allocation closes, of 2P-4PHASE's distance to the bound",
+            f"{name}: our allocation closes, of 2P-4PHASE's distance to the bounds",
             "–",
             "–",
             f"{100 * closed_ratio(one, load):.0f} % ({_times(one, BEFORE, load)} to {_times(one, OURS, load)})",

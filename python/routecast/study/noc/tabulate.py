@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from routecast.report.tables import Cell, Column, Table, signed_percent
-from routecast.study.noc.point import BOUND, curve_name
+from routecast.study.noc.point import BOUND, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.shown import Shown
 
@@ -26,8 +26,8 @@ def power_table(result: NocResult) -> Table:
         name="power",
         title="Power at the highest load",
         caption=(
-            "Relative to XY without scaling at load 1 of the same matrix. The optimum is its proven lower bound: no "
-            "splitting over paths and planes needs less."
+            "Relative to XY without scaling at load 1 of the same matrix. Bounds are proven: flows that are split over "
+            "paths and planes need at least the one, whole flows both."
         ),
         columns=_by_case(result, ".4f"),
         rows=_rows(result, CaseResult.mean),
@@ -55,14 +55,21 @@ def _by_case(result: NocResult, form: str) -> tuple[Column, ...]:
 def _rows(
     result: NocResult, value: Callable[[CaseResult, str, float], float]
 ) -> tuple[tuple[Cell, ...], ...]:
-    policies = dict.fromkeys(curve for one in result.cases for curve in one.curves if curve != BOUND)
+    policies = dict.fromkeys(
+        curve for one in result.cases for curve in one.curves if curve not in (WHOLE, BOUND)
+    )
     return tuple(
         (
             curve_name(curve),
             *(value(one, curve, max(one.loads)) if curve in one.curves else None for one in result.cases),
         )
-        for curve in (*policies, BOUND)
+        for curve in (*policies, *_bounds(result))
     )
+
+
+def _bounds(result: NocResult) -> tuple[str, ...]:
+    there = {curve for one in result.cases for curve in one.curves}
+    return tuple(curve for curve in (WHOLE, BOUND) if curve in there)
 
 
 def curves_table(result: NocResult, one: CaseResult) -> Table:
