@@ -14,11 +14,14 @@ from routecast.noc.planes.candidates import dimension_order, minimal_paths
 from routecast.noc.planes.flows import flows_of
 from routecast.noc.planes.freedom import Freedom, usable_links
 from routecast.noc.planes.model import Allocation
+from routecast.noc.planes.on_table import power_on_tables
 from routecast.noc.planes.placement import Placement
 from routecast.noc.planes.relaxation import ByTarget
 from routecast.noc.planes.search import allocate
 from routecast.noc.planes.thesis import balance, four_phase, mini
+from routecast.noc.power.router_table import RouterPoint, RouterTable
 from routecast.noc.power.scaling import Scaling
+from routecast.noc.power.table_power import allocation_power
 from routecast.noc.routing.deadlock import channel_cycle
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.noc.traffic.patterns import hot_spot, normal, uniform
@@ -258,6 +261,37 @@ def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
     high = allocate(MESH_3, full, TWO, power=power, steps=500)
     assert sorted(bool(plane.demand.any()) for plane in low.planes) == [False, True]
     assert all(plane.demand.any() for plane in high.planes)
+
+
+def test_on_a_router_table_the_objective_is_the_power_that_the_table_gives() -> None:
+    # Made up: idle power that grows with the square of the clock, switching with its cube.
+    points = tuple(
+        RouterPoint(frequency_hz=f * 1e9, voltage_v=f, idle_w=0.5 * f**2, full_w=0.5 * f**2 + f**3)
+        for f in (0.4, 0.6, 0.8, 1.0)
+    )
+    table = RouterTable(name="made up", points=points)
+    full = few_flows(MESH_3, 3, 30)
+    scaling = (Scaling(alpha_max=2.5),) * 2
+    objective = power_on_tables((table, table), MESH_3)
+    awake = []
+    for load in (0.1, 1.0):
+        ours = allocate(MESH_3, full * load, scaling, power=objective, steps=500)
+        powers = allocation_power(table, ours, asleep_ratio=0.0)
+        by_objective = sum(
+            objective(
+                number,
+                np.array([plane.link_loads.sum()]),
+                np.array([plane.demand.sum()]),
+                np.array([plane.link_loads.max()]),
+            )[0]
+            for number, plane in enumerate(ours.planes)
+        )
+        assert by_objective == pytest.approx(sum(one.least_w for one in powers), rel=1e-9)
+        awake.append(sum(not one.asleep for one in powers))
+        for printed in (balance, four_phase):
+            other = allocation_power(table, printed(MESH_3, full * load, scaling), asleep_ratio=0.0)
+            assert by_objective <= sum(one.least_w for one in other) * (1 + 1e-9)
+    assert awake == [1, 2]
 
 
 def test_no_demand_is_no_power_and_too_much_is_refused() -> None:

@@ -4,7 +4,7 @@
 2. Round: each flow goes whole to the plane and path that carry most of it there; again at random, by its shares.
 3. Keep: tabu search moves flows until the links keep to these clocks (:mod:`.tabu`); steepest descent on the true
    power ends each try (:mod:`.descent`). The thesis' allocations and each plane alone, the others asleep, are tried
-   too.
+   too; before paths beyond XY and YX, these two alone.
 4. Tighten: from the best, somewhat slower clocks are aimed at, on one plane or all, or one faster for another slower.
 
 Flows stay whole, on one path each, and the best state that was seen is returned: no move of one flow to another of its
@@ -111,6 +111,18 @@ def allocate(
     if freedom is not Freedom.PLANE_ORDER:
         for printed in (four_phase, balance):
             search.consider(_choice_of(candidates, printed(topology, demand, scalings, widths=width)))
+    if freedom in (Freedom.MINIMAL, Freedom.ANY):
+        fewer = allocate(
+            topology,
+            demand,
+            scalings,
+            widths=widths,
+            freedom=Freedom.DIMENSION_ORDER,
+            power=power,
+            steps=steps,
+            seed=seed,
+        )
+        search.consider(_choice_of(candidates, fewer))
     for plane in planes:
         search.consider(np.array([candidates.place(flow, plane) for flow in range(len(flows))]))
     search.aim(aims, steps // 2)
