@@ -26,8 +26,8 @@ impl Engine {
             let requests = std::mem::take(&mut self.requests[port]);
             fresh |= match self.allocator {
                 Allocator::GreedyWeight => self.longest_first(router, port, requests),
-                Allocator::Islip { iterations } => self.by_turns(router, port, requests, iterations, false),
-                Allocator::RoundRobin => self.by_turns(router, port, requests, 1, true),
+                Allocator::Islip { iterations } => self.channels_first(router, port, requests, iterations),
+                Allocator::RoundRobin => self.packets_first(router, port, requests),
             };
         }
         fresh
@@ -61,9 +61,32 @@ impl Engine {
         None
     }
 
-    /// Separable allocation with rotating priorities: every free virtual channel offers itself to one input, every
-    /// input takes one offer.
-    fn by_turns(&mut self, router: usize, port: usize, mut requests: u64, iterations: u32, always: bool) -> u64 {
+    /// Every packet asks for one virtual channel, every channel takes one packet.
+    fn packets_first(&mut self, router: usize, port: usize, mut requests: u64) -> u64 {
+        let first = port * self.tables.vcs;
+        let base = router << self.tables.shift;
+        let free = self.work[router].free >> first;
+        let (mut asked, mut fresh) = (0_u64, 0);
+        while requests != 0 {
+            let bit = requests.trailing_zeros() as usize;
+            requests &= requests - 1;
+            let chosen = first_from((free & self.allowed[base + bit]) << first, self.input[base + bit].accept);
+            self.grants[chosen as usize & 63] |= 1 << bit;
+            asked |= 1 << chosen;
+        }
+        while asked != 0 {
+            let chosen = asked.trailing_zeros() as usize & 63;
+            asked &= asked - 1;
+            let asking = std::mem::take(&mut self.grants[chosen]);
+            let bit = first_from(asking, self.output[base + chosen].grant);
+            self.take(router, bit, chosen as u32, true);
+            fresh |= 1 << bit;
+        }
+        fresh
+    }
+
+    /// Rounds in which every free virtual channel offers itself to one packet and every packet takes one (iSLIP).
+    fn channels_first(&mut self, router: usize, port: usize, mut requests: u64, iterations: u32) -> u64 {
         let first = port * self.tables.vcs;
         let base = router << self.tables.shift;
         let mut fresh = 0;
@@ -72,9 +95,10 @@ impl Engine {
             if requests.is_power_of_two() {
                 // One packet: every free channel offers itself.
                 let bit = requests.trailing_zeros();
-                let offers = free & self.allowed[base | bit as usize];
+                let offers = free & self.allowed[base + bit as usize];
                 if offers != 0 {
-                    self.take(router, bit, first, offers, iteration == 0, always);
+                    let chosen = first_from(offers << first, self.input[base + bit as usize].accept);
+                    self.take(router, bit, chosen, iteration == 0);
                     fresh |= requests;
                 }
                 return fresh;
@@ -85,11 +109,7 @@ impl Engine {
                 free &= free - 1;
                 let asking = self.asking(base, requests, vc);
                 if asking != 0 {
-                    let output = &mut self.output[base + first + vc as usize];
-                    let bit = first_from(asking, output.grant);
-                    if always {
-                        output.grant = bit as u8 + 1;
-                    }
+                    let bit = first_from(asking, self.output[base + first + vc as usize].grant);
                     self.grants[bit as usize & 63] |= 1 << vc;
                     offered |= 1 << bit;
                 }
@@ -103,7 +123,8 @@ impl Engine {
                 let bit = offered.trailing_zeros();
                 offered &= offered - 1;
                 let offers = std::mem::take(&mut self.grants[bit as usize & 63]);
-                self.take(router, bit, first, offers, iteration == 0, false);
+                let chosen = first_from(offers << first, self.input[base + bit as usize].accept);
+                self.take(router, bit, chosen, iteration == 0);
             }
             if requests == 0 {
                 return fresh;
@@ -118,27 +139,17 @@ impl Engine {
         while requests != 0 {
             let bit = requests.trailing_zeros();
             requests &= requests - 1;
-            asking |= (self.allowed[base | bit as usize] >> vc & 1) << bit;
+            asking |= (self.allowed[base + bit as usize] >> vc & 1) << bit;
         }
         asking
     }
 
-    /// An input takes one of its offers; `all` says that its refused offers moved their priority, too.
-    fn take(&mut self, router: usize, bit: u32, first: usize, offers: u64, turn: bool, all: bool) {
+    /// A packet takes a virtual channel; with `turn` the priorities move past both.
+    fn take(&mut self, router: usize, bit: u32, chosen: u32, turn: bool) {
         let base = router << self.tables.shift;
-        let input = &mut self.input[base | bit as usize];
-        let chosen = first_from(offers << first, input.accept);
         if turn {
-            input.accept = chosen as u8 + 1;
-            self.output[base | chosen as usize].grant = bit as u8 + 1;
-        }
-        if all {
-            let mut rest = offers;
-            while rest != 0 {
-                let vc = rest.trailing_zeros() as usize;
-                rest &= rest - 1;
-                self.output[base + first + vc].grant = bit as u8 + 1;
-            }
+            self.input[base + bit as usize].accept = chosen as u8 + 1;
+            self.output[base + chosen as usize].grant = bit as u8 + 1;
         }
         self.own(router, bit, chosen);
     }
@@ -151,12 +162,10 @@ impl Engine {
         while requests != 0 {
             let bit = self.longest(router, port, requests);
             requests &= !(1 << bit);
-            let free = self.work[router].free >> first & self.allowed[base | bit as usize];
+            let free = self.work[router].free >> first & self.allowed[base + bit as usize];
             if free != 0 {
-                let turn = &mut self.input[base | bit as usize].accept;
-                let chosen = first_from(free << first, *turn);
-                *turn = chosen as u8 + 1;
-                self.own(router, bit, chosen);
+                let chosen = first_from(free << first, self.input[base + bit as usize].accept);
+                self.take(router, bit, chosen, true);
                 fresh |= 1 << bit;
             }
         }
@@ -170,7 +179,7 @@ impl Engine {
         while rest != 0 {
             let bit = rest.trailing_zeros();
             rest &= rest - 1;
-            let waiting = self.input[base | bit as usize].waiting;
+            let waiting = self.input[base + bit as usize].waiting;
             if waiting > most {
                 (most, equals) = (waiting, 0);
             }
@@ -184,12 +193,12 @@ impl Engine {
     /// An output virtual channel belongs to an input's packet from here until its tail has crossed.
     fn own(&mut self, router: usize, bit: u32, chosen: u32) {
         let base = router << self.tables.shift;
-        self.input[base | bit as usize].out = chosen as u8;
-        self.output[base | chosen as usize].owner = bit as u8;
+        self.input[base + bit as usize].out = chosen as u8;
+        self.output[base + chosen as usize].owner = bit as u8;
         let work = &mut self.work[router];
         work.free &= !(1 << chosen);
         work.trying &= !(1 << bit);
         self.moved = true;
-        debug_assert_ne!(self.input[base | bit as usize].packet, NONE);
+        debug_assert_ne!(self.input[base + bit as usize].packet, NONE);
     }
 }

@@ -13,8 +13,9 @@ impl Engine {
     fn waiting_at(&self, node: usize, cycle: u64) -> u64 {
         let this = &self.nodes[node];
         let mut flits = u64::from(this.left);
-        let (Some(made), Some(source)) = (this.next, &this.source) else { return flits };
-        let (mut source, mut made) = (source.clone(), made);
+        let Some(mut source) = this.source.clone() else { return flits };
+        // While flits of a packet leave, the one after it is not foreseen yet.
+        let mut made = this.next.unwrap_or_else(|| source.next(&self.mixture));
         while made.cycle < cycle {
             flits += u64::from(made.length);
             made = source.next(&self.mixture);
@@ -54,17 +55,17 @@ impl Engine {
             in_sources += u64::from(self.nodes[node].left);
             let Some(mut source) = self.nodes[node].source.take() else { continue };
             let mut next = self.nodes[node].next;
-            if next.is_none() {
-                continue;
-            }
-            while let Some(made) = next.filter(|made| made.cycle < end) {
+            loop {
+                let made = next.take().unwrap_or_else(|| {
+                    let made = source.next(&self.mixture);
+                    self.statistics.made(node, &made);
+                    made
+                });
+                if made.cycle >= end {
+                    self.statistics.unmake(node, &made);
+                    break;
+                }
                 in_sources += u64::from(made.length);
-                let after = source.next(&self.mixture);
-                self.statistics.made(node, &after);
-                next = Some(after);
-            }
-            if let Some(made) = next {
-                self.statistics.unmake(node, &made);
             }
         }
         let buffered: u64 = self.input.iter().map(|input| u64::from(input.waiting)).sum();

@@ -86,7 +86,7 @@ pub enum Queueing {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Allocator {
-    /// Separable with rotating priorities that move on every grant.
+    /// Separable, inputs first: every input asks one output only; rotating priorities move on every grant.
     RoundRobin,
     /// Separable, outputs first; priorities move only past accepted grants (iSLIP).
     Islip {

@@ -38,8 +38,8 @@ impl Engine {
         }
         match self.allocator {
             Allocator::GreedyWeight => self.heaviest_first(router, ready),
-            Allocator::RoundRobin => self.match_by_turns(router, ports, 1, true),
-            Allocator::Islip { iterations } => self.match_by_turns(router, ports, iterations, false),
+            Allocator::RoundRobin => self.inputs_first(router, ready),
+            Allocator::Islip { iterations } => self.outputs_first(router, ports, iterations),
         }
         while ports != 0 {
             self.requests[ports.trailing_zeros() as usize & 63] = 0;
@@ -47,8 +47,30 @@ impl Engine {
         }
     }
 
-    /// Rounds of grants and accepts; `always` moves the priority of an output with every grant.
-    fn match_by_turns(&mut self, router: usize, mut ports: u64, iterations: u32, always: bool) {
+    /// Every input asks for one of its flits, every output takes one input.
+    fn inputs_first(&mut self, router: usize, mut ready: u64) {
+        let (base, lanes) = (router << self.tables.shift, router * self.tables.ports);
+        let mut ports = 0_u64;
+        while ready != 0 {
+            let input = u32::from(self.tables.port_of[ready.trailing_zeros() as usize & 63]);
+            let lane = self.tables.every << (input * self.tables.vcs as u32);
+            let bit = first_from(ready & lane, self.ports[lanes + input as usize].channel);
+            ready &= !lane;
+            let port = self.port[base + bit as usize] & 63;
+            self.grants[usize::from(port)] |= 1 << bit;
+            ports |= 1 << port;
+        }
+        while ports != 0 {
+            let port = ports.trailing_zeros() as usize & 63;
+            ports &= ports - 1;
+            let bit = first_from(std::mem::take(&mut self.grants[port]), self.ports[lanes + port].grant);
+            self.turn(router, port, bit);
+            self.cross(router, port, bit);
+        }
+    }
+
+    /// Rounds in which every output grants one input and every input accepts one output (iSLIP).
+    fn outputs_first(&mut self, router: usize, mut ports: u64, iterations: u32) {
         let lanes = router * self.tables.ports;
         let vcs = self.tables.vcs as u32;
         let mut free_inputs = u64::MAX;
@@ -62,11 +84,8 @@ impl Engine {
                     ports &= !(1 << port);
                     continue;
                 }
-                let turns = &mut self.ports[lanes + port as usize];
-                let input = self.tables.port_of[first_from(asking, turns.grant) as usize & 63];
-                if always {
-                    turns.grant = (u32::from(input) * vcs + vcs) as u8;
-                }
+                let turn = self.ports[lanes + port as usize].grant;
+                let input = self.tables.port_of[first_from(asking, turn) as usize & 63];
                 self.grants[usize::from(input & 63)] |= 1 << port;
                 inputs |= 1 << input;
             }
