@@ -104,6 +104,15 @@ def test_planes_are_simulated_with_the_allocation_and_the_clocks_that_it_allows(
     assert total == pytest.approx(case.traffic.demand * 0.2)
 
 
+def test_paths_that_a_search_chose_get_the_classes_that_free_them_from_deadlock() -> None:
+    text = GRID.replace("transpose", "uniform") + "[planes]\ncount = 2\nallocations = ['search']\n"
+    free = parse_noc(text + "[simulation]\nvirtual_channels = 2\nloads = [0.2]\n" + SHORT)
+    (row,) = simulation_answer(free).rows
+    assert not row.simulated.is_saturated
+    # The simulator refuses paths whose channels wait for each other in a circle.
+    assert row.simulated.power.value == pytest.approx(row.flow_power, rel=0.15)
+
+
 def test_a_file_without_a_simulation_says_what_to_add() -> None:
     with pytest.raises(FileProblem, match=r"simulation: is missing"):
         simulation_answer(parse_noc(GRID))

@@ -14,6 +14,7 @@ from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.document import SimulationTable
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.layers import layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.routing.turns import choices
@@ -186,7 +187,7 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
     if case.planes is not None and case.has_planes:
         name = table.allocation or case.planes.allocations[0]
         for load in loads:
-            allocation = allocate(name, case, case.demand(load))
+            allocation = _runnable_on_planes(allocate(name, case, case.demand(load)), case, table)
             # An allocation over capacity runs at full clock, and saturates.
             worst = max(float(plane.link_loads.max(initial=0.0)) for plane in allocation.planes)
             fits = worst <= 1 + _ROUNDING
@@ -246,6 +247,16 @@ def _fits(fabric: Fabric, policy: str) -> bool:
     return bottleneck <= 1 + _ROUNDING
 
 
+def _runnable_on_planes(allocation: Allocation, case: NocCase, table: SimulationTable) -> Allocation:
+    """Return the allocation with virtual-channel classes on each plane that free its paths from deadlock."""
+    planes = []
+    for plane in allocation.planes:
+        routing = _runnable(plane.routes, case, table)
+        assert isinstance(routing, Routes)  # planes have paths
+        planes.append(replace(plane, routes=routing))
+    return replace(allocation, planes=tuple(planes))
+
+
 def _shrunk(allocation: Allocation, factor: float) -> Allocation:
     planes = tuple(replace(plane, demand=plane.demand * factor) for plane in allocation.planes)
     return replace(allocation, planes=planes)
@@ -265,8 +276,10 @@ def _runnable(
     FileProblem
         Packets can wait for each other in a circle.
     """
+    if isinstance(routing, AdaptiveRouting):
+        return routing
     channels = table.virtual_channels if table.queueing == "virtual_channels" else 1
-    if isinstance(routing, AdaptiveRouting) or routing.layer_count <= channels:
+    if routing.layer_count <= channels and channel_cycle(routing) is None:
         return routing
     flat = replace(
         routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths)
@@ -274,10 +287,13 @@ def _runnable(
     cycle = channel_cycle(flat)
     if cycle is None:
         return flat
+    freed = layered(routing)
+    if freed.layer_count <= channels:
+        return freed
     key = "simulation.virtual_channels" if table.queueing == "virtual_channels" else "simulation.queueing"
     what = (
         f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{cycle_in_words(case.topology, cycle)}; give routers {routing.layer_count} virtual channels, one for each "
+        f"{cycle_in_words(case.topology, cycle)}; give routers {freed.layer_count} virtual channels, one for each "
         "class of its paths, or take another routing"
     )
     raise FileProblem(case.name, [Problem(key, what)])
