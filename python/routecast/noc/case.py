@@ -60,8 +60,10 @@ class NocCase:
 
     Attributes
     ----------
+    subject
+        What messages call the file: its path.
     name
-        Of the file.
+        What the file calls it.
     sources
         Where its figures come from.
     topology
@@ -88,6 +90,7 @@ class NocCase:
         Of routings that draw.
     """
 
+    subject: str
     name: str
     sources: tuple[str, ...]
     topology: Topology

@@ -131,6 +131,7 @@ def noc_case(
             raise FileProblem(subject, [Problem(f"routing.policies[{number}]", str(problem))]) from problem
     xy = found["xy"] if "xy" in found else routes("xy", topology)
     return NocCase(
+        subject=subject,
         name=file.name or Path(subject).name.removesuffix(".noc.toml"),
         sources=tuple(dict.fromkeys(filter(None, (file.source,)))),
         topology=topology,

@@ -61,7 +61,7 @@ def _flows(table: TrafficTable, topology: Topology) -> Traffic:
     demand = np.zeros((topology.node_count, topology.node_count))
     for flow in table.flows or ():
         demand[node_at(topology, flow.source), node_at(topology, flow.target)] += flow.rate
-    return Traffic(name="flows", demand=demand)
+    return Traffic(name="given flows", demand=demand)
 
 
 def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:

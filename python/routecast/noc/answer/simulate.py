@@ -147,7 +147,7 @@ def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> Sim
     table = case.simulation
     if table is None:
         what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
-        raise FileProblem(case.name, [Problem("simulation", what)])
+        raise FileProblem(case.subject, [Problem("simulation", what)])
     fabrics = fabrics_of(case, table)
     what = f"{len(fabrics)} fabrics, {table.replications} replications each"
 
@@ -213,7 +213,7 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
                 packets=packets,
                 injection=injection,
             )
-            if table.clock == "scaled" and _fits(fabric, policy):
+            if table.clock == "scaled" and _fits(case, fabric, policy):
                 fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
             made.append((policy, load, fabric))
     return tuple(made)
@@ -229,7 +229,7 @@ def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
     return AdaptiveRouting(policy=policy, topology=case.topology, choices=choices(policy, case.topology))
 
 
-def _fits(fabric: Fabric, policy: str) -> bool:
+def _fits(case: NocCase, fabric: Fabric, policy: str) -> bool:
     """Return whether full clock carries the traffic; what it does not carry runs at full clock, and saturates.
 
     Raises
@@ -243,7 +243,7 @@ def _fits(fabric: Fabric, policy: str) -> bool:
             f"{policy_name(policy)} chooses its links as it goes, and no flow level says how slow it may run: "
             'take "full"'
         )
-        raise FileProblem(policy_name(policy), [Problem("simulation.clock", what)])
+        raise FileProblem(case.subject, [Problem("simulation.clock", what)])
     return bottleneck <= 1 + _ROUNDING
 
 
@@ -296,7 +296,7 @@ def _runnable(
         f"{cycle_in_words(case.topology, cycle)}; give routers {freed.layer_count} virtual channels, one for each "
         "class of its paths, or take another routing"
     )
-    raise FileProblem(case.name, [Problem(key, what)])
+    raise FileProblem(case.subject, [Problem(key, what)])
 
 
 def _flow_power(case: NocCase, fabric: Fabric) -> float:

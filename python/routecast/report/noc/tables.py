@@ -48,7 +48,8 @@ def grid_name(case: NocCase) -> str:
     each = f", {grid.concentration} nodes at each router" if grid.concentration > 1 else ""
     planes = f", {len(case.widths)} planes" if case.has_planes else ""
     traffic = case.traffic.name.replace("_", " ")
-    return f"{traffic} traffic on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
+    traffic += "" if traffic.endswith("flows") else " traffic"
+    return f"{traffic} on a {kind} of {grid.columns} × {grid.rows}{each}{planes}"
 
 
 def load_meaning(case: NocCase) -> str:
