@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops
+from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
 from routecast.noc.optimum.cells import Cells, Symmetry
 from routecast.noc.optimum.cones import Fan
 from routecast.noc.optimum.conserving import conserving
@@ -35,6 +35,8 @@ Progress: TypeAlias = Callable[[float, float], None]
 
 # A load above capacity by rounding alone is no overload.
 _ROUNDING = 1e-9
+# Ways that differ by less, relative to their length, make no detour worth while.
+_SLACK = 1e-6
 # The thesis' own search is precise to about 1 %.
 _GAP = 0.01
 _TIME_LIMIT_S = 60.0
@@ -114,10 +116,11 @@ class _Search:
         self._arcs = allowed_arcs(topology, demand, paths)
         self._best_power = math.inf
         self._best: tuple[PlaneFlow, ...] = ()
+        self._held = allowed_arcs(topology, demand, PathSet.MINIMAL)
         links = grid_of(topology).source.size
         # (b + z)^2 F - b^2 F <= 3 F z where b + z <= 1, and no plane's hop flow F is above its links' capacity.
-        penalties = 3.0 * links * widths
-        self._program = PlaneProgram(topology, demand, self._arcs, widths, penalties)
+        self._penalties = 3.0 * links * widths
+        self._program = PlaneProgram(topology, demand, self._held, widths, self._penalties)
         self._pricing = Pricing(topology, demand, self._arcs, widths)
         # Without prices: every flit-hop costs at least the cheapest plane's.
         free = np.zeros((widths.size, links))
@@ -208,9 +211,13 @@ class _Search:
         self._take(self._widths[:, None, None] * alike.planes[0].flow)
 
     def _solve(self, clocks: Floats, costs: Floats) -> None:
-        """Solve one program, and keep its prices and its flows."""
-        self._programs += 1
-        solved = self._program.solve(clocks, costs)
+        """Solve one program, with all detours worth while, and keep its prices and its flows."""
+        while True:
+            self._programs += 1
+            solved = self._program.solve(clocks, costs)
+            lengths = costs[:, None] + solved.prices
+            if not self._widen(lengths):
+                break
         self._pricing.found.append(Priced(costs=costs, prices=solved.prices))
         entering = [_entering(self._topology, flow) for flow in solved.flow]
         total = np.sum(entering, axis=0)
@@ -218,10 +225,35 @@ class _Search:
         for plane, demand in enumerate(entering):
             # To rounding the demand enters; so it does exactly where each plane gets its part.
             part = np.divide(demand, total, out=np.zeros(total.shape), where=self._demand > 0.0)
-            lengths = costs[plane] + solved.prices[plane]
-            way = distances(self._topology, lengths, self._arcs)
-            flows.append(conserving(self._topology, part * self._demand, solved.flow[plane], self._arcs, way))
+            way = distances(self._topology, lengths[plane], self._held)
+            flows.append(conserving(self._topology, part * self._demand, solved.flow[plane], self._held, way))
         self._take(np.stack(flows))
+
+    def _widen(self, lengths: Floats) -> bool:
+        """Give the program the detours that are worth while at lengths of links; return whether there were any."""
+        if self._paths is PathSet.MINIMAL:
+            return False
+        free = [distances(self._topology, length, self._arcs) for length in lengths]
+        held = [distances(self._topology, length, self._held) for length in lengths]
+        if self._carried(free) >= self._carried(held) * (1.0 - _SLACK):
+            return False
+        grid, widened = grid_of(self._topology), self._held.copy()
+        for length, short, long in zip(lengths, free, held, strict=True):
+            slack = _SLACK * float(length.max())
+            with np.errstate(invalid="ignore"):
+                shorter = short < long - slack
+            detours = tight_arcs(self._topology, length, self._arcs, short, slack)
+            widened |= detours & shorter[grid.source, :].T
+        if np.array_equal(widened, self._held):
+            return False
+        self._held = widened
+        self._program = PlaneProgram(self._topology, self._demand, widened, self._widths, self._penalties)
+        return True
+
+    def _carried(self, ways: Sequence[Floats]) -> float:
+        """Return the cost of all flows on their shortest ways, each on its best plane."""
+        way = np.where(self._demand > 0.0, np.minimum.reduce(ways), 0.0)
+        return float((self._demand * way).sum())
 
     def _take(self, flow: Floats) -> None:
         """Note flows of shape (planes, routers, links) if they fit and need the least power so far."""
