@@ -12,7 +12,7 @@ from routecast.noc.topology import Topology
 from routecast.noc.traffic import patterns
 from routecast.noc.traffic.matrix import read_matrix
 from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.task_graph import TASK_GRAPHS, mapped, task_graph
+from routecast.noc.traffic.task_graph import mapped, task_graph
 
 __all__ = ["node_at", "traffic_of"]
 
@@ -72,7 +72,7 @@ def _matrix(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
 
 def _task_graph(table: TrafficTable, topology: Topology, folder: Path) -> Traffic:
     name = str(table.task_graph)
-    graph = task_graph(folder / name if name not in TASK_GRAPHS and (folder / name).is_file() else name)
+    graph = task_graph(folder / name if name.endswith(".toml") else name)
     mapping = (
         None
         if table.mapping is None

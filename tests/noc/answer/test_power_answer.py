@@ -70,7 +70,7 @@ def test_a_load_over_capacity_has_no_power_and_says_which_link() -> None:
 
 
 def test_planes_carry_together_what_one_carries_alone() -> None:
-    case = read_noc(EXAMPLES / "two-planes.noc.toml", change=NocChange(load="0.9"))
+    case = read_noc(EXAMPLES / "mpeg4.noc.toml", change=NocChange(load="0.9"))
     found = power_answer(case)
     alone = found.of("xy")[0]
     for key in ("balance", "mini", "four_phase", "search"):
