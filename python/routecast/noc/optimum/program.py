@@ -170,10 +170,11 @@ class FlowProgram:
             self._model.changeColsCost(columns, numbers, np.full(columns, hops))
             self._hops = hops
         self._run(columns <= _SIMPLEX_COLUMNS, crossover=exact)
-        if not self._is_optimal():
-            # Near a vertex the interior-point method may lose its way; what it has is where the simplex method goes on.
-            self._run(columns <= _SIMPLEX_COLUMNS, crossover=True)
         solution = self._model.getSolution()
+        if not solution.value_valid or not solution.dual_valid:
+            # Where the interior-point method ends with nothing the simplex method takes over.
+            self._run(columns <= _SIMPLEX_COLUMNS, crossover=True)
+            solution = self._model.getSolution()
         if not solution.value_valid or not solution.dual_valid:
             status = self._model.modelStatusToString(self._model.getModelStatus())
             msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
@@ -206,9 +207,6 @@ class FlowProgram:
         )
         self._destination = np.concatenate([self._destination, matrix.destination])
         self._link = np.concatenate([self._link, matrix.link])
-
-    def _is_optimal(self) -> bool:
-        return bool(self._model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     def _run(self, by_simplex: bool, *, crossover: bool) -> None:
         self._model.setOptionValue("solver", "simplex" if by_simplex else "ipx")

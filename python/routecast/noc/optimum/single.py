@@ -104,22 +104,27 @@ class _Search:
             return self._answer(0.0)
         slope = _STEEP * 2.0 * self._frontier.tangents[0].level / self._frontier.least
         before = (math.inf, 0.0)
+        is_exact = False
         while True:
-            is_wider = self._step(slope)
+            is_wider = self._step(slope, is_exact)
             corner = self._frontier.lowest()
             if progress is not None:
                 progress(self._best_power * self._unit**3, corner.power * self._unit**3)
             if corner.power >= self._best_power * (1.0 - tolerance) or self._programs >= _MOST_PROGRAMS:
                 return self._answer(corner.power)
             now = (self._best_power, corner.power)
-            if now == before and not is_wider:
+            # Where an answer near the best one does not help any more, a vertex does.
+            is_stuck = now == before and not is_wider
+            if is_stuck and is_exact:
                 return self._answer(corner.power)
+            is_exact = is_stuck
             before = now
-            slope = self._frontier.next_slope(corner)
+            if self._best_power < math.inf:
+                slope = self._frontier.next_slope(corner)
 
-    def _step(self, slope: float) -> bool:
+    def _step(self, slope: float, is_exact: bool) -> bool:
         """Solve one program and take in its tangent and its flows; return whether it got more arcs for the next."""
-        solved = self._solve(slope)
+        solved = self._solve(slope, exact=is_exact)
         lengths = 1.0 + solved.prices
         way = distances(self._topology, lengths, self._allowed)
         held = (
@@ -130,7 +135,8 @@ class _Search:
         flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
         if _most(flow) > self._full * (1.0 + _ROUNDING):
             if not self._is_known_to_fit:
-                self._make_fit()
+                if not self._widen(lengths, way, held):
+                    self._make_fit()
                 return True
             solved = self._solve(slope, exact=True)
             flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)
