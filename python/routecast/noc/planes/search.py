@@ -42,7 +42,7 @@ from routecast.noc.topology import Topology
 __all__ = ["allocate"]
 
 # Moves of one tabu search before its result is judged.
-_STEPS_AT_ONCE = 250
+_STEPS_AT_ONCE = 125
 
 
 def allocate(
