@@ -186,6 +186,11 @@ def test_contradictions_are_told_at_once_too() -> None:
     assert "[2, 1, 1]" in found["traffic.nodes[0]"]
 
 
+@pytest.mark.parametrize("planes", ["count = 1", "widths = [0.5]"])
+def test_one_plane_leaves_nothing_to_allocate(planes: str) -> None:
+    assert set(faults(SMALL + f"[planes]\n{planes}\n")) == {"planes"}
+
+
 def test_a_map_that_does_not_fit_the_mesh_is_refused() -> None:
     graph = SMALL.replace('pattern = "uniform"', 'task_graph = "mpeg4"')
     assert "3 x 2" in faults(graph)["traffic.task_graph"]

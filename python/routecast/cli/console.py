@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,4 +54,12 @@ def progress_bar(what: str) -> Iterator[Report]:
                 visible=time.monotonic() - start > SILENT_S,
             )
 
-        yield report
+        # Work that reports nothing for long shows its bar all the same.
+        late = threading.Timer(SILENT_S, lambda: progress.update(task, visible=True))
+        late.daemon = True
+        if console.is_terminal:
+            late.start()
+        try:
+            yield report
+        finally:
+            late.cancel()

@@ -96,6 +96,10 @@ def _of_planes(file: NocFile) -> Iterator[Problem]:
         return
     if planes.count is not None and planes.widths is not None and planes.count != len(planes.widths):
         yield Problem("planes", f"count says {planes.count}, widths {len(planes.widths)}: leave count out")
+    if (len(planes.widths) if planes.widths is not None else planes.count) == 1:
+        yield Problem(
+            "planes", "one plane leaves nothing to allocate: leave the table out, or give 2 or more"
+        )
     for number, name in enumerate(planes.allocations):
         if name in planes.allocations[:number]:
             yield Problem(f"planes.allocations[{number}]", f'"{name}" stands there twice')

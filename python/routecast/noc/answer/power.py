@@ -209,8 +209,8 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
             planes = (_one_plane(case, routes, demand),)
             add(routes.policy, planes, _power(planes))
         for name in names:
-            done += 1
             tell(done, total, f"{policy_name(name)} at load {load:g}")
+            done += 1
             try:
                 found = allocate(name, case, demand)
             except RoutecastError as problem:
