@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
+import threading
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routecast.noc.optimum import program
 from routecast.noc.optimum.arcs import allowed_arcs, distances, shortest_hops
 from routecast.noc.optimum.model import PathSet
 from routecast.noc.optimum.overload import Overload
 from routecast.noc.optimum.single import least_load, optimum
 from routecast.noc.power.scaling import Scaling
+from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
+from routecast.noc.traffic.normalised import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
 
 
@@ -120,6 +126,20 @@ def test_transpose_falls_to_a_ninth_of_the_power_without_scaling():
     assert found.power / (demand * shortest_hops(topology)).sum() == pytest.approx(0.11, abs=0.005)
 
 
+def test_normal_traffic_falls_by_almost_two_fifths():
+    # Thesis, sec. 6.5 at load 1: "even under normal traffic scenario, almost 40 % power reduction is possible".
+    topology = mesh(5, 5)
+    parts = []
+    for seed in range(8):
+        traffic = normal(topology, permutations=25, seed=seed)
+        demand = traffic.between_routers(topology)
+        routings = [routes(policy, topology, seed=seed) for policy in ("xy", "2p_es", "2p_rs", "4p_es")]
+        routings.append(routes("adaptive", topology, demand=demand, seed=seed))
+        demand = normalised(traffic, routings, 1.0).between_routers(topology)
+        parts.append(optimum(topology, demand, THESIS).power / (demand * shortest_hops(topology)).sum())
+    assert np.mean(parts) == pytest.approx(0.6, abs=0.05)
+
+
 def test_power_grows_with_the_cube_of_the_load_where_alpha_is_not_bounded():
     # Thesis, property 1, eq. 6.3.
     topology = mesh(4, 4)
@@ -196,6 +216,59 @@ def test_detours_carry_what_shortest_paths_do_not():
     with pytest.raises(Overload, match="shortest paths"):
         optimum(topology, demand, THESIS, paths=PathSet.MINIMAL)
     assert optimum(topology, demand, THESIS).gap <= 1e-6
+
+
+@pytest.mark.parametrize("topology", [mesh(4, 4), torus(3, 4)], ids=str)
+def test_the_interior_point_method_finds_what_the_simplex_method_finds(topology, monkeypatch):
+    for seed in range(4):
+        demand = sparse_demand(topology, seed, part=0.4)
+        by_simplex = optimum(topology, demand, THESIS)
+        with monkeypatch.context() as patch:
+            patch.setattr(program, "_SIMPLEX_COLUMNS", 0)
+            by_interior_point = optimum(topology, demand, THESIS)
+        assert by_interior_point.gap <= 1e-6
+        assert by_interior_point.power == pytest.approx(by_simplex.power, rel=2e-6)
+
+
+def test_ctrl_c_ends_a_long_search_and_leaves_the_next_one_alone():
+    topology = mesh(16, 16)
+    demand = hot_spot(topology).between_routers(topology)
+    demand /= 2.0 * least_load(topology, demand)
+    timer = threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        optimum(topology, demand, THESIS)
+    timer.join()
+    assert optimum(mesh(2, 2), sparse_demand(mesh(2, 2), 1), THESIS).gap <= 1e-6
+
+
+def test_nodes_at_one_router_send_each_other_without_links():
+    topology = Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=2, rows=2, concentration=4)
+    demand = uniform(topology).between_routers(topology)
+    # Each node sends 12 of its 15 parts away: to 8 nodes one hop off and to 4 nodes two hops off.
+    found = optimum(topology, demand / 100.0, THESIS)
+    assert found.power == pytest.approx(16 * (8 * 1 + 4 * 2) / 15 / 100.0 / 9.0, rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_any_link_prices_prove_a_tangent(seed):
+    topology = mesh(4, 3)
+    demand = sparse_demand(topology, seed)
+    loads = xy_loads(topology, demand)
+    prices = np.random.default_rng(seed).exponential(3.0, loads.size)
+    way = distances(topology, 1.0 + prices, allowed_arcs(topology, demand, PathSet.ANY))
+    assert loads.sum() >= (demand * way).sum() - loads.max() * prices.sum()
+
+
+def test_the_cuts_bound_the_load_of_every_routing():
+    for seed in range(5):
+        demand = sparse_demand(mesh(4, 4), seed)
+        assert xy_loads(mesh(4, 4), demand).max() >= least_load(mesh(4, 4), demand)
+    # Uniform traffic on an even mesh: half of the nodes send over the middle line to the other half.
+    topology = mesh(4, 4)
+    demand = uniform(topology).between_routers(topology)
+    assert least_load(topology, demand) == pytest.approx(8 * 8 / 15 / 4)
 
 
 def test_the_bound_is_told_on_the_way():
