@@ -24,6 +24,8 @@ from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.normalised import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, uniform
+from routecast.noc.traffic.placing import mapped
+from routecast.noc.traffic.task_graph import task_graph
 
 _SPEC = importlib.util.spec_from_file_location(
     "powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py")
@@ -212,23 +214,40 @@ def test_hot_spot_traffic_gains_the_square_of_alpha_max(paths):
 
 
 def test_normal_traffic_gains_what_the_thesis_states():
-    # Sec. 7.4: "a factor of 6 to 9 with respect to a single plane"; this is one matrix, the thesis' are ten.
-    demand = at_load(normal(FIVE, seed=1), FIVE, 1.0)
-    without = float(link_loads(routes("xy", FIVE), demand).sum())
-    found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=0.02)
-    assert 5.5 <= without / found.power <= 9.0
-    assert found.gap <= 0.02
-    assert_is_a_routing(FIVE, demand, found, (1.0, 1.0))
+    # Sec. 7.4: "a factor of 6 to 9 with respect to a single plane", means of ten matrices; one matrix may gain less.
+    without, least = 0.0, 0.0
+    for seed in range(1, 11):
+        demand = at_load(normal(FIVE, seed=seed), FIVE, 1.0)
+        without += float(link_loads(routes("xy", FIVE), demand).sum())
+        found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL)
+        assert found.gap <= 0.01 + 1e-12
+        assert_is_a_routing(FIVE, demand, found, (1.0, 1.0))
+        least += found.power
+    assert 6.0 * 0.97 <= without / least <= 9.0
 
 
-def test_tornado_gains_little_more_than_four():
-    # Sec. 7.4 states at most 4. Links of a mesh are not loaded alike, though: the ends of a row carry half of its
-    # middle, so that concentration gains a little.
-    demand = at_load(tornado(FIVE), FIVE, 1.0)
+def test_the_mpeg4_decoder_gains_what_the_thesis_states():
+    # Sec. 7.4: the same factor of 6 to 9, over any paths as eqs. 7.10-7.11 let them be. Few flows share few shortest
+    # paths, so that those alone gain far less.
+    topology = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
+    demand = at_load(mapped(task_graph("mpeg4"), topology), topology, 1.0)
+    without = float(link_loads(routes("xy", topology), demand).sum())
+    found = optimum_of_planes(topology, demand, TWO_PLANES, gap=1e-3)
+    assert 6.0 <= without / found.power <= 9.0
+    assert found.gap <= 1e-3 + 1e-12
+    shortest = optimum_of_planes(topology, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
+    assert shortest.lower_bound > found.power
+
+
+@pytest.mark.parametrize("traffic", [tornado(FIVE), uniform(FIVE)], ids=["tornado", "uniform"])
+def test_nearly_even_traffic_gains_little_more_than_four(traffic):
+    # Sec. 7.4 states at most 4, since all links be loaded alike. Those of a mesh are not: its rim carries less than
+    # its middle, so that a little concentration gains a little more.
+    demand = at_load(traffic, FIVE, 1.0)
     without = float(link_loads(routes("xy", FIVE), demand).sum())
-    found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=0.02)
-    assert without / found.lower_bound >= 4.0
-    assert without / found.power <= 4.2
+    found = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-3)
+    assert without / found.power > 4.0
+    assert without / found.lower_bound < 4.1
 
 
 def test_three_planes_need_no_more_than_two():
@@ -273,7 +292,8 @@ def test_exactly_full_planes_are_no_overload():
 def test_at_the_time_limit_it_answers_with_what_is_proven():
     demand = at_load(normal(FIVE, seed=3), FIVE, 1.0)
     hasty = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, time_limit_s=0.0)
-    better = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=0.03)
+    better = optimum_of_planes(FIVE, demand, TWO_PLANES, paths=PathSet.MINIMAL, gap=1e-4)
+    assert better.gap <= 1e-4 + 1e-12
     assert hasty.lower_bound <= better.power
     assert better.power <= hasty.power
     assert hasty.gap > better.gap

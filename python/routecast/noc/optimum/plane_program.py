@@ -15,6 +15,8 @@ plane's power can gain from a slower clock.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 
 import highspy
@@ -29,6 +31,7 @@ __all__ = ["PlaneProgram", "SolvedPlanes"]
 
 # Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
 _SIMPLEX_COLUMNS = 1200
+_PATIENCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,8 +82,8 @@ class PlaneProgram:
             ("dual_feasibility_tolerance", 1e-9),
         ):
             self._model.setOptionValue(option, value)
-        is_small = self._widths.size * self._link.size <= _SIMPLEX_COLUMNS
-        self._model.setOptionValue("solver", "simplex" if is_small else "ipx")
+        self._is_small = self._widths.size * self._link.size <= _SIMPLEX_COLUMNS
+        self._model.setOptionValue("solver", "simplex" if self._is_small else "ipx")
         # Any prices prove a bound, and any split of flows is one: neither has to be a vertex.
         self._model.setOptionValue("run_crossover", "off")
         self._first_capacity = 0
@@ -128,18 +131,22 @@ class PlaneProgram:
         program.a_matrix_.value_ = whole.data
         return program
 
-    def solve(self, clocks: Floats, costs: Floats) -> SolvedPlanes:
-        """Return the flows and prices of the least cost at these clocks.
+    def solve(self, clocks: Floats, costs: Floats, *, until: float = math.inf) -> SolvedPlanes | None:
+        """Return the flows and prices of the least cost at these clocks; None where there was no time for them.
 
         Parameters
         ----------
         clocks, costs : array of shape (planes,)
             b, and the cost of one flit-hop.
+        until : float
+            When to give up, on the clock of :func:`time.monotonic`.
 
         Raises
         ------
         RoutecastError
             The solver found none.
+        KeyboardInterrupt
+            Ctrl-C; the solver is stopped first.
         """
         arcs, planes = self._destination.size, self._widths.size
         price = np.concatenate([np.repeat(costs, arcs), self._penalties])
@@ -147,7 +154,10 @@ class PlaneProgram:
         capacity = np.repeat(clocks * self._widths, self._links)
         for place, most in enumerate(capacity.tolist()):
             self._model.changeRowBounds(self._first_capacity + place, -highspy.kHighsInf, most)
-        self._model.run()
+        if self._is_small:
+            self._model.run()
+        elif not self._run_until(until):
+            return None
         solution = self._model.getSolution()
         if not solution.value_valid or not solution.dual_valid:
             status = self._model.modelStatusToString(self._model.getModelStatus())
@@ -158,3 +168,19 @@ class PlaneProgram:
         flow[:, self._destination, self._link] = values
         prices = np.maximum(0.0, -np.asarray(solution.row_dual)[self._first_capacity :])
         return SolvedPlanes(flow=flow, prices=prices.reshape(planes, self._links))
+
+    def _run_until(self, end: float) -> bool:
+        self._model.HandleUserInterrupt = True
+        self._model.startSolve()
+        is_done, patience_s = False, _PATIENCE_S / 50
+        try:
+            # Longer each time, so that quick programs are not waited for and slow ones not asked often.
+            while not (is_done := bool(self._model.wait(patience_s)[0])) and time.monotonic() < end:
+                patience_s = min(1.2 * patience_s, _PATIENCE_S)
+        finally:
+            if not is_done:
+                self._model.cancelSolve()  # type: ignore[no-untyped-call]  # of highspy
+                while not self._model.wait(_PATIENCE_S)[0]:
+                    pass
+            self._model.HandleUserInterrupt = False
+        return is_done

@@ -134,10 +134,11 @@ class _Search:
         )
         self._fan = Fan(self._pricing, self._slowest, self._symmetry)
         self._programs = 0
+        self._end = math.inf
 
     def run(self, gap: float, time_limit_s: float, progress: Progress | None) -> Optimum:
         """Return the optimum."""
-        end = time.monotonic() + time_limit_s
+        self._end = time.monotonic() + time_limit_s
         self._share_out()
         hops = float((self._demand * shortest_hops(self._topology)).sum())
         # Nothing is below all hops at the slowest clock.
@@ -153,7 +154,7 @@ class _Search:
                 proven = max(floor, min(ruled_out, cells.least, self._best_power))
                 if progress is not None:
                     progress(self._best_power, proven)
-                if not cells.proven.size or time.monotonic() >= end:
+                if not cells.proven.size or time.monotonic() >= self._end:
                     break
                 self._learn(cells, gap)
         except KeyboardInterrupt:
@@ -214,7 +215,9 @@ class _Search:
         """Solve one program, with all detours worth while, and keep its prices and its flows."""
         while True:
             self._programs += 1
-            solved = self._program.solve(clocks, costs)
+            solved = self._program.solve(clocks, costs, until=self._end)
+            if solved is None:
+                return
             lengths = costs[:, None] + solved.prices
             if not self._widen(lengths):
                 break
@@ -223,8 +226,10 @@ class _Search:
         total = np.sum(entering, axis=0)
         flows = []
         for plane, demand in enumerate(entering):
-            # To rounding the demand enters; so it does exactly where each plane gets its part.
-            part = np.divide(demand, total, out=np.zeros(total.shape), where=self._demand > 0.0)
+            # To rounding the demand enters; so it does exactly where each plane gets its part. A demand below the
+            # solver's tolerance may not enter at all.
+            alike = np.full(total.shape, 1.0 / len(entering))
+            part = np.divide(demand, total, out=alike, where=total > 0.0)
             way = distances(self._topology, lengths[plane], self._held)
             flows.append(conserving(self._topology, part * self._demand, solved.flow[plane], self._held, way))
         self._take(np.stack(flows))
