@@ -116,7 +116,7 @@ def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
         )
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     topology=st.sampled_from([MESH_3, TORUS_3]),
@@ -230,9 +230,11 @@ def test_more_freedom_and_more_planes_never_cost_power() -> None:
 def test_on_uniform_traffic_two_planes_gain_no_more_than_four() -> None:
     # Sec. 7.4: uniform traffic is not suited for concentration, at most a factor of 4.
     demand, no_dvfs = at_load_1(MESH_3, uniform(MESH_3).between_routers(MESH_3))
-    bound = ByTarget(flows_of(MESH_3, demand), usable_links(MESH_3, Freedom.ANY), (1.0, 1.0))
-    assert bound.least_stretch(np.ones(2)) == pytest.approx(0.5, rel=1e-6)
-    assert no_dvfs / allocate(MESH_3, demand, TWO, freedom=Freedom.ANY, steps=1000).power <= 4.2
+    border = ByTarget(flows_of(MESH_3, demand), usable_links(MESH_3, Freedom.ANY), (1.0, 1.0))
+    assert border.least_stretch(np.ones(2)) == pytest.approx(0.5, rel=1e-6)
+    # Whole flows of one size halve evenly here: XY on each plane gains just this.
+    ours = allocate(MESH_3, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=500)
+    assert no_dvfs / ours.power == pytest.approx(4.0, rel=1e-6)
 
 
 def test_one_seed_one_answer() -> None:
