@@ -2,7 +2,8 @@
 
 The thesis solves eqs. 6.4-6.6 for Q = 100 values of alpha, each a linear program, with GLPK. Here HiGHS solves them
 in the same run on a 5 x 5 mesh, one commodity for each destination: each from nothing, and each from the basis of the
-one before. Times are of the wall, with the model building and without imports; the gap is what is proven.
+one before, up to the first that no routing keeps to. Times are of the wall, with the model building and without
+imports; the gap is what is proven.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def optimum(
     paths : PathSet
         Shortest paths only, or any.
     tolerance : float
-        Relative gap between power and bound at which it stops.
+        Relative gap between power and bound at which it stops; :attr:`Optimum.gap` says what was reached.
     progress : callable, optional
         Is called after each program with the least power found and the bound proven until then.
 
@@ -71,6 +71,8 @@ def optimum(
     ------
     Overload
         No routing carries the traffic at full clock.
+    KeyboardInterrupt
+        Ctrl-C; the solver is stopped first.
     """
     return _Search(topology, demand, scaling, paths).run(tolerance, progress)
 
