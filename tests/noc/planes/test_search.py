@@ -232,7 +232,7 @@ def test_on_uniform_traffic_two_planes_gain_no_more_than_four() -> None:
     demand, no_dvfs = at_load_1(MESH_3, uniform(MESH_3).between_routers(MESH_3))
     border = ByTarget(flows_of(MESH_3, demand), usable_links(MESH_3, Freedom.ANY), (1.0, 1.0))
     assert border.least_stretch(np.ones(2)) == pytest.approx(0.5, rel=1e-6)
-    # Whole flows of one size halve evenly here: XY on each plane gains just this.
+    # Whole flows of one size halve evenly here.
     ours = allocate(MESH_3, demand, TWO, freedom=Freedom.DIMENSION_ORDER, steps=500)
     assert no_dvfs / ours.power == pytest.approx(4.0, rel=1e-6)
 
