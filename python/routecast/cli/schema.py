@@ -21,6 +21,7 @@ class Kind(StrEnum):
     FUNCTION_STUDY = "function_study"
     CLUSTER_STUDY = "cluster_study"
     NAPI_STUDY = "napi_study"
+    NOC_STUDY = "noc_study"
     TESTBED = "testbed"
     HARDWARE = "hardware"
     BENCHMARK = "benchmark"
@@ -42,6 +43,7 @@ def schema(
             Kind.FUNCTION_STUDY: "functions",
             Kind.NAPI_STUDY: "napi",
             Kind.CLUSTER_STUDY: "cluster",
+            Kind.NOC_STUDY: "noc",
         }
         print_json(study_schema(kinds.get(kind, "tables")))
     elif kind is Kind.BENCHMARK:

@@ -99,6 +99,17 @@ def test_no_routing_and_no_allocation_is_below_the_proven_bound() -> None:
     assert found.rows[0].bottlenecks(0) == ()
 
 
+def test_no_allocation_of_whole_flows_is_below_their_bound() -> None:
+    case = read_noc(EXAMPLES / "mpeg4.noc.toml", change=NocChange(load="0.6, 1"))
+    found = optimum_answer(case)
+    for row in found.rows:
+        allocated = [one.power for one in found.power.at(row.load) if one.is_allocation]
+        assert row.whole_flow_bound >= row.optimum.lower_bound
+        assert all(power is not None and power >= row.whole_flow_bound * (1 - 1e-9) for power in allocated)
+    # The largest flow fills its link, and a plane that holds it whole cannot slow down: splitting is worth a lot here.
+    assert found.rows[-1].whole_flow_bound > 2 * found.rows[-1].optimum.power
+
+
 def test_watts_follow_the_table_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "router.nocpower.toml").write_text(TABLE, encoding="utf-8")
     text = HOT_SPOT.replace(

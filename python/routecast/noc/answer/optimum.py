@@ -15,6 +15,7 @@ from routecast.evaluate.plain import plain
 from routecast.noc.answer.power import PowerAnswer, case_json, power_answer
 from routecast.noc.case import NocCase, Progress
 from routecast.noc.optimum.model import Optimum, PathSet
+from routecast.noc.planes.whole_flows import whole_flow_bound
 
 __all__ = ["OptimumAnswer", "OptimumRow", "optimum_answer"]
 
@@ -36,12 +37,20 @@ class OptimumRow:
         That it took.
     widths
         Of the planes.
+    whole_flows
+        With several planes: a power that no allocation of whole flows is below, whatever its paths.
     """
 
     load: float
     optimum: Optimum
     seconds: float
     widths: tuple[float, ...] = (1.0,)
+    whole_flows: float | None = None
+
+    @property
+    def whole_flow_bound(self) -> float:
+        """The larger of both bounds: what no allocation of whole flows is below."""
+        return max(self.optimum.lower_bound, self.whole_flows or 0.0)
 
     def bottlenecks(self, plane: int) -> tuple[int, ...]:
         """Return the links of a plane that its clock leaves no room on; none where the slowest clock suffices."""
@@ -84,6 +93,7 @@ class OptimumAnswer:
                     "load": row.load,
                     "power": row.optimum.power,
                     "lower_bound": row.optimum.lower_bound,
+                    "whole_flow_bound": row.whole_flow_bound if self.case.has_planes else None,
                     "gap_ratio": row.optimum.gap,
                     "programs": row.optimum.programs,
                     "seconds": row.seconds,
@@ -157,9 +167,18 @@ def optimum_answer(
                 raise
             notes.append(f"no optimum at load {load:g}: {problem}")
             continue
-        rows.append(OptimumRow(load=load, optimum=found, seconds=perf_counter() - start, widths=case.widths))
+        seconds = perf_counter() - start
+        whole = _whole_flows(case, load) if case.has_planes else None
+        rows.append(
+            OptimumRow(load=load, optimum=found, seconds=seconds, widths=case.widths, whole_flows=whole)
+        )
     tell(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
+
+
+def _whole_flows(case: NocCase, load: float) -> float:
+    scalings = (case.scaling,) * len(case.widths)
+    return whole_flow_bound(case.topology, case.demand(load), scalings, widths=case.widths)
 
 
 def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float, float], None]) -> Optimum:

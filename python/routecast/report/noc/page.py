@@ -63,12 +63,13 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
             )
         )
     if best is not None and highest is not None:
-        above = answer.optimum.above_bound_ratio(best.power, highest)
-        if above is not None:
+        bound = highest.whole_flow_bound if best.is_allocation else highest.optimum.lower_bound
+        if bound and best.power is not None:
+            of_what = "that no whole flows are below" if best.is_allocation else "that nothing beats"
             tiles.append(
                 Tile(
-                    value=f"{100.0 * above:.1f} %",
-                    meaning=f"{best.name} above the bound that nothing beats",
+                    value=f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
+                    meaning=f"{best.name} above the bound {of_what}",
                     beside=_proven(highest.optimum.gap),
                 )
             )

@@ -214,6 +214,11 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
             answer.above_bound_ratio(row.optimum.power, row),
         )
     ]
+    if answer.case.has_planes:
+        whole = row.whole_flow_bound
+        cells.append(
+            ("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row))
+        )
     cells += [
         (
             one.name,
@@ -227,7 +232,9 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     return Table(
         name="beside",
         title=f"Distance to the optimum at load {row.load:g}",
-        caption="",
+        caption="Allocations do not split flows: none is below the bound of whole flows."
+        if answer.case.has_planes
+        else "",
         columns=(
             Column(title="Routing", align="left"),
             Column(title="Alpha", align="right"),
