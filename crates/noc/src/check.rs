@@ -114,6 +114,19 @@ fn check_routing(network: &Network, routing: &Routing) -> Result<(), NocError> {
                 }
             }
         }
+        Routing::Legs { links, via } => {
+            length("routing.links", links.len(), routers)?;
+            length("routing.via", via.len(), routers)?;
+            for (router, (row, between)) in links.iter().zip(via).enumerate() {
+                length(&format!("routing.links[{router}]"), row.len(), routers)?;
+                length(&format!("routing.via[{router}]"), between.len(), routers)?;
+                for (target, stops) in between.iter().enumerate() {
+                    for &stop in stops {
+                        index(|| format!("routing.via[{router}][{target}]"), stop as usize, routers)?;
+                    }
+                }
+            }
+        }
         Routing::Paths { paths, .. } => {
             for (position, path) in paths.iter().enumerate() {
                 let name = || format!("routing.paths[{position}]");
@@ -212,7 +225,20 @@ fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
             for (from, to) in flows {
                 if !reached[from * routers + to] {
                     let name = format!("routing.links[{from}][{to}]");
-                    return Err(NocError::Route { name, reason: "the way comes back instead of arriving".to_owned() });
+                    return Err(NocError::Route { name, reason: "the way does not arrive".to_owned() });
+                }
+            }
+        }
+        Routing::Legs { links, via } => {
+            let reached = arriving(network, links);
+            for (from, to) in flows {
+                let stops = &via[from][to];
+                let all = if stops.is_empty() { (0..routers as u32).collect() } else { stops.clone() };
+                for stop in all.into_iter().map(|stop| stop as usize) {
+                    if !reached[from * routers + stop] || !reached[stop * routers + to] {
+                        let name = format!("routing.links, from {from} over {stop} to {to}");
+                        return Err(NocError::Route { name, reason: "the way does not arrive".to_owned() });
+                    }
                 }
             }
         }

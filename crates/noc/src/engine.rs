@@ -87,6 +87,7 @@ pub fn classes(routing: &Routing) -> usize {
         Routing::Table { classes, .. } | Routing::Paths { classes, .. } | Routing::Adaptive { classes, .. } => {
             *classes as usize
         }
+        Routing::Legs { .. } => 2,
     }
 }
 
@@ -197,7 +198,8 @@ impl Engine {
             && self.sending.is_empty()
     }
 
-    fn step(&mut self) {
+    /// One cycle.
+    pub(crate) fn step(&mut self) {
         self.moved = false;
         let now = self.now;
         let list = self.credits.take(now, 0);
@@ -316,7 +318,7 @@ impl Engine {
         input.left = record.length;
         input.head = true;
         let hop = self.routes.hop(&self.tables, router, record);
-        self.routes.advance(record);
+        self.routes.advance(router, record);
         self.allowed[index] = if self.tables.output_queues {
             // The router before has chosen the output by the queue.
             let vc = (index & self.tables.low) % self.tables.vcs;

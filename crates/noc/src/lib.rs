@@ -6,6 +6,10 @@
 //! flits follow one in each cycle. With one cycle for each stage and link, a packet of `L` flits over `h` routers takes
 //! `4 h + L + 1` cycles in an empty network.
 
+// So that the tests here and those in `tests` build their networks with the same lines.
+#[cfg(test)]
+extern crate self as routecast_noc;
+
 mod active;
 mod buffers;
 mod channel_allocation;
@@ -13,6 +17,11 @@ mod check;
 mod engine;
 mod error;
 mod finish;
+#[cfg(test)]
+mod invariants;
+#[cfg(test)]
+#[path = "../tests/meshes/mod.rs"]
+mod meshes;
 mod network;
 mod node;
 pub mod outcome;

@@ -117,6 +117,14 @@ pub enum Routing {
         /// All paths.
         paths: Vec<Path>,
     },
+    /// Every packet draws a router between and goes there first, in class 0, then on to its target, in class 1 (ROMM,
+    /// Valiant): what needs too many paths to name each.
+    Legs {
+        /// `links[router][target]`: the link to take on either leg; the entry of a router for itself is ignored.
+        links: Vec<Vec<u32>>,
+        /// `via[source][target]`: routers between, all alike likely, the ends may be among them; none means any router.
+        via: Vec<Vec<Vec<u32>>>,
+    },
     /// Every hop chooses among the links that a turn model allows the one with the most free buffers ahead.
     Adaptive {
         /// Number of virtual-channel classes.

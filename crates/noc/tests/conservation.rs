@@ -2,7 +2,7 @@
 
 mod meshes;
 
-use meshes::{go, load, mesh, o1turn, plain, ring, router, run, simulate, west_first, xy};
+use meshes::{go, load, mesh, o1turn, plain, ring, router, run, simulate, valiant, west_first, xy};
 use proptest::prelude::*;
 use routecast_noc::scenario::{Allocator, Injection, Queueing, Routing};
 use routecast_noc::{Scenario, simulate_all};
@@ -23,7 +23,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
     ];
     let injection =
         prop_oneof![Just(Injection::Bernoulli), Just(Injection::OnOff { on_cycles: 30.0, off_cycles: 50.0 })];
-    let shape = (1_usize..5, 1_usize..4, 0_u32..3, 1_u32..12);
+    let shape = (1_usize..5, 1_usize..4, 0_u32..4, 1_u32..12);
     let inside = (queueing, allocator, injection, prop::collection::vec(1_u32..12, 1..4));
     let clock = (0.0..1.0_f64, 0.2..2.0_f64, any::<u64>(), 0_u32..3);
     (shape, inside, clock).prop_map(
@@ -32,6 +32,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             let routing = match routing {
                 0 => xy(&network, width),
                 1 => o1turn(&network, width),
+                2 => valiant(&network, width),
                 _ => west_first(&network, width),
             };
             let mut router = router(1);
@@ -205,7 +206,28 @@ fn a_wrong_entry_is_named() {
         let Routing::Table { links, .. } = &mut s.routing else { return };
         links[1][2] = links[1][0];
     });
-    assert!(turned.contains("comes back"), "{turned}");
+    assert!(turned.contains("does not arrive"), "{turned}");
     let (position, _) = simulate_all(&[plain(3, 2, 0.1), plain(3, 2, 20.0)], &|_| go(0.0)).expect_err("the second is");
     assert_eq!(position, 1);
+}
+
+/// Over any router of a mesh of 4 x 4, uniform traffic (itself included) makes two legs of uniform traffic: the two middle
+/// links of a row carry 2 * rate * (2 * 2 / 4), and a packet passes 2 * 2 * 1.25 links and one router more. A packet to
+/// its own router stays there.
+#[test]
+fn valiant_routing_spreads_a_permutation_like_two_legs_of_uniform_traffic() {
+    let (width, rate, cycles) = (4, 0.2, 200_000);
+    let mut scenario = plain(width, 2, 0.0);
+    scenario.routing = valiant(&scenario.network, width);
+    scenario.run.measure_cycles = cycles;
+    for source in 0..16 {
+        scenario.load.demand[source][15 - source] = rate;
+    }
+    let outcome = simulate(&scenario);
+    assert!(!outcome.deadlocked && outcome.undelivered_flits == 0);
+    assert!((outcome.mean_routers / 6.0 - 1.0).abs() < 0.01, "{}", outcome.mean_routers);
+    let middle = meshes::link(&scenario.network, 1, 2) as usize;
+    let load = outcome.link_flits[middle] as f64 / cycles as f64;
+    // Two of four nodes of the row on either leg send half of their packets over it.
+    assert!((load / (2.0 * rate) - 1.0).abs() < 0.04, "{load}");
 }

@@ -87,6 +87,12 @@ pub fn o1turn(network: &Network, width: usize) -> Routing {
     Routing::Paths { classes: 2, paths }
 }
 
+/// Over any router, XY before it and after it.
+pub fn valiant(network: &Network, width: usize) -> Routing {
+    let Routing::Table { links, .. } = xy(network, width) else { unreachable!("xy is a table") };
+    Routing::Legs { links, via: vec![vec![Vec::new(); network.routers]; network.routers] }
+}
+
 /// West first: a packet that must go west does so first, then it may choose.
 pub fn west_first(network: &Network, width: usize) -> Routing {
     let choose = |at: usize, to: usize| {
