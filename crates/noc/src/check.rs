@@ -210,19 +210,17 @@ fn check_load(network: &Network, load: &Load) -> Result<(), NocError> {
 fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
     let network = &scenario.network;
     let routers = network.routers;
-    let mut flows = std::collections::BTreeSet::new();
-    for (source, row) in scenario.load.demand.iter().enumerate() {
-        for (target, &demand) in row.iter().enumerate() {
-            let (from, to) = (network.nodes[source], network.nodes[target]);
-            if demand > 0.0 && from != to {
-                flows.insert((from, to));
-            }
+    let mut flows = vec![false; routers * routers];
+    for (row, &from) in scenario.load.demand.iter().zip(&network.nodes) {
+        for (&demand, &to) in row.iter().zip(&network.nodes) {
+            flows[from * routers + to] |= demand > 0.0 && from != to;
         }
     }
+    let used = (0..routers * routers).filter(|&flow| flows[flow]).map(|flow| (flow / routers, flow % routers));
     match &scenario.routing {
         Routing::Table { links, .. } => {
             let reached = arriving(network, links);
-            for (from, to) in flows {
+            for (from, to) in used {
                 if !reached[from * routers + to] {
                     let name = format!("routing.links[{from}][{to}]");
                     return Err(NocError::Route { name, reason: "the way does not arrive".to_owned() });
@@ -231,7 +229,7 @@ fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
         }
         Routing::Legs { links, via } => {
             let reached = arriving(network, links);
-            for (from, to) in flows {
+            for (from, to) in used {
                 let stops = &via[from][to];
                 let all = if stops.is_empty() { (0..routers as u32).collect() } else { stops.clone() };
                 for stop in all.into_iter().map(|stop| stop as usize) {
@@ -243,15 +241,17 @@ fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
             }
         }
         Routing::Paths { paths, .. } => {
-            let served: std::collections::BTreeSet<_> =
-                paths.iter().filter(|path| path.share > 0.0).map(|path| (path.source, path.target)).collect();
-            if let Some((from, to)) = flows.into_iter().find(|flow| !served.contains(flow)) {
+            let mut served = vec![false; routers * routers];
+            for path in paths.iter().filter(|path| path.share > 0.0) {
+                served[path.source * routers + path.target] = true;
+            }
+            if let Some((from, to)) = used.into_iter().find(|(from, to)| !served[from * routers + to]) {
                 let reason = format!("no path from router {from} to router {to}, which has traffic");
                 return Err(NocError::Route { name: "routing.paths".to_owned(), reason });
             }
         }
         Routing::Adaptive { choices, .. } => {
-            for (from, to) in flows {
+            for (from, to) in used {
                 check_choices(network, choices, from, to)?;
             }
         }

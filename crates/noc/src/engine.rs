@@ -146,15 +146,20 @@ impl Engine {
         let measured_until = self.run.warmup_cycles + self.run.measure_cycles;
         let last = measured_until + self.run.drain_cycles;
         let mut steps = 0_u32;
+        // Some packets may block each other while others move. That is looked for seldom: it costs a look at everything.
+        let mut look = 4096;
         loop {
             self.statistics_at(self.now);
             if self.now >= last || self.now >= measured_until && self.all_arrived() {
                 break;
             }
             self.step();
-            if !self.moved && self.is_stuck() {
+            if !self.moved && self.is_stuck() || self.now >= look && self.is_deadlocked() {
                 self.statistics.deadlocked = true;
                 break;
+            }
+            if self.now >= look {
+                look = 2 * self.now;
             }
             let stop = if self.now < measured_until { measured_until } else { last };
             self.now = self.next_cycle().min(stop);
@@ -163,6 +168,7 @@ impl Engine {
                 report(self.now as f64 / last.max(1) as f64)?;
             }
         }
+        self.statistics.deadlocked |= self.inside > 0 && self.is_deadlocked();
         self.finish();
         ControlFlow::Continue(())
     }

@@ -14,6 +14,7 @@ mod active;
 mod buffers;
 mod channel_allocation;
 mod check;
+mod deadlock;
 mod engine;
 mod error;
 mod finish;

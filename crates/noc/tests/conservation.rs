@@ -4,7 +4,7 @@ mod meshes;
 
 use meshes::{go, load, mesh, o1turn, plain, ring, router, run, simulate, valiant, west_first, xy};
 use proptest::prelude::*;
-use routecast_noc::scenario::{Allocator, Injection, Queueing, Routing};
+use routecast_noc::scenario::{Allocator, Injection, Link, Queueing, Routing};
 use routecast_noc::{Scenario, simulate_all};
 
 fn json(scenario: &Scenario) -> String {
@@ -230,4 +230,23 @@ fn valiant_routing_spreads_a_permutation_like_two_legs_of_uniform_traffic() {
     let load = outcome.link_flits[middle] as f64 / cycles as f64;
     // Two of four nodes of the row on either leg send half of their packets over it.
     assert!((load / (2.0 * rate) - 1.0).abs() < 0.04, "{load}");
+}
+
+/// The ring again, beside two routers that go on talking: the run ends long before its last cycle.
+#[test]
+fn packets_that_block_each_other_are_seen_while_others_move() {
+    let mut network = ring(4);
+    network.links.extend([(4, 5), (5, 4)].map(|(from, to)| Link { from, to, cycles: 1 }));
+    (network.routers, network.nodes) = (6, (0..6).collect());
+    let mut demand = vec![vec![0.0; 6]; 6];
+    (0..4).for_each(|node| demand[node][(node + 2) % 4] = 4.0);
+    (demand[4][5], demand[5][4]) = (0.3, 0.3);
+    let mut router = router(1);
+    router.buffer_flits = 4;
+    let links = (0..6).map(|at| vec![at; 6]).collect();
+    let routing = Routing::Table { classes: 1, links, class: Vec::new() };
+    let scenario = Scenario { network, router, routing, load: load(demand, 8), run: run(0, 10_000_000, 0) };
+    let outcome = simulate(&scenario);
+    assert!(outcome.deadlocked);
+    assert!(outcome.cycles < 100_000, "{}", outcome.cycles);
 }
