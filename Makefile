@@ -90,6 +90,8 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@$(BIN)/routecast power optimise examples/green.router.toml --target "p99 < 100 us" --figure docs/images/green-front.svg > /dev/null
 	@$(BIN)/routecast study msr_energy --out build/msr_energy > /dev/null
 	@cp build/msr_energy/figures/frontier.svg docs/images/msr-energy-frontier.svg
+	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure docs/images/noc-hotspot-map.svg > /dev/null
+	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure docs/images/noc-latency.svg > /dev/null
 
 .PHONY: clean
 clean: ## remove everything that was built
