@@ -95,7 +95,7 @@ def read_study(path: Path) -> AnyStudyFile:
         return ClusterStudyFile(study=validated(ClusterStudy, document, str(path)), path=path)
     if document.get("kind") == "noc":
         noc = validated(NocStudy, document, str(path))
-        _refuse(path, contradictions(noc))
+        _refuse(path, contradictions(noc, path.parent))
         return NocStudyFile(study=noc, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
@@ -111,7 +111,7 @@ StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
-    """Return the JSON Schema of a study file: of measured tables, of a router on the wire, of network functions."""
+    """Return the JSON Schema of a study file of a kind."""
     models: dict[StudyKind, type[BaseModel]] = {
         "tables": Study,
         "wire": WireStudy,

@@ -15,7 +15,7 @@ from routecast.study.document import Name
 
 __all__ = ["Case", "Flits", "NocCriteria", "NocStudy", "Stated"]
 
-Load = Annotated[Number, Field(gt=0.0, le=1.0)]
+Load = Annotated[Number, Field(gt=0.0)]
 
 
 class Stated(FileModel):
@@ -27,7 +27,7 @@ class Stated(FileModel):
         description="Power / power without scaling at load 1"
     )
     where: str = Field(description="Page, figure or sentence")
-    within: Annotated[Number, Field(gt=0.0)] | None = Field(
+    within: Annotated[Number, Field(ge=0.0)] | None = Field(
         default=None, description="Criterion: largest relative error allowed, or none"
     )
     at_most: bool = Field(

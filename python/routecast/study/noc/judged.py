@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from routecast.study.noc.document import NocStudy
 from routecast.study.noc.point import BOUND, curve_name
 from routecast.study.noc.result import CaseResult, Compared, NocResult
@@ -20,18 +22,20 @@ def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, 
         Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
         for one in cases
         for stated in one.case.stated
-        if stated.curve in one.curves and stated.load in one.loads
     )
 
 
 def closed_ratio(one: CaseResult, load: float) -> float:
-    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes; 0..1.
+    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes.
 
-    That is at least the power of either bound: of flows that may be split, and of flows that are not.
+    That is at least the power of either bound: of flows that may be split, and of flows that are not. 1 is all of it,
+    and where there is no distance; below 0 our allocation needs more power; NaN where one of the three is missing.
     """
     before, ours = one.mean(BEFORE, load), one.mean(OURS, load)
     bound = one.least(load)
-    return (before - ours) / (before - bound) if before > bound * (1 + ROUNDING) else 1.0
+    if before <= bound * (1 + ROUNDING) and not math.isnan(ours):
+        return float(ours <= before * (1 + ROUNDING))
+    return (before - ours) / (before - bound)
 
 
 def criteria(result: NocResult) -> tuple[Criterion, ...]:
@@ -54,7 +58,9 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
             Criterion(name="flit level against alpha squared", bound=bounds.flit_ratio, reached=worst)
         )
     if bounds.gap is not None:
-        worst = max(one.worst_gap(load) for one in result.cases for load in one.loads)
+        gaps = [one.worst_gap(load) for one in result.cases if one.case.has_optimum for load in one.loads]
+        # A load without an optimum is a criterion that is missed, not one that is left out.
+        worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
         found.append(Criterion(name="gap of the optimum", bound=bounds.gap, reached=worst))
     if bounds.closed is not None:
         for one in result.cases:

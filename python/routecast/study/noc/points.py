@@ -20,14 +20,17 @@ __all__ = ["link_maps", "points_of_matrix"]
 def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
     """Return the points of every curve at every load for one matrix of a case.
 
+    A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
+
     Raises
     ------
     routecast.errors.RoutecastError
-        The case contradicts itself, or no routing carries its traffic.
+        The case contradicts itself, or its traffic does not fit its grid.
     """
     noc = _of_matrix(case, matrix, folder)
     answer = power_answer(noc)
-    unscaled = answer.at_full_load / max(noc.loads)
+    # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
+    unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
     points = [
         Point(
             curve=row.key,
@@ -39,7 +42,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
         for row in answer.rows
         if row.power is not None
     ]
-    if case.planes is not None:
+    if noc.has_planes:
         points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
     if case.has_optimum:
         points += [
@@ -51,7 +54,7 @@ def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
                 alphas=tuple(plane.alpha for plane in row.optimum.planes),
                 gap=row.optimum.gap,
             )
-            for row in optimum_answer(noc, power=answer).rows
+            for row in optimum_answer(noc, power=answer, leaves_out=True).rows
         ]
     return points
 
@@ -80,8 +83,8 @@ def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
     answer = power_answer(_of_matrix(only, 0, folder))
     maps = [power_map(answer, load, only=curves)] if curves else []
     if BOUND in case.maps:
-        found = optimum_answer(answer.case, power=answer)
-        maps.append(optimum_map(found, found.rows[0]))
+        found = optimum_answer(answer.case, power=answer, leaves_out=True)
+        maps += [optimum_map(found, row) for row in found.rows]
     return tuple(maps)
 
 

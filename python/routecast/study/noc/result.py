@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -52,7 +53,7 @@ class CaseResult:
     @property
     def loads(self) -> tuple[float, ...]:
         """Normalised loads, rising."""
-        return tuple(sorted(self.case.traffic.load))
+        return tuple(sorted(set(self.case.traffic.load)))
 
     @property
     def curves(self) -> tuple[str, ...]:
@@ -64,12 +65,20 @@ class CaseResult:
         return tuple(point for point in self.points if point.curve == curve and abs(point.load - load) < 1e-9)
 
     def mean(self, curve: str, load: float) -> float:
-        """Return the mean of a curve's relative power over the matrices."""
-        return fmean(point.relative_power for point in self.at(curve, load))
+        """Return the mean of a curve's relative power over the matrices; NaN unless it carries all of them."""
+        points = self.at(curve, load)
+        if len(points) < self.case.matrices:
+            return math.nan
+        return fmean(point.relative_power for point in points)
 
     def least(self, load: float) -> float:
-        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least."""
+        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least.
+
+        NaN where there is none.
+        """
         bounds = [self.at(curve, load) for curve in (BOUND, WHOLE) if curve in self.curves]
+        if not bounds or any(len(points) < self.case.matrices for points in bounds):
+            return math.nan
         return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
 
     def factor(self, curve: str, load: float) -> float:
@@ -77,8 +86,8 @@ class CaseResult:
         return self.mean(NO_DVFS, load) / self.mean(curve, load)
 
     def worst_gap(self, load: float) -> float:
-        """Return the largest proven gap of the optimum at a load; 0 where there is none."""
-        return max((point.gap for point in self.at(BOUND, load)), default=0.0)
+        """Return the largest proven gap of the optimum at a load; NaN where there is none."""
+        return max((point.gap for point in self.at(BOUND, load)), default=math.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +131,7 @@ class NocResult:
                     "load": one.stated.load,
                     "where": one.stated.where,
                     "stated_relative_power": one.stated.relative_power,
+                    "at_most": one.stated.at_most,
                     "relative_power": one.found,
                     "error_ratio": one.error_ratio,
                 }

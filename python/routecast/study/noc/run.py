@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
+from routecast.report.noc.link_map import LinkMap
 from routecast.study.folder import check_folder, versions, write_results
 from routecast.study.noc.chapters import noc_page
 from routecast.study.noc.document import Case, NocStudy
@@ -26,11 +26,18 @@ from routecast.study.noc.point import Point
 from routecast.study.noc.points import link_maps, points_of_matrix
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.statements import statements
+from routecast.study.noc.workers import finished, shared_out
 from routecast.study.result import Made
 
 __all__ = ["run_noc_study"]
 
 Progress = Callable[[int, int, str], None]
+
+Found = str | tuple[LinkMap, ...]
+"""The points of a matrix as they stand in the ledger, or the maps of a case."""
+
+MAPS = -1
+"""Stands for the number of a matrix where a case's maps are drawn."""
 
 COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points": "text"}
 
@@ -67,48 +74,54 @@ def run_noc_study(
     check_folder(out, study.name)
     tell = progress or (lambda done, total, what: None)
     tasks = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
-    work = len(tasks) + bool(study.flits) + 1
-    keys = {task: _key(study.case[task[0]], task[1]) for task in tasks}
+    drawn = [number for number, case in enumerate(study.case) if case.maps]
+    work = len(tasks) + len(drawn) + bool(study.flits) + 1
+    keys = {(number, matrix): _key(study.case[number], matrix, folder) for number, matrix in tasks}
     with Ledger(out, COLUMNS) as ledger:
         resumed = sum(key in ledger.rows for key in keys.values())
-        missing = [task for task in tasks if keys[task] not in ledger.rows]
         tell(resumed, work, "power")
-        # Spawned processes: a fork would copy the threads' locks of the optimiser.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            futures = {
-                pool.submit(points_of_matrix, study.case[number], matrix, folder): (number, matrix)
-                for number, matrix in missing
-            }
-            try:
-                for count, future in enumerate(as_completed(futures), start=resumed + 1):
-                    number, matrix = futures[future]
-                    case = study.case[number]
+        calls: dict[tuple[int, int], Callable[[], Found]] = {
+            task: partial(_matrix, study.case[task[0]], task[1], folder)
+            for task in tasks
+            if keys[task] not in ledger.rows
+        }
+        calls |= {(number, MAPS): partial(link_maps, study.case[number], folder) for number in drawn}
+        maps: dict[int, tuple[LinkMap, ...]] = {}
+        with shared_out(calls, workers) as futures:
+            for count, future in enumerate(finished(futures), start=resumed + 1):
+                number, matrix = futures[future]
+                case = study.case[number]
+                found = future.result()
+                if isinstance(found, str):
                     ledger.add(
                         {
                             "task": keys[number, matrix],
                             "case": case.name,
                             "matrix": matrix,
-                            "points": json.dumps([_packed(point) for point in future.result()]),
+                            "points": found,
                         }
                     )
+                    ledger.flush()
                     tell(count, work, f"{case.name}, matrix {matrix + 1} of {case.matrices}")
-            except BaseException:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
-        found = {task: _unpacked(str(ledger.rows[key]["points"])) for task, key in keys.items()}
+                else:
+                    maps[number] = found
+                    tell(count, work, f"{case.name}, maps")
+        points = {task: _unpacked(str(ledger.rows[key]["points"])) for task, key in keys.items()}
     cases = tuple(
         CaseResult(
             case=case,
-            points=tuple(point for matrix in range(case.matrices) for point in found[number, matrix]),
-            maps=link_maps(case, folder),
+            points=tuple(point for matrix in range(case.matrices) for point in points[number, matrix]),
+            maps=maps.get(number, ()),
         )
         for number, case in enumerate(study.case)
     )
     rows: tuple[DvfsRow, ...] = ()
     if study.flits:
-        tell(len(tasks), work, "flit by flit")
+        before = len(tasks) + len(drawn)
+        tell(before, work, "flit by flit")
         run = Run(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
-        rows = table_6_1(run)
+        # Told of progress, the simulator lets Ctrl-C in.
+        rows = table_6_1(run, progress=lambda share: tell(before, work, f"flit by flit, {share:.0%}"))
     result = NocResult(
         study=study,
         out=out,
@@ -133,20 +146,30 @@ def run_noc_study(
     return result
 
 
-def _key(case: Case, matrix: int) -> str:
+def _key(case: Case, matrix: int, folder: Path) -> str:
     """Return a hash of everything that decides a matrix' points."""
+    traffic = case.traffic
+    files = [folder / name for name in (traffic.matrix, traffic.task_graph) if name is not None]
     decides = {
         "version": __version__,
         "case": case.model_dump(
-            mode="json", exclude={"name", "title", "source", "stated", "maps", "matrices"}
+            mode="json", exclude={"name", "title", "source", "stated", "maps", "matrices", "simulation"}
         ),
+        "files": [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()],
         "matrix": matrix,
     }
     return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _packed(point: Point) -> list[object]:
-    return [point.curve, point.matrix, point.load, point.relative_power, list(point.alphas), point.gap]
+def _matrix(case: Case, matrix: int, folder: Path) -> str:
+    """Return the points of a matrix as they stand in the ledger."""
+    points = points_of_matrix(case, matrix, folder)
+    return json.dumps(
+        [
+            [point.curve, point.matrix, point.load, point.relative_power, point.alphas, point.gap]
+            for point in points
+        ]
+    )
 
 
 def _unpacked(text: str) -> list[Point]:
