@@ -5,13 +5,15 @@ from __future__ import annotations
 from routecast.quantity import format_duration
 from routecast.report.noc.link_map import draw_link_map
 from routecast.report.page import Block, Drawing, Folded, Page, Section, Tile, Tiles
-from routecast.study.noc.judged import OURS, closed_ratio
-from routecast.study.noc.plots import flit_figure, power_figure
+from routecast.study.noc.glossary import glossary
+from routecast.study.noc.judged import BEFORE, OURS, closed_ratio
+from routecast.study.noc.plots import best_curve, flit_figure, power_figure, saving_figure
 from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.tabulate import (
     compared_table,
     curves_table,
+    distance_table,
     factor_table,
     flits_table,
     power_table,
@@ -21,17 +23,25 @@ from routecast.study.result import Criterion
 
 __all__ = ["noc_page"]
 
+ON_MAPS = (
+    "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides alpha, by "
+    "which the whole plane is slowed down."
+)
+
 
 def noc_page(result: NocResult) -> Page:
     """Return the page of a study of a network on chip."""
     study, made = result.study, result.made
-    sections = [_summary(result), *(_case(result, one) for one in result.cases)]
+    sections = [_summary(result), *(_case(one) for one in result.cases)]
     if result.dvfs_rows:
         sections.append(
             Section(
                 anchor="flits",
                 title="Flit by flit",
-                lead="Packets of 5 to 10 flits, routers with virtual output queues, the fabric's clock slowed down.",
+                lead=(
+                    "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
+                    "the flow level says: slowing the clock by alpha divides it by alpha squared."
+                ),
                 blocks=(flit_figure(result), flits_table(result)),
             )
         )
@@ -65,38 +75,36 @@ def _told(criterion: Criterion) -> str:
     return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
-def _best(result: NocResult, one: CaseResult) -> str:
-    load = max(one.loads)
-    return min(
-        (curve for curve in one.curves if curve not in (NO_DVFS, BOUND, WHOLE)),
-        key=lambda curve: one.mean(curve, load),
-    )
-
-
 def _answer(result: NocResult) -> str:
     parts = []
     for one in result.cases:
         load = max(one.loads)
-        best = _best(result, one)
-        bound = f", of {one.factor(BOUND, load):.2f} times possible" if BOUND in one.curves else ""
+        best = best_curve(one, load)
         parts.append(
-            f"{one.case.name}: **{curve_name(best)}** saves **{one.factor(best, load):.2f} times**{bound}"
+            f"{one.case.name} **{one.factor(best, load):.2f}** ({curve_name(best)}{_most(one, best, load)})"
         )
-    return "Against no scaling at full load. " + "; ".join(parts) + "."
+    return f"How many times less power than without scaling, at the highest load: {', '.join(parts)}."
+
+
+def _most(one: CaseResult, curve: str, load: float) -> str:
+    """Return the most that is proven to be possible: of whole flows for an allocation, of split ones for a routing."""
+    if BOUND not in one.curves:
+        return ""
+    bound = one.least(load) if curve not in one.case.routing.policies else one.mean(BOUND, load)
+    return f"; {one.mean(NO_DVFS, load) / bound:.2f} is the most"
 
 
 def _summary(result: NocResult) -> Section:
     tiles = []
     for one in result.cases:
         load = max(one.loads)
-        best = _best(result, one)
+        best = best_curve(one, load)
         beside = ""
-        if OURS in one.curves and BOUND in one.curves:
-            beside = f"closes {100 * closed_ratio(one, load):.0f} % of 2P-4PHASE's distance to the bound"
+        if {OURS, BEFORE, BOUND} <= set(one.curves):
+            beside = f"closes {100 * closed_ratio(one, load):.0f} % of 2P-4PHASE's distance to the bounds"
         elif BOUND in one.curves:
-            beside = (
-                f"{100 * (one.mean(best, load) / one.mean(BOUND, load) - 1):.1f} % above the proven bound"
-            )
+            above = 100 * (one.mean(best, load) / one.mean(BOUND, load) - 1)
+            beside = f"{abs(above):.1f} % above the proven bound"
         tiles.append(
             Tile(
                 value=f"{one.factor(best, load):.2f} times",
@@ -104,21 +112,42 @@ def _summary(result: NocResult) -> Section:
                 beside=beside,
             )
         )
-    blocks: list[Block] = [Tiles(tuple(tiles)), power_table(result), factor_table(result)]
-    if result.compared:
-        blocks.append(compared_table(result))
+    blocks: list[Block] = [Tiles(tuple(tiles)), factor_table(result), power_table(result)]
+    distances = distance_table(result)
+    blocks += [distances] if distances.rows else []
+    blocks += [compared_table(result)] if result.compared else []
     return Section(
         anchor="summary",
         title="How much scaling saves",
-        lead="Every policy at the highest load, beside the least power that any routing could reach.",
-        blocks=tuple(blocks),
+        lead="Every policy at the highest load, beside the least power that any could reach.",
+        blocks=(*blocks, glossary(result)),
     )
 
 
-def _case(result: NocResult, one: CaseResult) -> Section:
-    blocks: list[Block] = [power_figure(result, one)]
+def _case(one: CaseResult) -> Section:
+    blocks: list[Block] = []
+    if len(one.loads) > 1:
+        blocks.append(power_figure(one))
+        blocks += [saving_figure(one)] if WHOLE in one.curves else []
     blocks += [
-        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption}") for drawn in one.maps
+        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}")
+        for drawn in one.maps
     ]
-    blocks.append(Folded(summary="Every load", table=curves_table(result, one)))
-    return Section(anchor=one.case.name, title=one.case.title, lead="", blocks=tuple(blocks))
+    table = curves_table(one)
+    blocks.append(Folded(summary="Every load", table=table) if len(one.loads) > 1 else table)
+    return Section(
+        anchor=f"case-{one.case.name}", title=one.case.title, lead=_lead(one), blocks=tuple(blocks)
+    )
+
+
+def _lead(one: CaseResult) -> str:
+    load = max(one.loads)
+    best = best_curve(one, load)
+    saves = f"At load {load:g}, {curve_name(best)} needs {one.factor(best, load):.2f} times less power than no scaling"
+    policies = [*one.case.routing.policies, BEFORE]
+    others = [
+        f"{curve_name(curve)} {one.factor(curve, load):.2f}"
+        for curve in dict.fromkeys(policies)
+        if curve in one.curves and curve != best
+    ]
+    return saves + (f"; {', '.join(others)}." if others else ".")

@@ -2,65 +2,110 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from itertools import cycle
 from statistics import stdev
 
-from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.figures import Axis, Figure, Line, Mark, Points
+from routecast.study.noc.document import Stated
 from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 
-__all__ = ["flit_figure", "power_figure"]
+__all__ = ["best_curve", "flit_figure", "power_figure", "saving_figure"]
 
 GREY = "#7a7f87"
-LILAC = "#9b8ec4"
+COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f")
+"""Of policies, in their order; none is like the grey of what no policy is."""
+SPECIAL = {NO_DVFS: GREY, BOUND: "#4b5059", WHOLE: "#9b8ec4"}
 DRAWN_ALIKE = 1e-6
 
 
-def power_figure(result: NocResult, one: CaseResult) -> Figure:
+def power_figure(one: CaseResult) -> Figure:
     """Return power against load of every curve of a case, with the stated values as crosses."""
-    loads = one.loads
-    full = max(loads)
-    coloured = [curve for curve in one.curves if curve not in (NO_DVFS, BOUND, WHOLE)]
-    colours = dict(zip(coloured, palette(len(coloured), ordered=False), strict=True))
-    marks: list[Mark] = []
-    for curve in one.curves:
-        means = tuple(one.mean(curve, load) for load in loads)
-        marks.append(
-            Line(
-                name=curve_name(curve),
-                x=loads,
-                y=means,
-                colour=colours.get(curve, LILAC if curve == WHOLE else GREY),
-                dashed=curve in (BOUND, WHOLE),
-            )
-        )
-    stated = [stated for stated in one.case.stated if stated.load in loads]
-    for number, statement in enumerate(stated):
-        marks.append(
-            Points(
-                name="stated",
-                x=(statement.load,),
-                y=(statement.relative_power,),
-                colour=colours.get(statement.curve, GREY),
-                symbol="cross",
-                labels=(f"{curve_name(statement.curve)}: {statement.where}",),
-                legend=number == 0,
-            )
-        )
-    best = min(coloured, key=lambda curve: one.mean(curve, full)) if coloured else BOUND
+    full = max(one.loads)
+    best = best_curve(one, full)
     spread = _spread(one, best, full)
-    matrices = f" Means of {one.case.matrices} random matrices{spread}." if one.case.matrices > 1 else ""
-    below = f", the bound {one.factor(BOUND, full):.2f}" if BOUND in one.curves else ""
+    drawn = "random matrices" if one.case.traffic.pattern == "normal" else "draws of the routings that draw"
+    matrices = f" Means of {one.case.matrices} {drawn}{spread}." if one.case.matrices > 1 else ""
+    crosses = " Crosses are what the source states." if _stated(one) else ""
     return Figure(
         name=f"power_{one.case.name}",
         title=one.case.title,
         caption=(
-            f"Power relative to no scaling at load 1. At load {full:g}, {curve_name(best)} is "
-            f"{one.factor(best, full):.2f} times below no scaling{below}.{matrices}"
+            "Power relative to no scaling at load 1; between loads the lines are straight. Dashed are the proven "
+            f"bounds: nothing is below.{crosses}{matrices}"
         ),
-        x=Axis(title="normalised load", low=0.0, high=1.0),
-        y=Axis(title="relative power", low=0.0, high=1.0),
-        marks=tuple(marks),
+        x=_load_axis(one),
+        y=Axis(title="relative power", low=0.0),
+        marks=_marks(one, one.mean, lambda stated: stated.relative_power),
     )
+
+
+def saving_figure(one: CaseResult) -> Figure:
+    """Return against load how many times below no scaling every curve of a case is."""
+    return Figure(
+        name=f"saving_{one.case.name}",
+        title="How many times less",
+        caption=(
+            "The same: power without scaling over power with it, at the same load. At low load every plane runs at its "
+            "lowest voltage, whoever puts the flows on it; it is high load that tells them apart."
+        ),
+        x=_load_axis(one),
+        y=Axis(title="times below no scaling", low=0.0),
+        marks=_marks(one, one.factor, lambda stated: stated.load / stated.relative_power),
+    )
+
+
+def best_curve(one: CaseResult, load: float) -> str:
+    """Return the policy that needs the least power at a load; no scaling and the bounds are none."""
+    policies = [curve for curve in one.curves if curve not in SPECIAL]
+    return min(policies, key=lambda curve: (math.isnan(one.mean(curve, load)), one.mean(curve, load)))
+
+
+def _marks(
+    one: CaseResult, value: Callable[[str, float], float], stated: Callable[[Stated], float]
+) -> tuple[Mark, ...]:
+    """Return a line for every curve, and a cross of its colour for what is stated of it."""
+    coloured = [curve for curve in one.curves if curve not in SPECIAL]
+    colours = dict(zip(coloured, cycle(COLOURS), strict=False)) | SPECIAL
+    marks: list[Mark] = []
+    for curve in one.curves:
+        pairs = [(load, value(curve, load)) for load in one.loads]
+        finite = [pair for pair in pairs if math.isfinite(pair[1])]
+        marks.append(
+            Line(
+                name=curve_name(curve),
+                x=tuple(load for load, _ in finite),
+                y=tuple(power for _, power in finite),
+                colour=colours[curve],
+                dashed=curve in (BOUND, WHOLE),
+            )
+        )
+    for number, statement in enumerate(_stated(one)):
+        marks.append(
+            Points(
+                name="stated",
+                x=(statement.load,),
+                y=(stated(statement),),
+                colour=colours[statement.curve],
+                symbol="cross",
+                size_px=11,
+                labels=(f"{curve_name(statement.curve)}: {statement.where}",),
+                legend=number == 0,
+            )
+        )
+    return tuple(marks)
+
+
+def _stated(one: CaseResult) -> list[Stated]:
+    """Return what is stated of curves; a limit is of another curve than the one that it is set for."""
+    return [stated for stated in one.case.stated if not stated.at_most]
+
+
+def _load_axis(one: CaseResult) -> Axis:
+    # What is stated at the highest load stands free of the edge.
+    return Axis(title="normalised load", low=0.0, high=1.05 * max(one.loads))
 
 
 def _spread(one: CaseResult, curve: str, load: float) -> str:
