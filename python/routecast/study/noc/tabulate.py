@@ -100,7 +100,7 @@ def distance_table(result: NocResult) -> Table:
         rows.append((one.case.name, before, ours, most, closed_ratio(one, load)))
     return Table(
         name="distance",
-        title="From the thesis' best allocation to the most that is possible",
+        title="From 2P-4PHASE to the most that is possible",
         caption=(
             "Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in power "
             "between 2P-4PHASE and that bound that our search saves."

@@ -1,0 +1,299 @@
+"""Studies of networks on chip: their folder, that they resume, and what they say of curves against bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from typer.testing import CliRunner
+
+from routecast.cli.app import app
+from routecast.study.noc.chapters import noc_page
+from routecast.study.noc.document import Case, NocStudy, Stated
+from routecast.study.noc.judged import closed_ratio, compared, criteria
+from routecast.study.noc.point import Point
+from routecast.study.noc.points import points_of_matrix
+from routecast.study.noc.result import CaseResult, NocResult
+from routecast.study.noc.run import run_noc_study
+from routecast.study.noc.tabulate import shown
+from routecast.study.reading import NocStudyFile, read_study
+
+STUDY = """
+kind = "noc"
+name = "toy"
+title = "A toy"
+[[case]]
+name = "drawn"
+title = "Drawn"
+matrices = 2
+topology = { columns = 2, rows = 2 }
+traffic = { pattern = "normal", permutations = 2, seed = 3, load = [0.5, 1.0], normalised_by = "xy" }
+routing = { policies = ["xy"] }
+planes = { allocations = ["balance", "four_phase", "search"], freedom = "plane" }
+maps = ["search", "optimum"]
+[[case]]
+name = "summary"
+title = "One"
+topology = { columns = 3, rows = 3 }
+traffic = { pattern = "transpose", load = [0.2, 1.0] }
+routing = { policies = ["xy", "2p_es"] }
+[[case.stated]]
+curve = "2p_es"
+relative_power = 0.25
+where = "two paths halve the load of every link"
+within = 1e-9
+[criteria]
+gap = 0.02
+closed = 0.0
+"""
+
+
+def toy(folder: Path, text: str = STUDY) -> NocStudyFile:
+    path = folder / "toy.study.toml"
+    path.write_text(text)
+    file = read_study(path)
+    assert isinstance(file, NocStudyFile)
+    return file
+
+
+def run(folder: Path, out: str, workers: int = 1, text: str = STUDY) -> NocResult:
+    file = toy(folder, text)
+    return run_noc_study(file.study, folder / out, folder=folder, workers=workers)
+
+
+def found(out: Path) -> dict[str, Any]:
+    """The summary but for how it was made."""
+
+    def refuse(name: str) -> float:
+        raise AssertionError(f"{name} is not JSON")
+
+    text = (out / "summary.json").read_text(encoding="utf-8")
+    summary = json.loads(text, parse_constant=refuse)
+    assert isinstance(summary, dict)
+    return {key: value for key, value in summary.items() if key != "made"}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> NocResult:
+    return run(tmp_path_factory.mktemp("toy"), "out")
+
+
+def test_the_study_writes_its_folder(result: NocResult) -> None:
+    assert {path.name for path in result.out.iterdir()} == {
+        "results.parquet",
+        "summary.json",
+        "report.html",
+        "figures",
+    }
+    drawn = {path.stem for path in (result.out / "figures").iterdir()}
+    assert drawn == {"power_drawn", "saving_drawn", "power_summary"}
+    assert polars.read_parquet(result.out / "results.parquet").height == 3
+    page = (result.out / "report.html").read_text(encoding="utf-8")
+    for table in shown(result).tables:
+        assert table.title in page
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    assert page.count("Load of the links at load 1: drawn") >= 2
+
+
+def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(result: NocResult) -> None:
+    page = noc_page(result)
+    anchors = [section.anchor for section in page.sections]
+    names = [figure.name for figure in page.figures()]
+    assert len(set(anchors)) == len(anchors)
+    assert len(set(names)) == len(names)
+
+
+def test_the_summary_is_plain_json(result: NocResult) -> None:
+    summary = found(result.out)
+    assert summary["study"] == "toy"
+    curves = {one["curve"]: one for one in summary["cases"][1]["curves"]}
+    # Transpose on 3 x 3: XY loads the link before a corner twice what each of two paths does.
+    assert curves["xy"]["relative_power"][1] == pytest.approx(1.0)
+    assert curves["2p_es"]["relative_power"][1] == pytest.approx(0.25)
+    # At load 0.2 all of them run as slowly as alpha_max = 3 allows.
+    assert curves["xy"]["relative_power"][0] == pytest.approx(0.2 / 9)
+    assert summary["criteria"][0]["met"] is True
+
+
+def test_no_policy_is_below_its_bounds(result: NocResult) -> None:
+    for one in result.cases:
+        for load in one.loads:
+            for curve in ("xy", "2p_es", "balance", "mini", "four_phase", "search"):
+                if curve not in one.curves:
+                    continue
+                # Routings split flows, allocations do not.
+                bound = one.mean("optimum", load) if curve == "2p_es" else one.least(load)
+                assert one.mean(curve, load) >= bound * (1 - 1e-9)
+
+
+def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, tmp_path: Path) -> None:
+    rows = polars.read_parquet(result.out / "results.parquet")
+    marked = rows.filter(polars.col("matrix") != 1)
+    (tmp_path / "out" / "results.parts").mkdir(parents=True)
+    marked.write_parquet(tmp_path / "out" / "results.parts" / "000001.parquet")
+    told: list[int] = []
+    file = toy(tmp_path)
+    again = run_noc_study(
+        file.study,
+        tmp_path / "out",
+        folder=tmp_path,
+        workers=1,
+        progress=lambda done, total, what: told.append(done),
+    )
+    assert again.made.resumed_trials == 2
+    assert told[0] == 2
+    assert found(tmp_path / "out") == found(result.out)
+    # A finished matrix is taken as it stands: what is forged there is found again.
+    forged = rows.with_columns(polars.col("points").str.replace_all('"xy"', '"yx"'))
+    (tmp_path / "forged").mkdir()
+    forged.write_parquet(tmp_path / "forged" / "results.parquet")
+    file = toy(tmp_path, STUDY.split("[[case.stated]]", maxsplit=1)[0])
+    taken = run_noc_study(file.study, tmp_path / "forged", folder=tmp_path, workers=1)
+    assert "yx" in taken.cases[0].curves
+
+
+def test_the_answer_does_not_depend_on_the_number_of_workers(result: NocResult, tmp_path: Path) -> None:
+    run(tmp_path, "two", workers=2)
+    assert found(tmp_path / "two") == found(result.out)
+
+
+def test_another_matrix_under_the_same_name_is_not_taken_for_the_finished_one(tmp_path: Path) -> None:
+    text = STUDY.split("[[case]]", maxsplit=1)[0] + (
+        '[[case]]\nname = "file"\ntitle = "F"\ntopology = { columns = 2, rows = 1 }\n'
+        'traffic = { matrix = "m.csv", normalised_by = "none" }\nrouting = { policies = ["xy"] }\n'
+    )
+    (tmp_path / "m.csv").write_text("0,0.5\n0,0\n")
+    first = run(tmp_path, "out", text=text)
+    # One flow of half a link: alpha 2, a quarter of its power; at full clock it is 0.5, which is the unit.
+    assert first.cases[0].mean("xy", 1.0) == pytest.approx(0.25)
+    (tmp_path / "out" / "summary.json").unlink()
+    (tmp_path / "m.csv").write_text("0,0.8\n0,0\n")
+    second = run(tmp_path, "out", text=text)
+    assert second.made.resumed_trials == 0
+    assert second.cases[0].mean("xy", 1.0) == pytest.approx(0.64)
+
+
+def test_an_overloaded_link_leaves_a_gap_and_not_a_wrong_mean(tmp_path: Path) -> None:
+    text = STUDY.split("[[case]]", maxsplit=1)[0] + (
+        '[[case]]\nname = "over"\ntitle = "O"\ntopology = { columns = 2, rows = 1 }\n'
+        "traffic = { flows = [{ from = [0, 0], to = [1, 0], rate = 1.0 }], load = [0.5, 2.0], "
+        'normalised_by = "none" }\nrouting = { policies = ["xy"] }\n[criteria]\ngap = 0.1\n'
+    )
+    over = run(tmp_path, "out", text=text)
+    one = over.cases[0]
+    assert one.mean("no_dvfs", 0.5) == pytest.approx(0.5)
+    assert one.mean("xy", 0.5) == pytest.approx(0.125)
+    assert all(math.isnan(one.mean(curve, 2.0)) for curve in one.curves)
+    summary = found(tmp_path / "out")
+    assert summary["cases"][0]["curves"][1]["relative_power"] == [pytest.approx(0.125), None]
+    # No optimum at a load is no gap that is met.
+    assert [criterion.is_met for criterion in over.criteria] == [False]
+
+
+def by_hand(case: Case, **powers: tuple[float, ...]) -> CaseResult:
+    points = tuple(
+        Point(curve=curve, matrix=matrix, load=1.0, relative_power=power, alphas=())
+        for curve, of_matrices in powers.items()
+        for matrix, power in enumerate(of_matrices)
+    )
+    return CaseResult(case=case.model_copy(update={"matrices": 2}), points=points)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return toy(tmp_path).study.case[0]
+
+
+def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
+    one = by_hand(
+        case,
+        no_dvfs=(1.0, 1.0),
+        four_phase=(0.5, 0.5),
+        search=(0.3, 0.3),
+        whole_flows=(0.3, 0.1),
+        optimum=(0.1, 0.2),
+    )
+    assert one.least(1.0) == pytest.approx(0.25)
+    assert one.factor("search", 1.0) == pytest.approx(1 / 0.3)
+    assert closed_ratio(one, 1.0) == pytest.approx(0.2 / 0.25)
+
+
+@pytest.mark.parametrize(
+    ("before", "ours", "closed"),
+    [(0.5, 0.2, 1.0), (0.5, 0.5, 0.0), (0.5, 0.8, -1.0), (0.2, 0.2, 1.0), (0.2, 0.3, 0.0)],
+)
+def test_what_is_closed_is_a_part_of_the_distance(
+    case: Case, before: float, ours: float, closed: float
+) -> None:
+    pairs = {"four_phase": before, "search": ours, "optimum": 0.2}
+    one = by_hand(case, **{curve: (power, power) for curve, power in pairs.items()})
+    assert closed_ratio(one, 1.0) == pytest.approx(closed)
+
+
+@pytest.mark.parametrize(
+    ("at_most", "power", "met"), [(True, 0.1, True), (False, 0.1, False), (True, 0.3, False)]
+)
+def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
+    result: NocResult, case: Case, at_most: bool, power: float, met: bool
+) -> None:
+    stated = Stated(curve="xy", relative_power=0.2, where="p. 1", within=0.1, at_most=at_most)
+    one = by_hand(case.model_copy(update={"stated": (stated,)}), xy=(power, power))
+    study = NocStudy(kind="noc", name="hand", title="By hand", case=(one.case,))
+    judged = replace(result, study=study, cases=(one,), compared=compared(study, (one,)))
+    assert [criterion.is_met for criterion in criteria(judged)] == [met]
+
+
+def test_seeds_of_matrices_follow_one_another(case: Case, tmp_path: Path) -> None:
+    second = points_of_matrix(case, 1, tmp_path)
+    later = case.model_copy(update={"traffic": case.traffic.model_copy(update={"seed": 4})})
+    routed = later.model_copy(update={"routing": case.routing.model_copy(update={"seed": 2})})
+    assert second == [replace(point, matrix=1) for point in points_of_matrix(routed, 0, tmp_path)]
+
+
+def test_a_missed_criterion_ends_the_command_with_1(tmp_path: Path) -> None:
+    text = STUDY.split("[[case]]", maxsplit=1)[0] + "[[case]]" + STUDY.rsplit("[[case]]", maxsplit=1)[1]
+    file = toy(tmp_path, text.replace("0.25", "0.2").replace("closed = 0.0\n", ""))
+    done = CliRunner().invoke(app, ["study", str(file.path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 1
+    assert "summary, 2P-ES" in done.output
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_ctrl_c_leaves_finished_matrices_and_no_processes(tmp_path: Path) -> None:
+    file = toy(tmp_path, STUDY.replace("matrices = 2", "matrices = 1000"))
+    command = [sys.executable, "-c", "from routecast.cli import main; import sys; sys.exit(main())"]
+    study = subprocess.Popen(
+        [*command, "study", str(file.path), "--out", str(tmp_path / "out")],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while study.poll() is None and not list((tmp_path / "out").glob("results.parts/*.parquet")):
+        time.sleep(0.05)
+    # As a terminal does: to all processes of the command.
+    os.killpg(study.pid, signal.SIGINT)
+    told, _ = study.communicate()
+    assert study.returncode == 130
+    assert "What is finished is in" in told
+    assert "Traceback" not in told
+    assert polars.read_parquet(tmp_path / "out" / "results.parquet").height >= 1
+    assert not (tmp_path / "out" / "summary.json").exists()
+    with pytest.raises(ProcessLookupError):
+        _wait_until_gone(study.pid)
+
+
+def _wait_until_gone(group: int) -> None:
+    for _ in range(100):
+        os.killpg(group, 0)
+        time.sleep(0.05)
