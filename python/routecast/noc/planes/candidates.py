@@ -43,13 +43,13 @@ class Candidates:
     paths: tuple[Links, ...]
     flow: NDArray[np.int64]
     plane: NDArray[np.int64]
-    crosses: NDArray[np.int64]
+    crosses: NDArray[np.int8]
     first: NDArray[np.int64]
 
     @property
     def hops(self) -> NDArray[np.int64]:
         """Shape (C,): links of each path."""
-        hops: NDArray[np.int64] = np.sum(self.crosses, axis=1)
+        hops: NDArray[np.int64] = np.sum(self.crosses, axis=1, dtype=np.int64)
         return hops
 
     def place(self, flow: int, plane: int) -> int:
@@ -82,7 +82,7 @@ def candidates_of(flows: Flows, offered: Sequence[Sequence[Sequence[Links]]]) ->
             msg = f"the flow from router {source} to {target} has no path on any plane: give it one"
             raise RoutecastError(msg)
         first.append(len(paths))
-    crosses = np.zeros((len(paths), len(links(flows.topology))), dtype=np.int64)
+    crosses = np.zeros((len(paths), len(links(flows.topology))), dtype=np.int8)
     for place, path in enumerate(paths):
         crosses[place, list(path)] = 1
     return Candidates(

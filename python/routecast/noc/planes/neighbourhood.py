@@ -1,4 +1,4 @@
-"""Every single move of a placement at once: what it does to overloads over a target, and to the power.
+"""Every single move of a placement at once, and what it does to the power.
 
 A move takes one flow to another of its places. All C places are looked at in O(P) array operations, where P is the
 sum of their path lengths (a few microseconds per thousand), instead of one by one.
@@ -43,6 +43,15 @@ class Neighbourhood:
         self.flow_cells = candidates.flow[self.of] * (len(widths) * links) + self.cell
         self.cells = len(widths) * links
         self.links = links
+        self._end = self.start + hops
+        by_cell = np.argsort(self.cell, kind="stable")
+        # The entries of each cell.
+        self.at_cell = np.split(by_cell, np.searchsorted(self.cell[by_cell], np.arange(1, self.cells)))
+
+    def cells_of(self, place: int) -> NDArray[np.int64]:
+        """Return the cells that a place crosses, in the order of its path."""
+        cells: NDArray[np.int64] = self.cell[self.start[place] : self._end[place]]
+        return cells
 
     def row(self, place: int) -> NDArray[np.bool_]:
         """Return the cells that a place crosses, shape (cells,)."""
@@ -57,30 +66,6 @@ class Neighbourhood:
         used = np.zeros((len(choice), self.cells // self.links, self.links), dtype=np.bool_)
         used[np.arange(len(choice)), candidates.plane[choice]] = candidates.crosses[choice] > 0
         return used.reshape(len(choice), self.cells)
-
-    def overload_change(
-        self, state: Placement, used: NDArray[np.bool_], target: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return by how much each place changes the sum of squared overloads over a target, shape (C,).
-
-        Parameters
-        ----------
-        state : Placement
-        used : array of bool, shape (flows, cells)
-            From :meth:`used`.
-        target : array, shape (planes,)
-            Relative load of a plane's links from which on it is an overload.
-        """
-        load = ((state.loads / state.capacity[:, None]) - target[:, None]).reshape(-1)[self.cell]
-        now = np.maximum(load, 0.0) ** 2
-        more = np.maximum(load + self.step, 0.0) ** 2 - now
-        less = now - np.maximum(load - self.step, 0.0) ** 2
-        both = used.reshape(-1)[self.flow_cells]
-        # A link on the old and on the new path keeps its load: what leaving it seemed to save is taken back.
-        come = np.add.reduceat(np.where(both, less, more), self.start)
-        leave = np.add.reduceat(less, self.start)[state.choice]
-        change: NDArray[np.float64] = come - leave[self.candidates.flow]
-        return change
 
     def power_after(self, state: Placement, used: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return the power after the move to each place, shape (C,); O(C planes + flows cells)."""

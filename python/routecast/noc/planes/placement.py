@@ -126,7 +126,7 @@ class Placement:
         for where, change in ((old, -rate), (place, rate)):
             path = self.candidates.paths[where]
             plane = self.candidates.plane[where]
-            self.loads[plane, list(path)] += change
+            self.loads[plane, path] += change
             self.weight[plane] += change * len(path)
             self.entering[plane] += change
         self.choice[flow] = place
@@ -160,9 +160,16 @@ class Placement:
         relative: NDArray[np.float64] = self.loads.max(axis=1, initial=0) / self.capacity
         return relative
 
+    @property
+    def is_carried(self) -> bool:
+        """Whether no link is over its capacity."""
+        return bool(np.all(self.bottlenecks() <= 1 + 1e-9))
+
     def power(self) -> float:
         """Return the power of all planes (eq. 7.3); a steep penalty where a link is over capacity."""
         weight, entering, bottleneck = self.weight / UNIT, self.entering / UNIT, self.bottlenecks()
+        if self._power is None:
+            return float(plane_power(weight, bottleneck, self.slowest).sum())
         one = [slice(plane, plane + 1) for plane in range(len(self.widths))]
         return float(
             sum(

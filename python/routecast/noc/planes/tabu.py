@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.planes.neighbourhood import Neighbourhood
+from routecast.noc.planes.overloads import Overloads
 from routecast.noc.planes.placement import Placement
 
 __all__ = ["tabu_search"]
@@ -48,24 +49,25 @@ def tabu_search(
     best_power, best_choice = state.power(), state.choice.copy()
     if len(candidates.paths) == len(candidates.flows):
         return best_power, best_choice
+    first = candidates.first[:-1]
     clocks = np.maximum(target, state.slowest)
     cost = around.weight * clocks[candidates.plane] ** 2
     rest = random.integers(_REST[0], _REST[0] + _REST[1], size=steps)
     until = np.zeros(len(candidates.flows), dtype=np.int64)
-    used = around.used(state.choice)
+    overloads = Overloads(state, around, target)
     # So dear that a flow's overload counts like its power.
     price = float(cost.mean() / np.mean(around.relative**2))
     for step in range(steps):
-        overload = around.overload_change(state, used, target)
-        change = cost - cost[state.choice][candidates.flow] + price * overload
-        change[until[candidates.flow] > step] = np.inf
-        change[state.choice] = np.inf
-        place = int(np.argmin(change))
-        if not np.isfinite(change[place]):
+        total = cost + price * overloads.come
+        now = total[state.choice]
+        total[state.choice] = np.inf
+        change = np.minimum.reduceat(total, first) - now
+        change[until > step] = np.inf
+        flow = int(np.argmin(change))
+        if not np.isfinite(change[flow]):
             continue
-        flow = int(candidates.flow[place])
-        state.move(flow, place)
-        used[flow] = around.row(place)
+        start = candidates.first[flow]
+        overloads.move(flow, int(start + np.argmin(total[start : candidates.first[flow + 1]])))
         until[flow] = step + 1 + rest[step]
         power = state.power()
         if power < best_power:

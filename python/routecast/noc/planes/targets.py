@@ -16,8 +16,9 @@ Target = tuple[float, NDArray[np.float64], list[Share]]
 
 # How a plane's clock stands to the fastest plane's: from balance to concentration.
 _RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
-# Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes.
-_ROOM = (1.0, 1.04, 1.12)
+# Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes; for the best ratios.
+_ROOM = (1.04, 1.12)
+_BEST = 2
 
 
 def targets(
@@ -38,25 +39,31 @@ def targets(
     most : int
         How many to return.
     """
-    planes = len(slowest)
-    found: list[Target] = []
+    found: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
     seen: set[tuple[float, ...]] = set()
-    for ratio in _ratios(planes, slowest, identical):
-        stretch = relaxation.least_stretch(ratio)
-        if not np.isfinite(stretch):
-            continue
-        for room in _ROOM:
-            # The solver's tolerance must not make the border infeasible.
-            clocks = np.clip(stretch * ratio * room * (1 + 1e-7), slowest, 1.0)
-            key = tuple(np.round(clocks, 6).tolist())
-            if key in seen:
-                continue
-            seen.add(key)
-            solved = relaxation.least_power(clocks)
-            if solved is not None:
-                found.append((solved[0], clocks, solved[1]))
+
+    def solve(ratio: NDArray[np.float64], room: float) -> None:
+        # The solver's tolerance must not make the border infeasible.
+        clocks = np.clip(stretches[tuple(ratio)] * ratio * room * (1 + 1e-7), slowest, 1.0)
+        key = tuple(np.round(clocks, 6).tolist())
+        if key in seen:
+            return
+        seen.add(key)
+        solved = relaxation.least_power(clocks)
+        if solved is not None:
+            found.append((solved[0], ratio, clocks, solved[1]))
+
+    ratios = _ratios(len(slowest), slowest, identical)
+    stretches = {tuple(ratio): relaxation.least_stretch(ratio) for ratio in ratios}
+    for ratio in ratios:
+        if np.isfinite(stretches[tuple(ratio)]):
+            solve(ratio, 1.0)
     found.sort(key=lambda one: one[0])
-    return found[:most]
+    for _, ratio, _, _ in found[:_BEST]:
+        for room in _ROOM:
+            solve(ratio, room)
+    found.sort(key=lambda one: one[0])
+    return [(power, clocks, shares) for power, _, clocks, shares in found[:most]]
 
 
 def _ratios(planes: int, slowest: NDArray[np.float64], identical: bool) -> list[NDArray[np.float64]]:
