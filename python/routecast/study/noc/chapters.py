@@ -24,8 +24,8 @@ from routecast.study.result import Criterion
 __all__ = ["noc_page"]
 
 ON_MAPS = (
-    "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides alpha, by "
-    "which the whole plane is slowed down."
+    "Numbers are parts of what a link carries at full clock. The fullest link of a plane (blue rim) decides by how "
+    "much, alpha, the whole plane is slowed down."
 )
 
 

@@ -59,8 +59,12 @@ def saving_figure(one: CaseResult) -> Figure:
 
 def best_curve(one: CaseResult, load: float) -> str:
     """Return the policy that needs the least power at a load; no scaling and the bounds are none."""
-    policies = [curve for curve in one.curves if curve not in SPECIAL]
-    return min(policies, key=lambda curve: (math.isnan(one.mean(curve, load)), one.mean(curve, load)))
+    powers = {curve: one.mean(curve, load) for curve in one.curves if curve not in SPECIAL}
+    least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
+    # Of those that are alike but for rounding, the first.
+    return next(
+        (curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers))
+    )
 
 
 def _marks(

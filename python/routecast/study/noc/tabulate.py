@@ -135,7 +135,7 @@ def compared_table(result: NocResult) -> Table:
         rows=tuple(
             (
                 one.case,
-                curve_name(one.stated.curve),
+                curve_name(one.stated.curve) + (", at most" if one.stated.at_most else ""),
                 one.stated.relative_power,
                 one.found,
                 one.error_ratio,
