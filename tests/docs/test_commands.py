@@ -2,7 +2,8 @@
 
 A block marked ``console`` holds ``$ command`` lines, each followed by what it prints; a line ``…`` stands for any
 number of lines. The blocks of a page run one after the other in one empty folder. A ``code-block`` with a caption is a
-file of that name; an example that is included stands there too. Numbers may differ a little from machine to machine, so they are compared with a tolerance.
+file of that name, and an example that the page includes stands there too. Numbers may differ a little from machine to
+machine, so they are compared with a tolerance.
 
 ``make pages`` writes what the commands print now into the pages.
 """
