@@ -49,37 +49,42 @@ def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Row]:
     if {"xy", BOUND} <= curves and traffic == "normal":
         yield (
             f"{name}: the least power is below XY's by",
-            "6.5",
+            "sec. 6.5",
             "almost 40 %",
             _less(power[BOUND], power["xy"]),
         )
     if {"xy", "2p_es"} <= curves and traffic in _SAVINGS:
-        yield f"{name}: 2P-ES saves, against XY", "6.5", _SAVINGS[traffic], _less(power["2p_es"], power["xy"])
+        yield (
+            f"{name}: 2P-ES saves, against XY",
+            "sec. 6.5",
+            _SAVINGS[traffic],
+            _less(power["2p_es"], power["xy"]),
+        )
     if {"2p_es", "2p_rs"} <= curves:
         yield (
             f"{name}: 2P-RS is close to 2P-ES",
-            "6.5",
+            "sec. 6.5",
             "variation < 10 %",
             f"{100 * (power['2p_rs'] / power['2p_es'] - 1):+.1f} %".replace("-", "−"),
         )
     if {"2p_es", "4p_es"} <= curves and traffic == "transpose":
         yield (
             f"{name}: 4P-ES outperforms 2P-ES by at most",
-            "6.5",
+            "sec. 6.5",
             "5 %",
             _less(power["4p_es"], power["2p_es"]),
         )
     if {"2p_es", "adaptive"} <= curves and traffic in _ADAPTIVE:
         yield (
             f"{name}: Adaptive improves on 2P-ES by",
-            "6.5",
+            "sec. 6.5",
             _ADAPTIVE[traffic],
             _less(power["adaptive"], power["2p_es"]),
         )
     if traffic == "uniform" and {"xy", BOUND} <= curves:
         yield (
             f"{name}: XY needs the least power",
-            "6.5",
+            "sec. 6.5",
             "yes",
             f"{power['xy'] / power[BOUND]:.3f} times the bound",
         )
@@ -87,7 +92,7 @@ def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Row]:
         least = min(power[curve] for curve in curves - {NO_DVFS})
         yield (
             f"{name}: all, the optimum too, behave as without scaling",
-            "6.5",
+            "sec. 6.5",
             "yes",
             f"least power {least:.3f} of it",
         )
@@ -99,14 +104,14 @@ def _two_planes(one: CaseResult, traffic: str, load: float) -> Iterator[Row]:
         thesis = "at most 4" if traffic in ("uniform", "tornado") else "6 to 9"
         yield (
             f"{name}: the least power is below no scaling by a factor",
-            "7.4",
+            "sec. 7.4",
             thesis,
             f"at most {_times(one, BOUND, load)}",
         )
     if {"balance", "mini"} <= curves:
         yield (
             f"{name}: concentration (2P-MINI) against balance (2P-BALANCE)",
-            "7.4",
+            "sec. 7.4",
             "better" if traffic not in ("uniform", "tornado") else "–",
             f"{_times(one, 'mini', load)} against {_times(one, 'balance', load)}",
         )
