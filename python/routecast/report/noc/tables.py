@@ -202,8 +202,10 @@ def _paths(answer: OptimumAnswer) -> str:
 
 def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     """Return how far every routing and allocation is from the bound at a load, the nearest first."""
+    # Powers that differ by rounding alone are equal and keep their order.
     known = sorted(
-        answer.power.at(row.load), key=lambda one: float("inf") if one.power is None else one.power
+        answer.power.at(row.load),
+        key=lambda one: float("inf") if one.power is None else float(f"{one.power:.9g}"),
     )
     cells: list[tuple[Cell, ...]] = [
         (
