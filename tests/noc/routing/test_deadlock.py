@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, shortest_cycle
@@ -50,6 +50,34 @@ def test_rings_deadlock_in_one_class_and_not_with_a_dateline(size: int) -> None:
     assert len(cycle) == size
     assert len({links(topology)[link].direction for link, _ in cycle}) == 1
     assert channel_cycle(routes("xy", topology)) is None
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.sampled_from(["xy", "yx", "o1turn", "2p_rs"]), st.integers(2, 9), st.integers(1, 9), st.booleans())
+def test_datelines_free_every_torus_from_deadlock(policy: str, wide: int, high: int, upright: bool) -> None:
+    columns, rows = (high, wide) if upright else (wide, high)
+    found = routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
+    assert found.layer_count == (2 if policy in {"xy", "yx"} else 4)
+    assert channel_cycle(found) is None
+
+
+@pytest.mark.parametrize("policy", ["4p_es", "romm", "valiant"])
+@pytest.mark.parametrize(("columns", "rows"), [(2, 2), (3, 2), (4, 4), (5, 3), (6, 2), (5, 5), (1, 7)])
+def test_datelines_free_routes_over_a_router_from_deadlock(policy: str, columns: int, rows: int) -> None:
+    assert (
+        channel_cycle(routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))) is None
+    )
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(8, 8), (5, 4), (7, 1), (2, 3)])
+def test_datelines_load_both_classes_alike(columns: int, rows: int) -> None:
+    # A mirror swaps forward and backward, and with them the classes of every leg.
+    found = routes("xy", Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))
+    carried = [0.0, 0.0]
+    for path in found.paths:
+        for layer in path.layers:
+            carried[layer] += path.share
+    assert carried[0] == pytest.approx(carried[1])
 
 
 def test_ring_of_three_has_no_packet_that_goes_on() -> None:

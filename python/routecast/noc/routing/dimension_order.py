@@ -31,24 +31,26 @@ def classes_of_rings(topology: Topology) -> int:
 def _legs(topology: Topology, along_x: bool) -> tuple[tuple[tuple[Walk, ...], ...], ...]:
     """Return the straight shortest walks ``[router][coordinate]``; two where both ways round a ring are shortest.
 
-    Packets on a ring go on in class 1 from the link that closes it (the dateline of Dally and Seitz 1987): class 0 then
-    lacks the closing link, and no shortest walk reaches that link again in class 1.
+    A leg along a ring stays in one virtual-channel class: forward in class 1 if it comes over the link that closes the
+    ring (the dateline) and in class 0 otherwise; backward the other way about. So each class of each direction lacks a
+    link of the ring, the closing one or one opposite to it, which no shortest walk over the closing link reaches.
+    Rising by a class at the dateline (Dally and Seitz 1987) frees rings too, but nearly all packets then wait in class
+    0: datelines should balance the load of the classes (Dally and Towles 2004, sec. 14.2.3).
     """
     numbers = link_numbers(topology)
     forward, backward = (Direction.EAST, Direction.WEST) if along_x else (Direction.SOUTH, Direction.NORTH)
 
     def walk(router: int, way: int) -> Walk:
         direction = forward if way > 0 else backward
-        chosen, layers, layer = [], [], 0
+        chosen, is_closing = [], False
         for _ in range(abs(way)):
             chosen.append(numbers[router, direction])
             following = topology.neighbour(router, direction)
             assert following is not None  # offsets stay on the grid
-            if (following > router) != (way > 0):
-                layer = 1
-            layers.append(layer)
+            is_closing |= (following > router) != (way > 0)
             router = following
-        return Walk(links=tuple(chosen), layers=tuple(layers), end=router)
+        layer = int(is_closing == (way > 0)) if topology.is_torus else 0
+        return Walk(links=tuple(chosen), layers=(layer,) * len(chosen), end=router)
 
     table = []
     for router in range(topology.router_count):
