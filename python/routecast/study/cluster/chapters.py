@@ -22,8 +22,9 @@ from routecast.study.cluster.plots import (
     traffic_figure,
 )
 from routecast.study.cluster.result import ClusterResult, FleetSaving
-from routecast.study.cluster.tabulate import fleets_table, mismatch_table, statements_table
+from routecast.study.cluster.tabulate import STATED_IN, fleets_table, mismatch_table
 from routecast.study.result import Criterion
+from routecast.study.stated import statements_table
 
 __all__ = ["cluster_page"]
 
@@ -41,7 +42,7 @@ def cluster_page(result: ClusterResult) -> Page:
                 anchor="thesis",
                 title="The thesis beside it",
                 lead="What it says of its own trace, and the same quantities on this traffic.",
-                blocks=(statements_table(result),),
+                blocks=(statements_table(result.statements, caption=STATED_IN),),
             )
         )
     saved = 1.0 - design.energy_j / found.always_on_j

@@ -13,8 +13,9 @@ from routecast.plan.cluster.model import Design
 from routecast.plan.cluster.saving.model import Saving
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.result import Criterion, Made
+from routecast.study.stated import Statement
 
-__all__ = ["ClusterResult", "FleetSaving", "Payback", "Sampled", "Statement"]
+__all__ = ["ClusterResult", "FleetSaving", "Payback", "Sampled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +78,6 @@ class Payback:
     payback_s: float
     online: Saving
     offline: Saving
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A statement of the thesis and what is found here."""
-
-    says: str
-    where: str
-    thesis: str
-    here: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

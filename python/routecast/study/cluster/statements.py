@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from routecast.study.cluster.result import ClusterResult, Statement
+from routecast.study.cluster.result import ClusterResult
+from routecast.study.stated import Statement
 
 __all__ = ["statements"]
 

@@ -6,24 +6,11 @@ from routecast.report.cluster.tables import designs_table, machines
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.cluster.result import ClusterResult
 from routecast.study.shown import Shown
+from routecast.study.stated import statements_table
 
-__all__ = ["fleets_table", "mismatch_table", "shown", "statements_table"]
+__all__ = ["STATED_IN", "fleets_table", "mismatch_table", "shown"]
 
-
-def statements_table(result: ClusterResult) -> Table:
-    """Return what the thesis says beside what is found."""
-    return Table(
-        name="statements",
-        title="What the thesis says, and what is found here",
-        caption="N. Li 2012, ch. 8; its trace is of another network and is not published.",
-        columns=(
-            Column(title="Statement", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Thesis", align="left", wrap=True),
-            Column(title="Here", align="left", wrap=True),
-        ),
-        rows=tuple((one.says, one.where, one.thesis, one.here) for one in result.statements),
-    )
+STATED_IN = "N. Li 2012, ch. 8; its trace is of another network and is not published."
 
 
 def mismatch_table(result: ClusterResult) -> Table:
@@ -112,5 +99,5 @@ def shown(result: ClusterResult) -> Shown:
     """Return what a terminal shows of a study of a cluster."""
     tables = [designs_table(result.answer), mismatch_table(result)]
     tables += [fleets_table(result)] if result.fleets else []
-    tables += [statements_table(result)] if result.statements else []
+    tables += [statements_table(result.statements, caption=STATED_IN)] if result.statements else []
     return Shown(tables=tuple(tables), notes=result.answer.notes)

@@ -11,15 +11,16 @@ from routecast.study.noc.plots import best_curve, flit_figure, power_figure, sav
 from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.tabulate import (
+    STATED_IN,
     compared_table,
     curves_table,
     distance_table,
     factor_table,
     flits_table,
     power_table,
-    statements_table,
 )
 from routecast.study.result import Criterion
+from routecast.study.stated import statements_table
 
 __all__ = ["noc_page"]
 
@@ -51,7 +52,7 @@ def noc_page(result: NocResult) -> Page:
                 anchor="thesis",
                 title="The thesis beside it",
                 lead="What it says in words, and the same quantities here.",
-                blocks=(statements_table(result),),
+                blocks=(statements_table(result.statements, caption=STATED_IN),),
             )
         )
     return Page(

@@ -14,8 +14,9 @@ from routecast.report.noc.link_map import LinkMap
 from routecast.study.noc.document import Case, NocStudy, Stated
 from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, Point
 from routecast.study.result import Criterion, Made
+from routecast.study.stated import Statement
 
-__all__ = ["CaseResult", "Compared", "NocResult", "Statement"]
+__all__ = ["CaseResult", "Compared", "NocResult"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,16 +31,6 @@ class Compared:
     def error_ratio(self) -> float:
         """What is found relative to what is stated, minus 1."""
         return self.found / self.stated.relative_power - 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A statement of the thesis and what is found here."""
-
-    says: str
-    where: str
-    thesis: str
-    here: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

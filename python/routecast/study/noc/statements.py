@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from routecast.study.noc.document import Case
 from routecast.study.noc.point import BOUND, NO_DVFS
-from routecast.study.noc.result import CaseResult, NocResult, Statement
+from routecast.study.noc.result import CaseResult, NocResult
+from routecast.study.stated import Statement
 
 __all__ = ["statements"]
 

@@ -9,8 +9,10 @@ from routecast.study.noc.judged import BEFORE, OURS, closed_ratio
 from routecast.study.noc.point import BOUND, NO_DVFS, WHOLE, curve_name
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.shown import Shown
+from routecast.study.stated import statements_table
 
 __all__ = [
+    "STATED_IN",
     "compared_table",
     "curves_table",
     "distance_table",
@@ -18,8 +20,9 @@ __all__ = [
     "flits_table",
     "power_table",
     "shown",
-    "statements_table",
 ]
+
+STATED_IN = "N. Li 2012, chapters 6 and 7."
 
 
 def power_table(result: NocResult) -> Table:
@@ -184,22 +187,6 @@ def flits_table(result: NocResult) -> Table:
     )
 
 
-def statements_table(result: NocResult) -> Table:
-    """Return what the thesis says beside what is found."""
-    return Table(
-        name="statements",
-        title="What the thesis says, and what is found here",
-        caption="N. Li 2012, chapters 6 and 7.",
-        columns=(
-            Column(title="Statement", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Thesis", align="left", wrap=True),
-            Column(title="Here", align="left", wrap=True),
-        ),
-        rows=tuple((one.says, one.where, one.thesis, one.here) for one in result.statements),
-    )
-
-
 def shown(result: NocResult) -> Shown:
     """Return what a terminal shows of a study of a network on chip."""
     tables = [power_table(result), factor_table(result)]
@@ -207,5 +194,5 @@ def shown(result: NocResult) -> Shown:
     tables += [distances] if distances.rows else []
     tables += [compared_table(result)] if result.compared else []
     tables += [flits_table(result)] if result.dvfs_rows else []
-    tables += [statements_table(result)] if result.statements else []
+    tables += [statements_table(result.statements, caption=STATED_IN)] if result.statements else []
     return Shown(tables=tuple(tables))
