@@ -1,9 +1,9 @@
 //! Whether a scenario can be simulated, and which entry is wrong if not.
 
-use crate::engine::classes;
 use crate::error::NocError;
+use crate::grid::direction;
 use crate::network::{MOST, channels, most_ports};
-use crate::scenario::{Allocator, Injection, Load, Network, Queueing, Router, Routing, Scenario};
+use crate::scenario::{Allocator, Injection, Load, Network, Queueing, Router, Routing, Scenario, Stretch};
 use crate::source::trial;
 
 const LONGEST: u64 = 4096;
@@ -33,7 +33,7 @@ pub fn check(scenario: &Scenario) -> Result<(), NocError> {
     check_network(network)?;
     check_router(&scenario.router)?;
     check_routing(network, &scenario.routing)?;
-    let number_of = classes(&scenario.routing);
+    let number_of = scenario.routing.classes();
     let vcs = channels(network, &scenario.router, number_of);
     let ports = most_ports(network);
     let what = match scenario.router.queueing {
@@ -96,7 +96,7 @@ fn check_router(router: &Router) -> Result<(), NocError> {
 }
 
 fn check_routing(network: &Network, routing: &Routing) -> Result<(), NocError> {
-    let (routers, number_of) = (network.routers, classes(routing));
+    let (routers, number_of) = (network.routers, routing.classes());
     number("routing.classes", number_of, "1 to 64", (1..=64).contains(&number_of))?;
     match routing {
         Routing::Table { links, class, .. } => {
@@ -114,19 +114,7 @@ fn check_routing(network: &Network, routing: &Routing) -> Result<(), NocError> {
                 }
             }
         }
-        Routing::Legs { links, via } => {
-            length("routing.links", links.len(), routers)?;
-            length("routing.via", via.len(), routers)?;
-            for (router, (row, between)) in links.iter().zip(via).enumerate() {
-                length(&format!("routing.links[{router}]"), row.len(), routers)?;
-                length(&format!("routing.via[{router}]"), between.len(), routers)?;
-                for (target, stops) in between.iter().enumerate() {
-                    for &stop in stops {
-                        index(|| format!("routing.via[{router}][{target}]"), stop as usize, routers)?;
-                    }
-                }
-            }
-        }
+        Routing::Grid { columns, .. } => check_grid(network, *columns)?,
         Routing::Paths { paths, .. } => {
             for (position, path) in paths.iter().enumerate() {
                 let name = || format!("routing.paths[{position}]");
@@ -172,6 +160,28 @@ fn check_routing(network: &Network, routing: &Routing) -> Result<(), NocError> {
     Ok(())
 }
 
+/// Whether routers stand in rows of `columns` and all neighbours are joined both ways.
+fn check_grid(network: &Network, columns: usize) -> Result<(), NocError> {
+    let routers = network.routers;
+    let whole = columns >= 1 && routers.is_multiple_of(columns);
+    number("routing.columns", columns, &format!("a divisor of the {routers} routers"), whole)?;
+    let mut joined = vec![[false; 4]; routers];
+    for link in &network.links {
+        if let Some(direction) = direction(columns, link.from, link.to) {
+            joined[link.from][direction] = true;
+        }
+    }
+    for (router, joined) in joined.iter().enumerate() {
+        let (x, y) = (router % columns, router / columns);
+        let inside = [x + 1 < columns, x > 0, y + 1 < routers / columns, y > 0];
+        if *joined != inside {
+            let reason = format!("router {router} is not joined with its neighbours in rows of {columns}");
+            return Err(NocError::Route { name: "routing.columns".to_owned(), reason });
+        }
+    }
+    Ok(())
+}
+
 fn check_load(network: &Network, load: &Load) -> Result<(), NocError> {
     let nodes = network.nodes.len();
     let ratio = load.clock_ratio;
@@ -192,14 +202,18 @@ fn check_load(network: &Network, load: &Load) -> Result<(), NocError> {
     }
     length("load.demand", load.demand.len(), nodes)?;
     for (source, row) in load.demand.iter().enumerate() {
-        length(&format!("load.demand[{source}]"), row.len(), nodes)?;
-        for (target, &demand) in row.iter().enumerate() {
-            let name = || format!("load.demand[{source}][{target}]");
-            if !(demand >= 0.0 && demand.is_finite()) {
-                return number(&name(), demand, "at least 0 and finite", false);
-            }
+        let mut from = 0;
+        for (position, stretch) in row.iter().enumerate() {
+            let name = |part: &str| format!("load.demand[{source}][{position}]{part}");
+            number(&name(", its count,"), stretch.count, "1 to 65536", (1..=65_536).contains(&stretch.count))?;
+            index(|| name(", its first node,"), stretch.first, nodes)?;
+            index(|| name(", its last node,"), stretch.first + stretch.count - 1, nodes)?;
+            number(&name(", its first node,"), stretch.first, &format!("at least {from}"), stretch.first >= from)?;
+            let demand = stretch.demand;
+            number(&name(", its demand,"), demand, "at least 0 and finite", demand >= 0.0 && demand.is_finite())?;
+            from = stretch.first + stretch.count;
         }
-        let packets = trial(load, row.iter().sum());
+        let packets = trial(load, row.iter().map(Stretch::total).sum());
         let name = format!("packets of node {source} in a node cycle (while it is on)");
         number(&name, packets, "at most 1: one trial in a cycle", packets <= 1.0)?;
     }
@@ -210,10 +224,16 @@ fn check_load(network: &Network, load: &Load) -> Result<(), NocError> {
 fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
     let network = &scenario.network;
     let routers = network.routers;
+    if matches!(scenario.routing, Routing::Grid { .. }) {
+        // All neighbours are joined: every way arrives.
+        return Ok(());
+    }
     let mut flows = vec![false; routers * routers];
     for (row, &from) in scenario.load.demand.iter().zip(&network.nodes) {
-        for (&demand, &to) in row.iter().zip(&network.nodes) {
-            flows[from * routers + to] |= demand > 0.0 && from != to;
+        for stretch in row.iter().filter(|stretch| stretch.demand > 0.0) {
+            for &to in &network.nodes[stretch.nodes()] {
+                flows[from * routers + to] |= from != to;
+            }
         }
     }
     let used = (0..routers * routers).filter(|&flow| flows[flow]).map(|flow| (flow / routers, flow % routers));
@@ -227,19 +247,7 @@ fn check_ways(scenario: &Scenario) -> Result<(), NocError> {
                 }
             }
         }
-        Routing::Legs { links, via } => {
-            let reached = arriving(network, links);
-            for (from, to) in used {
-                let stops = &via[from][to];
-                let all = if stops.is_empty() { (0..routers as u32).collect() } else { stops.clone() };
-                for stop in all.into_iter().map(|stop| stop as usize) {
-                    if !reached[from * routers + stop] || !reached[stop * routers + to] {
-                        let name = format!("routing.links, from {from} over {stop} to {to}");
-                        return Err(NocError::Route { name, reason: "the way does not arrive".to_owned() });
-                    }
-                }
-            }
-        }
+        Routing::Grid { .. } => {}
         Routing::Paths { paths, .. } => {
             let mut served = vec![false; routers * routers];
             for path in paths.iter().filter(|path| path.share > 0.0) {

@@ -17,7 +17,7 @@ use crate::network::{MOST, NODE, Tables};
 use crate::node::Node;
 use crate::packet::{NONE, Slab};
 use crate::routes::{ANY_CLASS, Routes};
-use crate::scenario::{Allocator, Routing, Run, Scenario};
+use crate::scenario::{Allocator, Run, Scenario};
 use crate::source::Mixture;
 use crate::statistics::Statistics;
 use crate::wheel::Wheel;
@@ -80,22 +80,11 @@ pub struct Engine {
     pub(crate) moved: bool,
 }
 
-/// Virtual-channel classes of a routing.
-#[must_use]
-pub fn classes(routing: &Routing) -> usize {
-    match routing {
-        Routing::Table { classes, .. } | Routing::Paths { classes, .. } | Routing::Adaptive { classes, .. } => {
-            *classes as usize
-        }
-        Routing::Legs { .. } => 2,
-    }
-}
-
 impl Engine {
     /// A plane at rest, from a scenario that was checked.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
-        let tables = Tables::new(&scenario.network, &scenario.router, classes(&scenario.routing));
+        let tables = Tables::new(&scenario.network, &scenario.router, scenario.routing.classes());
         let routes = Routes::new(&tables, &scenario.routing);
         let (run, load) = (scenario.run, &scenario.load);
         let shortest = load.packet_flits.iter().copied().min().unwrap_or(1).max(1);

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 use crate::buffers::NOBODY;
 use crate::engine::Engine;
-use crate::meshes::{load, mesh, o1turn, router, run, uniform, valiant, west_first, xy};
+use crate::meshes::{grid, load, mesh, o1turn, router, run, uniform, west_first, xy};
 use crate::network::NODE;
 use crate::packet::NONE;
-use crate::scenario::{Allocator, Queueing, Scenario};
+use crate::scenario::{Allocator, Queueing, Scenario, Way};
 
 /// Every place of every buffer is free as its sender knows, or filled, or its flit or credit is on the way.
 fn places_are_accounted_for(engine: &Engine, flits: u32) {
@@ -70,7 +70,7 @@ proptest! {
     #[test]
     fn places_and_owners_agree_in_every_cycle(
         (width, height) in (1_usize..4, 1_usize..4),
-        (routing, kind, allocation) in (0..4, 0_u32..4, 0_usize..3),
+        (routing, kind, allocation) in (0..5, 0_u32..4, 0_usize..3),
         (flits, length, cycles) in (1_u32..9, 1_u32..9, 0_u32..3),
         (rate, seed) in (0.1..1.0_f64, any::<u64>()),
     ) {
@@ -79,7 +79,8 @@ proptest! {
         let routing = match routing {
             0 => xy(&network, width),
             1 => o1turn(&network, width),
-            2 => valiant(&network, width),
+            2 => grid(width, Way::OverAny),
+            3 => grid(width, Way::OverRectangle),
             _ => west_first(&network, width),
         };
         let mut router = router(2 + kind);
@@ -89,7 +90,7 @@ proptest! {
         router.allocator = [Allocator::RoundRobin, Allocator::Islip { iterations: 2 }, Allocator::GreedyWeight][allocation];
         router.buffer_flits = flits;
         (router.vc_allocation_cycles, router.credit_cycles) = (cycles, cycles);
-        let load = load(uniform(width * height, rate), length);
+        let load = load(&uniform(width * height, rate), length);
         let mut run = run(100, 200, 0);
         run.seed = seed;
         let mut engine = Engine::new(&Scenario { network, router, routing, load, run });

@@ -18,6 +18,7 @@ mod deadlock;
 mod engine;
 mod error;
 mod finish;
+mod grid;
 #[cfg(test)]
 mod invariants;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use rand::{Rng, RngExt};
 
+use crate::grid::Grid;
 use crate::network::Tables;
-use crate::packet::{NONE, Packet};
+use crate::packet::Packet;
 use crate::scenario::{Path, Routing};
 
 /// Where a packet goes next.
@@ -25,15 +26,8 @@ pub enum Routes {
     Table(Vec<Hop>),
     /// By the path that the packet drew.
     Paths(Flows),
-    /// By router and target, with the routers between that each flow draws from.
-    Legs {
-        /// Output ports, by `router * routers + target`.
-        ports: Vec<u8>,
-        /// First router between, by `source * routers + target`; one entry more at the end.
-        first: Vec<u32>,
-        /// Routers between; a flow without any draws from all.
-        via: Vec<u32>,
-    },
+    /// Along rows and columns.
+    Grid(Grid),
     /// By arrival and target: offsets of allowed ports.
     Adaptive {
         /// First allowed port, by `arrival * routers + target`; one entry more at the end.
@@ -111,15 +105,7 @@ impl Routes {
                 Self::Table(hops)
             }
             Routing::Paths { paths, .. } => Self::Paths(Flows::new(tables, paths)),
-            Routing::Legs { links, via } => {
-                let port = |&link: &u32| tables.link_port.get(link as usize).map_or(0, |&(_, port)| port);
-                let (mut first, mut between) = (vec![0], Vec::new());
-                for routers in via.iter().flatten() {
-                    between.extend(routers);
-                    first.push(between.len() as u32);
-                }
-                Self::Legs { ports: links.iter().flatten().map(port).collect(), first, via: between }
-            }
+            &Routing::Grid { columns, way } => Self::Grid(Grid::new(tables, columns, way)),
             Routing::Adaptive { choices, .. } => {
                 let (mut first, mut ports) = (vec![0], Vec::new());
                 for row in choices {
@@ -137,15 +123,7 @@ impl Routes {
     pub fn draw(&self, tables: &Tables, source: u32, target: u32, stream: &mut impl Rng) -> u32 {
         match self {
             Self::Paths(flows) => flows.draw(source as usize * tables.routers + target as usize, stream),
-            Self::Legs { first, via, .. } => {
-                let flow = source as usize * tables.routers + target as usize;
-                let (from, to) = (first[flow] as usize, first[flow + 1] as usize);
-                if from == to {
-                    stream.random_range(0..tables.routers as u32)
-                } else {
-                    via[stream.random_range(from..to)]
-                }
-            }
+            Self::Grid(grid) => grid.draw(source, target, stream),
             Self::Table(_) | Self::Adaptive { .. } => 0,
         }
     }
@@ -154,9 +132,9 @@ impl Routes {
     #[inline]
     #[must_use]
     pub fn hop(&self, tables: &Tables, router: u32, packet: &Packet) -> Option<Hop> {
-        let (second, goal) = match self {
-            Self::Legs { .. } if packet.cursor != router && packet.cursor != NONE => (0, packet.cursor),
-            _ => (1, packet.target),
+        let (goal, class) = match self {
+            Self::Grid(grid) => grid.leg(router, packet),
+            _ => (packet.target, 0),
         };
         if router == goal {
             return Some(Hop { port: packet.eject_port, class: ANY_CLASS });
@@ -164,10 +142,7 @@ impl Routes {
         match self {
             Self::Table(hops) => Some(hops[router as usize * tables.routers + packet.target as usize]),
             Self::Paths(flows) => Some(flows.hops[packet.cursor as usize]),
-            Self::Legs { ports, .. } => {
-                let port = ports[router as usize * tables.routers + goal as usize];
-                Some(Hop { port, class: second })
-            }
+            Self::Grid(grid) => Some(Hop { port: grid.port(router, goal, class), class }),
             Self::Adaptive { .. } => None,
         }
     }
@@ -177,7 +152,7 @@ impl Routes {
     pub fn advance(&self, router: u32, packet: &mut Packet) {
         match self {
             Self::Paths(_) => packet.cursor += 1,
-            Self::Legs { .. } if packet.cursor == router => packet.cursor = NONE,
+            Self::Grid(grid) => grid.advance(router, packet),
             _ => {}
         }
     }

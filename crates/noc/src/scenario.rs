@@ -117,13 +117,13 @@ pub enum Routing {
         /// All paths.
         paths: Vec<Path>,
     },
-    /// Every packet draws a router between and goes there first, in class 0, then on to its target, in class 1 (ROMM,
-    /// Valiant): what needs too many paths to name each.
-    Legs {
-        /// `links[router][target]`: the link to take on either leg; the entry of a router for itself is ignored.
-        links: Vec<Vec<u32>>,
-        /// `via[source][target]`: routers between, all alike likely, the ends may be among them; none means any router.
-        via: Vec<Vec<Vec<u32>>>,
+    /// Along the rows and columns of a mesh without tables: what a large mesh has no room for. Routers are numbered row
+    /// by row, and neighbours are joined both ways.
+    Grid {
+        /// Routers in a row.
+        columns: usize,
+        /// What goes first.
+        way: Way,
     },
     /// Every hop chooses among the links that a turn model allows the one with the most free buffers ahead.
     Adaptive {
@@ -133,6 +133,37 @@ pub enum Routing {
         /// own nodes come over `links.len() + router`.
         choices: Vec<Vec<Vec<u32>>>,
     },
+}
+
+impl Routing {
+    /// Number of virtual-channel classes.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        match self {
+            Self::Table { classes, .. } | Self::Paths { classes, .. } | Self::Adaptive { classes, .. } => {
+                *classes as usize
+            }
+            Self::Grid { way: Way::XFirst | Way::YFirst, .. } => 1,
+            Self::Grid { .. } => 2,
+        }
+    }
+}
+
+/// How packets go along rows and columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// Along the row first (XY).
+    XFirst,
+    /// Along the column first (YX).
+    YFirst,
+    /// Every packet draws one of the two, XY in class 0 and YX in class 1 (O1TURN).
+    Either,
+    /// XY to a router of the rectangle between source and target in class 0, all alike likely, and XY on to the target
+    /// in class 1 (ROMM).
+    OverRectangle,
+    /// The same over any router at all (Valiant).
+    OverAny,
 }
 
 /// One path of the flow between two routers.
@@ -155,8 +186,8 @@ pub struct Path {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
-    /// `demand[source][target]` between nodes, in flits per node cycle; the diagonal crosses the router only.
-    pub demand: Vec<Vec<f64>>,
+    /// What each node sends, its targets in rising order.
+    pub demand: Vec<Vec<Stretch>>,
     /// Lengths of packets in flits.
     pub packet_flits: Vec<u32>,
     /// How often each length, any positive numbers.
@@ -165,6 +196,38 @@ pub struct Load {
     pub injection: Injection,
     /// Cycles of the plane in one node cycle; below 1 the plane is slowed down (1/alpha).
     pub clock_ratio: f64,
+}
+
+/// Nodes one after another that get the same from a node. Written as `[first, count, demand]`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(from = "(usize, usize, f64)")]
+pub struct Stretch {
+    /// The first of them. The sender itself may be among them: that crosses its router only.
+    pub first: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Flits per node cycle to each.
+    pub demand: f64,
+}
+
+impl From<(usize, usize, f64)> for Stretch {
+    fn from((first, count, demand): (usize, usize, f64)) -> Self {
+        Self { first, count, demand }
+    }
+}
+
+impl Stretch {
+    /// Flits per node cycle to all of them.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.count as f64 * self.demand
+    }
+
+    /// Its nodes.
+    #[must_use]
+    pub fn nodes(&self) -> std::ops::Range<usize> {
+        self.first..self.first + self.count
+    }
 }
 
 /// When packets are made.

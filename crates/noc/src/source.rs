@@ -7,7 +7,7 @@
 use rand::RngExt;
 use routecast_sim::random::{Stream, stream};
 
-use crate::scenario::{Injection, Load};
+use crate::scenario::{Injection, Load, Stretch};
 
 /// The next packet of a node.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +65,8 @@ pub fn trial(load: &Load, demand: f64) -> f64 {
 #[derive(Debug, Clone)]
 pub struct Source {
     stream: Stream,
-    /// Cumulated demand and node, of the nodes that get some.
-    targets: std::rc::Rc<[(f64, u32)]>,
+    /// Cumulated demand, and the nodes that get some.
+    targets: std::rc::Rc<[(f64, Stretch)]>,
     trial: f64,
     /// Node cycle of the next trial.
     cycle: u64,
@@ -92,11 +92,9 @@ impl Source {
     pub fn new(load: &Load, node: usize, seed: u64, replication: u64) -> Option<Self> {
         let mut sum = 0.0;
         let mut targets = Vec::new();
-        for (target, &demand) in load.demand[node].iter().enumerate() {
-            if demand > 0.0 {
-                sum += demand;
-                targets.push((sum, target as u32));
-            }
+        for &stretch in load.demand[node].iter().filter(|stretch| stretch.demand > 0.0) {
+            sum += stretch.total();
+            targets.push((sum, stretch));
         }
         if targets.is_empty() {
             return None;
@@ -128,18 +126,23 @@ impl Source {
         let instant = at as f64 * mixture.clock_ratio;
         let length = match mixture.lengths.as_slice() {
             [(_, only)] => *only,
-            lengths => drawn(lengths, self.stream.random()),
+            lengths => lengths[hit(lengths, self.stream.random()).0].1,
         };
         let target = match &*self.targets {
-            [(_, only)] => *only,
-            targets => drawn(targets, self.stream.random()),
+            [(_, Stretch { first, count: 1, .. })] => *first,
+            targets => {
+                let (entry, beyond) = hit(targets, self.stream.random());
+                let stretch = targets[entry].1;
+                stretch.first + ((beyond / stretch.demand) as usize).min(stretch.count - 1)
+            }
         };
-        Made { at: instant, cycle: instant.ceil() as u64, length, target }
+        Made { at: instant, cycle: instant.ceil() as u64, length, target: target as u32 }
     }
 }
 
-/// The entry that a number in [0, 1) hits.
-fn drawn<T: Copy>(cumulated: &[(f64, T)], unit: f64) -> T {
+/// The entry that a number in [0, 1) hits, and how far behind the end of the one before.
+fn hit<T>(cumulated: &[(f64, T)], unit: f64) -> (usize, f64) {
     let at = unit * cumulated[cumulated.len() - 1].0;
-    cumulated[cumulated.partition_point(|entry| entry.0 <= at).min(cumulated.len() - 1)].1
+    let entry = cumulated.partition_point(|entry| entry.0 <= at).min(cumulated.len() - 1);
+    (entry, if entry == 0 { at } else { at - cumulated[entry - 1].0 })
 }

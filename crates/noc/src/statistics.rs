@@ -103,7 +103,7 @@ impl Statistics {
             made: 0,
             ejected: 0,
             measured_inside: 0,
-            behind: scenario.load.demand.iter().filter(|row| row.iter().any(|&demand| demand > 0.0)).count(),
+            behind: scenario.load.demand.iter().filter(|row| row.iter().any(|stretch| stretch.demand > 0.0)).count(),
             past: vec![false; nodes],
             measured: [0; 2],
             deadlocked: false,

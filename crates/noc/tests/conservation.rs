@@ -2,14 +2,16 @@
 
 mod meshes;
 
-use meshes::{go, load, mesh, o1turn, plain, ring, router, run, simulate, valiant, west_first, xy};
+use meshes::{go, grid, load, mesh, o1turn, plain, ring, router, run, simulate, stretches, west_first, xy};
 use proptest::prelude::*;
-use routecast_noc::scenario::{Allocator, Injection, Link, Queueing, Routing};
+use routecast_noc::scenario::{Allocator, Injection, Link, Queueing, Routing, Way};
 use routecast_noc::{Scenario, simulate_all};
 
 fn json(scenario: &Scenario) -> String {
     serde_json::to_string(&simulate(scenario)).expect("numbers")
 }
+
+const WAYS: [Way; 5] = [Way::XFirst, Way::YFirst, Way::Either, Way::OverRectangle, Way::OverAny];
 
 fn scenarios() -> impl Strategy<Value = Scenario> {
     let queueing = prop_oneof![
@@ -23,7 +25,7 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
     ];
     let injection =
         prop_oneof![Just(Injection::Bernoulli), Just(Injection::OnOff { on_cycles: 30.0, off_cycles: 50.0 })];
-    let shape = (1_usize..5, 1_usize..4, 0_u32..4, 1_u32..12);
+    let shape = (1_usize..5, 1_usize..4, 0_usize..8, 1_u32..12);
     let inside = (queueing, allocator, injection, prop::collection::vec(1_u32..12, 1..4));
     let clock = (0.0..1.0_f64, 0.2..2.0_f64, any::<u64>(), 0_u32..3);
     (shape, inside, clock).prop_map(
@@ -32,18 +34,19 @@ fn scenarios() -> impl Strategy<Value = Scenario> {
             let routing = match routing {
                 0 => xy(&network, width),
                 1 => o1turn(&network, width),
-                2 => valiant(&network, width),
-                _ => west_first(&network, width),
+                2 => west_first(&network, width),
+                way => grid(width, WAYS[way - 3]),
             };
             let mut router = router(1);
             (router.queueing, router.allocator, router.buffer_flits) = (queueing, allocator, buffer);
             (router.routing_cycles, router.vc_allocation_cycles) = (clock.3 / 2, clock.3);
-            let mut load = load(meshes::uniform(width * height, clock.0), 1);
+            let mut load = load(&meshes::uniform(width * height, clock.0), 1);
             load.weights = vec![1.0; sizes.len()];
             load.packet_flits = sizes;
             (load.injection, load.clock_ratio) = (injection, clock.1);
             let most = 0.3 * routecast_mean(&load.packet_flits);
-            load.demand.iter_mut().flatten().for_each(|demand| *demand = demand.min(most / (width * height) as f64));
+            let fair = most / (width * height) as f64;
+            load.demand.iter_mut().flatten().for_each(|stretch| stretch.demand = stretch.demand.min(fair));
             let mut run = run(300, 1_000, 20_000);
             run.seed = clock.2;
             Scenario { routing, router, load, run, network }
@@ -176,7 +179,7 @@ fn four_packets_round_a_ring_block_each_other_and_two_classes_of_channels_free_t
             network: network.clone(),
             router,
             routing: table(classes),
-            load: load(demand.clone(), 8),
+            load: load(&demand, 8),
             run: run(0, 2_000, 1_000),
         }
     };
@@ -197,7 +200,24 @@ fn a_wrong_entry_is_named() {
         routecast_noc::simulate(&scenario, &go).expect_err("it is wrong").to_string()
     };
     assert_eq!(fault(|s| s.network.links[5].to = 9), "network.links[5].to is 9, but there are only 9");
-    assert_eq!(fault(|s| s.load.demand[2][1] = -1.0), "load.demand[2][1] is -1, must be at least 0 and finite");
+    assert_eq!(
+        fault(|s| s.load.demand[2][0].demand = -1.0),
+        "load.demand[2][0], its demand, is -1, must be at least 0 and finite"
+    );
+    assert_eq!(
+        fault(|s| s.load.demand[2][0].count = 10),
+        "load.demand[2][0], its last node, is 9, but there are only 9"
+    );
+    let twice = fault(|s| {
+        let first = s.load.demand[2][0];
+        s.load.demand[2].push(first);
+    });
+    assert_eq!(twice, "load.demand[2][1], its first node, is 0, must be at least 9");
+    assert_eq!(
+        fault(|s| s.routing = grid(1, Way::XFirst)),
+        "routing.columns: router 2 is not joined with its neighbours in rows of 1"
+    );
+    assert_eq!(fault(|s| s.routing = grid(2, Way::XFirst)), "routing.columns is 2, must be a divisor of the 9 routers");
     assert_eq!(
         fault(|s| s.router.queueing = Queueing::VirtualChannels { count: 20 }),
         "ports times virtual channels of a router is 100, must be at most 64"
@@ -211,6 +231,50 @@ fn a_wrong_entry_is_named() {
     assert_eq!(position, 1);
 }
 
+#[test]
+fn a_grid_leads_packets_as_a_table_or_paths_do() {
+    let mut scenario = plain(4, 4, 0.3);
+    let table = json(&scenario);
+    scenario.routing = grid(4, Way::XFirst);
+    assert_eq!(json(&scenario), table);
+    scenario.routing = o1turn(&scenario.network, 4);
+    // What stays at its router draws no path; it has two of no links here.
+    scenario.load.demand.iter_mut().enumerate().for_each(|(node, row)| {
+        let mut dense = vec![0.3 / 15.0; 16];
+        dense[node] = 0.0;
+        *row = stretches(&dense);
+    });
+    let paths = json(&scenario);
+    scenario.routing = grid(4, Way::Either);
+    assert_eq!(json(&scenario), paths);
+}
+
+/// Every link of the rectangle between two corners carries the part of the flow whose legs come over it.
+#[test]
+fn over_a_rectangle_every_router_of_it_is_between_alike_often() {
+    let (source, target, rate, cycles) = (13, 3, 0.3, 200_000);
+    let mut scenario = plain(4, 2, 0.0);
+    scenario.routing = grid(4, Way::OverRectangle);
+    scenario.run.measure_cycles = cycles;
+    scenario.load = load(&meshes::single(16, source, target, rate), 8);
+    let mut expected = vec![0.0; scenario.network.links.len()];
+    // (1, 3) to (3, 0): 3 columns and 4 rows.
+    for between in (0..16).filter(|router| router % 4 >= 1) {
+        for (mut at, to) in [(source, between), (between, target)] {
+            while at != to {
+                let next = meshes::next_xy(4, at, to);
+                expected[meshes::link(&scenario.network, at, next) as usize] += rate / 12.0;
+                at = next;
+            }
+        }
+    }
+    let outcome = simulate(&scenario);
+    for (&flits, expected) in outcome.link_flits.iter().zip(expected) {
+        let found = flits as f64 / cycles as f64;
+        assert!((found - expected).abs() < 0.03 * rate, "{found}, by the legs {expected}");
+    }
+}
+
 /// Over any router of a mesh of 4 x 4, uniform traffic (itself included) makes two legs of uniform traffic: the two middle
 /// links of a row carry 2 * rate * (2 * 2 / 4), and a packet passes 2 * 2 * 1.25 links and one router more. A packet to
 /// its own router stays there.
@@ -218,10 +282,10 @@ fn a_wrong_entry_is_named() {
 fn valiant_routing_spreads_a_permutation_like_two_legs_of_uniform_traffic() {
     let (width, rate, cycles) = (4, 0.2, 200_000);
     let mut scenario = plain(width, 2, 0.0);
-    scenario.routing = valiant(&scenario.network, width);
+    scenario.routing = grid(width, Way::OverAny);
     scenario.run.measure_cycles = cycles;
     for source in 0..16 {
-        scenario.load.demand[source][15 - source] = rate;
+        scenario.load.demand[source] = stretches(&meshes::single(16, source, 15 - source, rate)[source]);
     }
     let outcome = simulate(&scenario);
     assert!(!outcome.deadlocked && outcome.undelivered_flits == 0);
@@ -245,7 +309,7 @@ fn packets_that_block_each_other_are_seen_while_others_move() {
     router.buffer_flits = 4;
     let links = (0..6).map(|at| vec![at; 6]).collect();
     let routing = Routing::Table { classes: 1, links, class: Vec::new() };
-    let scenario = Scenario { network, router, routing, load: load(demand, 8), run: run(0, 10_000_000, 0) };
+    let scenario = Scenario { network, router, routing, load: load(&demand, 8), run: run(0, 10_000_000, 0) };
     let outcome = simulate(&scenario);
     assert!(outcome.deadlocked);
     assert!(outcome.cycles < 100_000, "{}", outcome.cycles);

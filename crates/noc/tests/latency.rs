@@ -34,7 +34,7 @@ fn a_packet_alone_takes_the_cycles_of_its_stages_and_wires() {
                 let scenario = Scenario {
                     routing: xy(&network, 4),
                     router,
-                    load: load(single(16, 0, target, 1e-5 * f64::from(flits)), flits),
+                    load: load(&single(16, 0, target, 1e-5 * f64::from(flits)), flits),
                     run: run(0, 3_000_000, 1_000),
                     network,
                 };
@@ -56,7 +56,7 @@ fn the_reference_pipeline_takes_four_cycles_a_router_and_one_more_than_the_packe
     let network = mesh(8, 1);
     for (target, routers) in [(3, 4.0), (7, 8.0)] {
         let routing = xy(&network, 8);
-        let load = load(single(8, 0, target, 8e-5), 8);
+        let load = load(&single(8, 0, target, 8e-5), 8);
         let network = network.clone();
         let scenario = Scenario { routing, router: router(1), load, run: run(0, 2_000_000, 100), network };
         assert_eq!(simulate(&scenario).packet_latency.mean, 4.0 * routers + 8.0 + 1.0);
@@ -79,7 +79,7 @@ fn a_single_output_waits_like_the_discrete_queue_with_constant_service() {
     let scenario = Scenario {
         routing: xy(&network, 1),
         router,
-        load: load(demand, flits),
+        load: load(&demand, flits),
         run: run(20_000, 3_000_000, 100_000),
         network,
     };
@@ -105,7 +105,7 @@ fn fifos_at_the_inputs_of_a_switch_saturate_where_theory_says_and_virtual_output
         let scenario = Scenario {
             routing: xy(&network, 1),
             router,
-            load: load(uniform(nodes, 1.0), 1),
+            load: load(&uniform(nodes, 1.0), 1),
             run: run(20_000, 100_000, 0),
             network,
         };

@@ -48,7 +48,7 @@ def test_no_path_loads_nothing() -> None:
 def test_sums_of_forgotten_routes_are_forgotten() -> None:
     gc.collect()
     before = len(model._KNOWN)
-    found = routes("xy", MESH)
+    found = routes("2p_rs", MESH)
     link_loads(found, np.ones((12, 12)))
     assert len(model._KNOWN) == before + 1
     del found

@@ -226,9 +226,8 @@ def test_large_grids_draw_distinct_intermediate_routers(monkeypatch: pytest.Monk
     monkeypatch.setattr(two_phase, "_MOST_WALKS", 3 * 16 * 15)
     drawn = by_flow(routes("valiant", topology, seed=2))
     assert {round(1 / min(path.share for path in paths)) for paths in drawn.values()} == {3}
-    exact = routes("valiant", topology)
     monkeypatch.undo()
-    assert len(routes("valiant", topology).paths) > len(exact.paths)
+    assert len(routes("valiant", topology).paths) > sum(len(paths) for paths in drawn.values())
 
 
 def test_both_ways_round_a_ring_share_what_is_opposite() -> None:

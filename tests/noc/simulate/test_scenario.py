@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem
 from routecast.noc.planes.model import Allocation, Plane
@@ -51,6 +53,21 @@ def scenarios(of: Fabric, run: Run | None = None) -> list[dict[str, Any]]:
     return [json.loads(text) for text in scenario_texts(of, run or Run(replications=1))]
 
 
+def dense(scenario: dict[str, Any]) -> NDArray[np.float64]:
+    """Return what a scenario says that nodes send, between all of them."""
+    rows = scenario["load"]["demand"]
+    demand = np.zeros((len(rows), len(rows)))
+    for source, row in enumerate(rows):
+        for first, count, rate in row:
+            demand[source, first : first + count] += rate
+    return demand
+
+
+def listed(found: Routes) -> Routes:
+    """Return the same paths as a list."""
+    return replace(found, paths=tuple(found.paths))
+
+
 def test_links_and_nodes_are_those_of_the_topology() -> None:
     topology = Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=3, rows=2, concentration=2)
     network = scenarios(fabric(topology))[0]["network"]
@@ -64,7 +81,8 @@ def test_links_and_nodes_are_those_of_the_topology() -> None:
 @pytest.mark.parametrize("policy", ["xy", "yx"])
 def test_a_table_leads_every_packet_along_the_path_of_its_flow(policy: str) -> None:
     topology = mesh(4, 3)
-    routing = scenarios(fabric(topology, policy))[0]["routing"]
+    plane = replace(fabric(topology).planes[0], routing=listed(routes(policy, topology)))
+    routing = scenarios(replace(fabric(topology), planes=(plane,)))[0]["routing"]
     assert routing["kind"] == "table"
     for path in routes(policy, topology).paths:
         here, taken = path.source, []
@@ -74,9 +92,24 @@ def test_a_table_leads_every_packet_along_the_path_of_its_flow(policy: str) -> N
         assert tuple(taken) == path.links
 
 
+def test_rates_of_any_kind_come_back_from_the_stretches_that_say_them() -> None:
+    topology = mesh(5, 3)
+    draw = np.random.default_rng(3)
+    demand = draw.choice([0.0, 0.01, 0.02], size=(15, 15)) * (draw.random((15, 1)) < 0.8)
+    traffic = Traffic(name="drawn", demand=demand)
+    of = single(topology, traffic, routes("xy", topology), design=RouterDesign(), packets=EIGHT)
+    assert dense(scenarios(of)[0]) == pytest.approx(demand)
+
+
+def test_a_scenario_of_uniform_traffic_grows_with_the_nodes_and_not_with_their_pairs() -> None:
+    few, many = (len(scenario_texts(fabric(mesh(side, side)), Run(replications=1))[0]) for side in (8, 16))
+    assert many < 5 * few
+
+
 def test_flows_of_several_paths_go_as_paths_with_their_shares() -> None:
     topology = mesh(3, 3)
-    routing = scenarios(fabric(topology, "o1turn"))[0]["routing"]
+    plane = replace(fabric(topology).planes[0], routing=listed(routes("o1turn", topology)))
+    routing = scenarios(replace(fabric(topology), planes=(plane,)))[0]["routing"]
     assert routing["kind"] == "paths"
     assert routing["classes"] == 2
     shares: dict[tuple[int, int], float] = {}
@@ -179,7 +212,7 @@ def test_virtual_output_queues_have_a_queue_for_each_class() -> None:
         design=RouterDesign(virtual_channels=None),
         packets=EIGHT,
     )
-    assert scenarios(of)[0]["routing"]["classes"] == 2
+    assert scenarios(of)[0]["routing"] == {"kind": "grid", "columns": 3, "way": "either"}
 
 
 def test_channels_to_a_node_share_what_it_is_sent() -> None:
@@ -188,7 +221,7 @@ def test_channels_to_a_node_share_what_it_is_sent() -> None:
     design = RouterDesign(virtual_channels=2, ejection_channels=3)
     of = single(topology, traffic, routes("xy", topology), design=design, packets=EIGHT)
     scenario = scenarios(of)[0]
-    demand = np.array(scenario["load"]["demand"])
+    demand = dense(scenario)
     assert scenario["network"]["nodes"] == [*range(9)] * 3
     assert demand.sum(axis=1) == pytest.approx([*traffic.demand.sum(axis=1), *(0.0,) * 18])
     for channel in range(3):
@@ -258,7 +291,7 @@ def test_planes_carry_together_what_the_nodes_send_and_wide_ones_in_fewer_flits(
         ),
     )
     of = allocated(topology, traffic, allocation, design=RouterDesign(), packets=EIGHT)
-    narrow, wide = (np.array(one["load"]["demand"]) for one in scenarios(of))
+    narrow, wide = (dense(one) for one in scenarios(of))
     assert narrow + 2 * wide == pytest.approx(traffic.demand)
     for plane, simulated in zip(allocation.planes, of.planes, strict=True):
         assert simulated.alpha == pytest.approx(plane.alpha)

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use routecast_noc::outcome::Outcome;
 use routecast_noc::scenario::{
-    Allocator, Injection, Link, Load, Network, Path, Queueing, Router, Routing, Run, Scenario,
+    Allocator, Injection, Link, Load, Network, Path, Queueing, Router, Routing, Run, Scenario, Stretch, Way,
 };
 
 /// Links of a mesh with a node at every router.
@@ -87,10 +87,9 @@ pub fn o1turn(network: &Network, width: usize) -> Routing {
     Routing::Paths { classes: 2, paths }
 }
 
-/// Over any router, XY before it and after it.
-pub fn valiant(network: &Network, width: usize) -> Routing {
-    let Routing::Table { links, .. } = xy(network, width) else { unreachable!("xy is a table") };
-    Routing::Legs { links, via: vec![vec![Vec::new(); network.routers]; network.routers] }
+/// Along rows and columns, without tables.
+pub fn grid(columns: usize, way: Way) -> Routing {
+    Routing::Grid { columns, way }
 }
 
 /// West first: a packet that must go west does so first, then it may choose.
@@ -132,8 +131,21 @@ pub fn router(vcs: u32) -> Router {
     }
 }
 
-pub fn load(demand: Vec<Vec<f64>>, flits: u32) -> Load {
+pub fn load(demand: &[Vec<f64>], flits: u32) -> Load {
+    let demand = demand.iter().map(|row| stretches(row)).collect();
     Load { demand, packet_flits: vec![flits], weights: vec![1.0], injection: Injection::Bernoulli, clock_ratio: 1.0 }
+}
+
+/// What a node sends to each node, as a scenario says it.
+pub fn stretches(row: &[f64]) -> Vec<Stretch> {
+    let mut found: Vec<Stretch> = Vec::new();
+    for (node, &demand) in row.iter().enumerate() {
+        match found.last_mut() {
+            Some(last) if last.demand == demand => last.count += 1,
+            _ => found.push(Stretch { first: node, count: 1, demand }),
+        }
+    }
+    found
 }
 
 /// Every node sends `rate` to all nodes alike, itself included.
@@ -166,7 +178,7 @@ pub fn plain(width: usize, vcs: u32, rate: f64) -> Scenario {
     Scenario {
         routing: xy(&network, width),
         router: router(vcs),
-        load: load(uniform(width * width, rate), 8),
+        load: load(&uniform(width * width, rate), 8),
         run: run(5_000, 20_000, 20_000),
         network,
     }

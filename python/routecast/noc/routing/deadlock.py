@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from routecast.noc.routing.model import Routes, hops
+from routecast.noc.routing.model import PathsByRule, Routes, hops
 from routecast.noc.topology import Topology
 
 __all__ = ["channel_cycle", "cycle_in_words", "shortest_cycle"]
@@ -23,13 +23,20 @@ def channel_cycle(routes: Routes) -> tuple[tuple[int, int], ...] | None:
 
     Paths of share 0 carry nothing and do not count. The channel after the last is the first.
     """
-    flat, classes = hops(routes), routes.layer_count
+    classes = routes.layer_count
+    if isinstance(routes.paths, PathsByRule):
+        return _as_channels(shortest_cycle(routes.paths.dependencies()), classes)
+    flat = hops(routes)
     channel = flat.link * classes + flat.layer
     together = (flat.path[1:] == flat.path[:-1]) & (flat.share[flat.path[1:]] > 0)
     size = int(channel.max(initial=0)) + 1
     # Many paths share a dependency: 65 thousand paths of a 16 x 16 mesh have a few thousand.
     pairs = np.unique(channel[:-1][together] * size + channel[1:][together])
     cycle = shortest_cycle(zip((pairs // size).tolist(), (pairs % size).tolist(), strict=True))
+    return _as_channels(cycle, classes)
+
+
+def _as_channels(cycle: Sequence[int] | None, classes: int) -> tuple[tuple[int, int], ...] | None:
     return None if cycle is None else tuple(divmod(one, classes) for one in cycle)
 
 

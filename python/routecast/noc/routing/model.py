@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from routecast.noc.topology import Topology, links
 
-__all__ = ["Hops", "Path", "Routes", "hop_flow", "hops", "link_loads"]
+__all__ = ["Hops", "Path", "PathsByRule", "Routes", "hop_flow", "hops", "link_loads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +40,42 @@ class Path:
     share: float
 
 
+class PathsByRule(Sequence[Path]):
+    """Paths that follow from a rule, so that sums over all of them need no list of them."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def layer_count(self) -> int:
+        """Virtual-channel classes that the paths use."""
+
+    @abstractmethod
+    def link_loads(self, demand: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what :func:`link_loads` says of them."""
+
+    @abstractmethod
+    def dependencies(self) -> Iterator[tuple[int, int]]:
+        """Yield pairs of channels ``link * classes + class``: a packet may hold the first and ask for the second."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Routes:
-    """The paths of all flows under one routing policy on one topology (one plane)."""
+    """The paths of all flows under one routing policy on one topology (one plane).
+
+    On large grids a look at one of the paths can make all of them; loads and checks for deadlock need none where the
+    paths follow from a rule.
+    """
 
     policy: str
     topology: Topology
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...] | PathsByRule
 
     @property
     def layer_count(self) -> int:
         """Virtual-channel classes that the paths use."""
+        if isinstance(self.paths, PathsByRule):
+            return self.paths.layer_count
         return 1 + max((layer for path in self.paths for layer in path.layers), default=0)
 
 
@@ -106,6 +132,8 @@ def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float6
     The largest entry is the bottleneck load of the thesis' definition 2. A path that comes over a link twice loads it
     twice.
     """
+    if isinstance(routes.paths, PathsByRule):
+        return routes.paths.link_loads(demand)
     flat = hops(routes)
     carried = flat.share * demand[flat.source, flat.target]
     loads = np.bincount(flat.link, weights=carried[flat.path], minlength=len(links(routes.topology)))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.noc.routing import dimension_order, greedy, two_phase
 from routecast.noc.routing.layers import layered
+from routecast.noc.routing.mesh_paths import MeshPaths, Rule
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.topology import Topology
 from routecast.quantity.did_you_mean import did_you_mean
@@ -26,6 +27,16 @@ _MAKERS: dict[str, Callable[[Topology, NDArray[np.float64] | None, int], list[Pa
     "romm": lambda topology, _demand, seed: two_phase.romm(topology, seed),
     "valiant": lambda topology, _demand, seed: two_phase.valiant(topology, seed),
     "adaptive": lambda topology, demand, _seed: greedy.greedy(topology, demand),
+}
+
+# On a mesh these need no list of paths.
+_RULES = {
+    "xy": Rule.X_FIRST,
+    "yx": Rule.Y_FIRST,
+    "o1turn": Rule.EITHER,
+    "2p_es": Rule.EITHER,
+    "romm": Rule.OVER_RECTANGLE,
+    "valiant": Rule.OVER_ANY,
 }
 
 POLICIES = tuple(_MAKERS)
@@ -47,7 +58,8 @@ def routes(
     demand
         Shape (routers, routers), in link capacities; only ``adaptive`` looks at it.
     seed
-        Of what ``2p_rs`` and ``4p_es`` draw; ``romm`` and ``valiant`` only draw on large grids.
+        Of what ``2p_rs`` and ``4p_es`` draw; the lists of paths of ``romm`` and ``valiant`` draw on large grids, their
+        loads on a mesh do not.
 
     Raises
     ------
@@ -58,6 +70,9 @@ def routes(
     if maker is None:
         msg = f"unknown routing policy {policy!r}: {did_you_mean(policy, POLICIES)}"
         raise RoutecastError(msg)
+    rule = None if topology.is_torus else _RULES.get(policy)
+    if rule is not None:
+        return Routes(policy=policy, topology=topology, paths=MeshPaths(topology, rule, seed))
     made = Routes(policy=policy, topology=topology, paths=tuple(maker(topology, demand, seed)))
     # The greedy paths know no classes of their own.
     return layered(made) if policy == "adaptive" else made

@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 
 from routecast.errors import ModelProblem, Problem
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
+from routecast.noc.routing.mesh_paths import MeshPaths
 from routecast.noc.routing.model import Routes, hops
 from routecast.noc.simulate.adaptive import AdaptiveRouting
 from routecast.noc.simulate.design import Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate.run import Run
 from routecast.noc.topology import Topology, links
+from routecast.noc.traffic.model import Traffic
 
 __all__ = ["RoutingText", "checked_routing", "plane_packets", "scenario_texts"]
 
@@ -34,10 +36,10 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class RoutingText:
-    """A checked routing as text, and between which routers it has paths."""
+    """A checked routing as text, and between which routers it has paths; None if between all."""
 
     text: str
-    joined: NDArray[np.bool_]
+    joined: NDArray[np.bool_] | None
 
 
 def scenario_texts(fabric: Fabric, run: Run) -> list[str]:
@@ -71,19 +73,17 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     # As many packets as on the first plane's links, each in flits of this one.
     demand = plane.demand * (packets.mean_flits / fabric.packets.mean_flits)
     problems = []
-    between = np.add.reduceat(
-        np.add.reduceat(demand, _firsts(fabric.topology), 0), _firsts(fabric.topology), 1
-    )
-    np.fill_diagonal(between, 0.0)
-    lost = np.argwhere((between > 0) & ~routing.joined)
-    if lost.size:
-        source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
-        problems.append(
-            Problem(
-                f"{place}.routing",
-                f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
+    if routing.joined is not None:
+        between = Traffic(name="", demand=demand).between_routers(fabric.topology)
+        lost = np.argwhere((between > 0) & ~routing.joined)
+        if lost.size:
+            source, target = (fabric.topology.router_name(int(end)) for end in lost[0])
+            problems.append(
+                Problem(
+                    f"{place}.routing",
+                    f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
+                )
             )
-        )
     fullest = float(demand.sum(axis=1).max(initial=0.0)) / packets.mean_flits / fabric.injection.on_share
     if fullest > 1:
         message = f"a node would have to make {fullest:.3g} packets in a cycle: it makes one at most, lower the load"
@@ -91,7 +91,7 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     if problems:
         raise ModelProblem("network on chip", problems)
     load = {
-        "demand": _by_channel(demand, fabric.design.ejection_channels).tolist(),
+        "demand": _stretches(demand, fabric.design.ejection_channels),
         "packet_flits": packets.flits,
         "weights": packets.shares,
         "injection": fabric.injection.scenario(),
@@ -103,15 +103,26 @@ def _plane_text(fabric: Fabric, number: int) -> str:
     )
 
 
-def _by_channel(demand: NDArray[np.float64], channels: int) -> NDArray[np.float64]:
-    """Return the demand spread evenly over the channels to each node; the nodes added for them send nothing."""
-    spread = np.tile(demand / channels, (1, channels))
-    return np.vstack([spread, np.zeros((spread.shape[1] - len(spread), spread.shape[1]))])
+def _stretches(demand: NDArray[np.float64], channels: int) -> list[list[tuple[int, int, float]]]:
+    """Return what each node sends as ``(first, count, rate)`` of nodes one after another that get the same.
 
-
-def _firsts(topology: Topology) -> NDArray[np.intp]:
-    """First node of each router."""
-    return np.arange(topology.router_count) * topology.concentration
+    Channels to a node share its traffic evenly; the nodes added for them send nothing.
+    """
+    nodes = len(demand)
+    begins = np.ones(demand.shape, dtype=np.bool_)
+    begins[:, 1:] = demand[:, 1:] != demand[:, :-1]
+    sources, first = np.nonzero(begins)
+    rates = demand[sources, first] / channels
+    # A row begins at 0, so that what was before it ended with its own row.
+    after = np.append(first[1:], 0)
+    counts = np.where(after == 0, nodes, after) - first
+    sending = rates > 0
+    rows: list[list[tuple[int, int, float]]] = [[] for _ in range(nodes * channels)]
+    for channel in range(channels):
+        columns = (sources, first + channel * nodes, counts, rates)
+        for source, *stretch in zip(*(column[sending].tolist() for column in columns), strict=True):
+            rows[source].append((stretch[0], stretch[1], stretch[2]))
+    return rows
 
 
 @lru_cache(maxsize=8)
@@ -152,6 +163,8 @@ def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> 
         raise ModelProblem("network on chip", [Problem("routing", message)])
     if isinstance(routing, AdaptiveRouting):
         return _adaptive(routing)
+    if isinstance(routing.paths, MeshPaths):
+        return _grid(routing.paths)
     return _table(routing) or _paths(routing)
 
 
@@ -198,6 +211,11 @@ def _adaptive(routing: AdaptiveRouting) -> RoutingText:
     return RoutingText(text=text, joined=joined)
 
 
+def _grid(paths: MeshPaths) -> RoutingText:
+    rule = {"kind": "grid", "columns": paths.topology.columns, "way": paths.rule}
+    return RoutingText(text=json.dumps(rule), joined=None)
+
+
 def _table(routes: Routes) -> RoutingText | None:
     """Write routes of one path a pair whose next hop depends on router and target alone as a table, which is fast.
 
@@ -224,7 +242,7 @@ def _table(routes: Routes) -> RoutingText | None:
         "links": next_link.reshape(routers, routers).tolist(),
         "class": next_layer.reshape(routers, routers).tolist() if next_layer.any() else [],
     }
-    return RoutingText(text=json.dumps(table), joined=np.ones((routers, routers), dtype=bool))
+    return RoutingText(text=json.dumps(table), joined=None)
 
 
 def _paths(routes: Routes) -> RoutingText:

@@ -1,0 +1,107 @@
+"""Routings of a mesh by their rules, against their paths written out one by one."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from routecast.noc.routing.deadlock import channel_cycle
+from routecast.noc.routing.mesh_paths import MeshPaths, Rule
+from routecast.noc.routing.model import link_loads
+from routecast.noc.routing.policies import routes
+from routecast.noc.topology import Topology, TopologyKind, links
+
+RULES = ("xy", "yx", "o1turn", "romm", "valiant")
+
+
+def mesh(columns: int, rows: int) -> Topology:
+    return Topology(kind=TopologyKind.MESH, columns=columns, rows=rows)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    policy=st.sampled_from(RULES),
+    columns=st.integers(1, 5),
+    rows=st.integers(2, 5),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_loads_by_the_rule_are_the_sums_over_all_paths(
+    policy: str, columns: int, rows: int, seed: int
+) -> None:
+    topology = mesh(columns, rows)
+    draw = np.random.default_rng(seed)
+    size = topology.router_count
+    demand = draw.random((size, size)) * (draw.random((size, size)) < 0.3)
+    found = routes(policy, topology)
+    listed = replace(found, paths=tuple(found.paths))
+    np.fill_diagonal(demand, 0.0)
+    assert link_loads(found, demand) == pytest.approx(link_loads(listed, demand), abs=1e-12)
+    # What a router sends itself is on no link.
+    with_own = demand + np.diag(draw.random(size))
+    assert link_loads(found, with_own) == pytest.approx(link_loads(listed, demand), abs=1e-12)
+
+
+@pytest.mark.parametrize("policy", RULES)
+def test_packets_wait_for_no_channel_but_those_that_the_rule_says(policy: str) -> None:
+    topology = mesh(4, 3)
+    found = routes(policy, topology)
+    assert isinstance(found.paths, MeshPaths)
+    said = set(found.paths.dependencies())
+    classes = found.layer_count
+    met = {
+        (before[0] * classes + before[1], after[0] * classes + after[1])
+        for path in found.paths
+        for before, after in pairwise(zip(path.links, path.layers, strict=True))
+    }
+    assert met <= said
+    if policy != "romm":
+        assert met == said
+    every = links(topology)
+    for held, asked in said:
+        assert every[held // classes].target == every[asked // classes].source
+
+
+@pytest.mark.parametrize("policy", RULES)
+def test_a_grid_of_1024_routers_cannot_deadlock_and_its_middle_links_carry_what_the_bisection_says(
+    policy: str,
+) -> None:
+    topology = mesh(32, 32)
+    found = routes(policy, topology)
+    assert channel_cycle(found) is None
+    size = topology.router_count
+    # All of one row of the left half to the same row of the right half, and back.
+    demand = np.zeros((size, size))
+    left, right = np.arange(16) + 32 * 20, np.arange(16, 32) + 32 * 20
+    demand[left, right[::-1]] = demand[right, left[::-1]] = 0.01
+    loads = link_loads(found, demand)
+    middle = [
+        number
+        for number, link in enumerate(links(topology))
+        if link.source % 32 == 15 and link.target == link.source + 1
+    ]
+    # Over any router, half of the packets cross on their first leg and the others on the second.
+    assert loads[middle].sum() == pytest.approx(16 * 0.01)
+
+
+def test_one_order_in_both_classes_would_be_a_cycle_if_the_classes_were_one() -> None:
+    topology = mesh(3, 3)
+    found = routes("o1turn", topology)
+    flat = tuple(replace(path, layers=(0,) * len(path.links)) for path in found.paths)
+    assert channel_cycle(replace(found, paths=flat)) is not None
+    assert channel_cycle(found) is None
+
+
+def test_rules_cross_process_borders_and_a_torus_has_none() -> None:
+    found = MeshPaths(mesh(3, 2), Rule.OVER_ANY, 1)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy == found
+    assert tuple(copy) == tuple(found)
+    assert copy != MeshPaths(mesh(3, 2), Rule.OVER_RECTANGLE, 1)
+    torus = Topology(kind=TopologyKind.TORUS, columns=3, rows=3)
+    assert isinstance(routes("xy", torus).paths, tuple)
