@@ -101,6 +101,33 @@ def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(
     assert four_phase(MESH_3, demand, scalings).power <= concentrated_one.power * (1 + 1e-9)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    factor=st.floats(-30.0, 3.0).map(lambda power: 10.0**power),
+    topology=st.sampled_from([MESH_3, MESH_5, TORUS_4]),
+)
+def test_scaling_a_demand_scales_what_the_planes_carry_and_nothing_else(
+    seed: int, factor: float, topology: Topology
+) -> None:
+    # Whole numbers fill many links alike, by different sums; property 2 of sec. 7.3.1.
+    random = np.random.default_rng(seed)
+    count = topology.router_count
+    demand = at_load(
+        topology,
+        random.integers(0, 4, (count, count)) * (random.random((count, count)) < 0.5) + np.eye(count, k=1),
+        1.0,
+    )[0]
+    for allocate in (balance, mini, four_phase):
+        plain = allocate(topology, demand, (Scaling(alpha_max=40.0), Scaling(alpha_max=3.0)))
+        scalings = (Scaling(alpha_max=max(1.0, 40.0 / factor)), Scaling(alpha_max=max(1.0, 3.0 / factor)))
+        if factor > 1.0 and allocate is not balance:
+            continue  # planes cannot run faster than at full clock
+        scaled = allocate(topology, demand * factor, scalings)
+        for one, other in zip(plain.planes, scaled.planes, strict=True):
+            assert np.array_equal(one.demand > 0, other.demand > 0)
+
+
 def test_hot_spot_gains_are_the_thesis_and_ties_span_both_of_its_figures() -> None:
     # Sec. 7.4, rho = 1: 2P-MINI 4.4 and 2P-4PHASE 4.7 times below NoDVFS. Every sender's flow to the hot spot has the
     # same rate, so that the order among ties, which Algorithm 2 leaves open, moves the result further than the

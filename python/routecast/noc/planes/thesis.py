@@ -12,6 +12,7 @@ reading taken here (:class:`Reading` has the others):
 * S_1 after a successful move (line 14): all of BF again, with those tried before in vain. Flows only leave the
   master, so that ends.
 * M is never defined: the flows on the master outside BF when the second loop begins, as phase P4 says.
+* Equal is what differs by rounding alone, so that a demand at another scale is allocated alike.
 * alpha = mu / BL is kept within [1, alpha_max].
 * "After running our 4PHASE algorithm, there is not possible to move a single traffic flow to decrease the whole chip
   power" does not hold of the printed loops, which run once; :attr:`Reading.repeated` runs them until nothing moves.
@@ -28,15 +29,16 @@ succeed; with a heap of link loads the thesis has O(F log L) and O(F h log L).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, routed
-from routecast.noc.planes.flows import UNIT, flows_of
+from routecast.noc.planes.flows import flows_of
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.placement import Placement, checked_widths, plane_power
 from routecast.noc.power.scaling import Scaling
@@ -45,8 +47,10 @@ from routecast.noc.topology import Topology
 
 __all__ = ["AS_PRINTED", "Reading", "Tie", "balance", "four_phase", "mini"]
 
-# A load that meets a limit up to the rounding of rates meets it.
+# Relative differences that do not count: 3 * 1/9 of a link fills it as 1/3 does.
 _ROUNDING = 1e-9
+# Rates are rounded on a scale at which their sum is between half of this and this: at any scale of the demand alike.
+_SUM = 2.0**15
 
 
 class Tie(StrEnum):
@@ -166,7 +170,10 @@ def _all_on_master(
     widths: Sequence[float] | None,
 ) -> tuple[Placement, tuple[str, ...]]:
     width = checked_widths(scalings, widths)
-    flows = flows_of(topology, demand)
+    as_given = flows_of(topology, demand)
+    # A power of two, so that scaling itself rounds nothing.
+    scale = 2.0 ** math.floor(math.log2(_SUM / as_given.demand.sum())) if as_given.demand.any() else 1.0
+    flows = replace(flows_of(topology, as_given.demand * scale), demand=as_given.demand)
     if routes is None:
         ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
         candidates = candidates_of(
@@ -176,22 +183,33 @@ def _all_on_master(
     else:
         candidates = routed(flows, routes)
         names = tuple(one.policy for one in routes)
-    return Placement(candidates, scalings, width, candidates.first[:-1].copy()), names
+    state = Placement(candidates, scalings, width, candidates.first[:-1].copy())
+    state.capacity = state.capacity * scale
+    return state, names
 
 
 def _order(candidates: Candidates, tie: Tie) -> NDArray[np.int64]:
     """Return the flows from the largest to the smallest."""
-    rate = candidates.flows.rate
-    number = np.arange(len(rate))
+    number = np.arange(len(candidates.flows))
+    rate = _levels(candidates.flows.rate)
     hops = candidates.hops[candidates.first[:-1]]
     keys = {Tie.FIRST: number, Tie.LAST: -number, Tie.LONGEST: -hops, Tie.SHORTEST: hops}
     return np.lexsort((number, keys[tie], -rate))
 
 
+def _levels(rates: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for every rate how many different ones are below it, up to rounding."""
+    order = np.argsort(rates, kind="stable")
+    rising = rates[order].astype(np.float64)
+    levels = np.zeros(len(rates), dtype=np.int64)
+    levels[order[1:]] = np.cumsum(rising[1:] > rising[:-1] * (1.0 + _ROUNDING))
+    return levels
+
+
 def _bottleneck_flows(state: Placement, reading: Reading) -> NDArray[np.bool_]:
     """Return BF of the master, shape (flows,)."""
     loads = state.loads[0]
-    at_most = loads == loads.max(initial=0)
+    at_most = loads >= loads.max(initial=0) * (1.0 - _ROUNDING)
     crosses = state.candidates.crosses[np.ix_(state.choice, np.flatnonzero(at_most))] > 0
     through = np.all(crosses, axis=1) if reading.through_all else np.any(crosses, axis=1)
     return np.asarray(through & state.on_plane(0), dtype=np.bool_)
@@ -221,9 +239,10 @@ def _through_bottlenecks(
 
 def _balance(state: Placement, reading: Reading) -> None:
     def attempt(flow: int) -> None:
-        place = min(_slaves(state, flow), key=lambda one: state.bottleneck_with(flow, one))
-        if state.bottleneck_without(flow) >= state.bottleneck_with(flow, place):
-            state.move(flow, place)
+        met = {place: state.bottleneck_with(flow, place) for place in _slaves(state, flow)}
+        least = min(met.values())
+        if state.bottleneck_without(flow) >= least * (1.0 - _ROUNDING):
+            state.move(flow, next(place for place, one in met.items() if one <= least * (1.0 + _ROUNDING)))
 
     _through_bottlenecks(state, reading, attempt)
 
@@ -232,7 +251,7 @@ def _mini(state: Placement, reading: Reading) -> None:
     def attempt(flow: int) -> None:
         for place in _slaves(state, flow):
             limit = state.slowest[state.candidates.plane[place]]
-            if state.bottleneck_with(flow, place) <= limit + _ROUNDING:
+            if state.bottleneck_with(flow, place) <= limit * (1.0 + _ROUNDING):
                 state.move(flow, place)
                 return
 
@@ -247,10 +266,11 @@ def _by_power(state: Placement, reading: Reading) -> None:
     order = _order(state.candidates, reading.tie)
     # What the algorithm takes for W; with hops it is the state's own.
     weight = state.weight.copy()
+    unit = state.capacity[0] / state.widths[0]
 
     def powers() -> float:
         relative = state.loads.max(axis=1, initial=0) / state.capacity
-        return float(plane_power(weight / UNIT, relative, state.slowest).sum())
+        return float(plane_power(weight / unit, relative, state.slowest).sum())
 
     def shift(flow: int, place: int) -> None:
         rate = state.candidates.flows.rate[flow]
@@ -265,7 +285,7 @@ def _by_power(state: Placement, reading: Reading) -> None:
         for place in _slaves(state, flow):
             shift(flow, place)
             now = powers()
-            if now <= before and (best is None or now < best[0]):
+            if now <= before * (1.0 + _ROUNDING) and (best is None or now < best[0] * (1.0 - _ROUNDING)):
                 best = now, place
             shift(flow, home)
         if best is not None:
