@@ -10,6 +10,7 @@ import pytest
 from routecast.errors import FileProblem
 from routecast.noc.answer.simulate import fabrics_of, simulation_answer
 from routecast.noc.reading import NocChange, parse_noc, read_noc
+from routecast.noc.routing.model import Routes
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 GRID = """
@@ -39,6 +40,27 @@ def test_a_routing_that_can_deadlock_is_refused_with_a_cycle_that_closes() -> No
         simulation_answer(
             parse_noc(GRID + '[simulation]\nrouting = "2p_es"\nqueueing = "virtual_output_queues"\n')
         )
+
+
+def test_a_torus_is_advised_no_more_channels_than_its_datelines_need() -> None:
+    text = """
+[topology]
+kind = "torus"
+columns = 5
+rows = 5
+[traffic]
+pattern = "uniform"
+load = 0.1
+[simulation]
+routing = "xy"
+"""
+    with pytest.raises(FileProblem, match="give routers 2 virtual channels"):
+        simulation_answer(parse_noc(text + "virtual_channels = 1\n"))
+    case = parse_noc(text + "virtual_channels = 2\n")
+    assert case.simulation is not None
+    ((_, _, fabric),) = fabrics_of(case, case.simulation)
+    assert isinstance(fabric.planes[0].routing, Routes)
+    assert fabric.planes[0].routing.layer_count == 2
 
 
 def test_with_a_channel_for_each_class_the_same_routing_runs() -> None:

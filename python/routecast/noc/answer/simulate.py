@@ -279,7 +279,8 @@ def _runnable(
     if isinstance(routing, AdaptiveRouting):
         return routing
     channels = table.virtual_channels if table.queueing == "virtual_channels" else 1
-    if routing.layer_count <= channels and channel_cycle(routing) is None:
+    is_free = channel_cycle(routing) is None
+    if is_free and routing.layer_count <= channels:
         return routing
     flat = replace(
         routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths)
@@ -290,10 +291,11 @@ def _runnable(
     freed = layered(routing)
     if freed.layer_count <= channels:
         return freed
+    needed = min(freed.layer_count, routing.layer_count) if is_free else freed.layer_count
     key = "simulation.virtual_channels" if table.queueing == "virtual_channels" else "simulation.queueing"
     what = (
         f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{cycle_in_words(case.topology, cycle)}; give routers {freed.layer_count} virtual channels, one for each "
+        f"{cycle_in_words(case.topology, cycle)}; give routers {needed} virtual channels, one for each "
         "class of its paths, or take another routing"
     )
     raise FileProblem(case.subject, [Problem(key, what)])
