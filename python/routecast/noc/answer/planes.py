@@ -17,8 +17,13 @@ __all__ = ["allocate"]
 _PRINTED = {"balance": thesis.balance, "mini": thesis.mini, "four_phase": thesis.four_phase}
 
 
-def allocate(name: str, case: NocCase, demand: NDArray[np.float64]) -> Allocation:
+def allocate(
+    name: str, case: NocCase, demand: NDArray[np.float64], *, progress: search.Progress | None = None
+) -> Allocation:
     """Return the allocation of a name for a demand between routers.
+
+    ``progress`` is told the best power of a search and what no allocation is below. Ctrl-C ends a search with the
+    best until then.
 
     Raises
     ------
@@ -30,7 +35,13 @@ def allocate(name: str, case: NocCase, demand: NDArray[np.float64]) -> Allocatio
     if name == "search":
         freedom = Freedom(table.freedom)
         return search.allocate(
-            case.topology, demand, scalings, widths=case.widths, freedom=freedom, seed=case.seed
+            case.topology,
+            demand,
+            scalings,
+            widths=case.widths,
+            freedom=freedom,
+            seed=case.seed,
+            progress=progress,
         )
     within = (
         case.xy

@@ -175,7 +175,8 @@ def case_json(case: NocCase) -> dict[str, Any]:
 def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAnswer:
     """Return the power of every routing and every allocation of a file at each of its loads.
 
-    An allocation that cannot be had is left out and noted.
+    An allocation that cannot be had is left out and noted. ``progress`` is told what is done and the best power of a
+    search under way; Ctrl-C ends that search with the best until then, and the rest goes on.
     """
     tell = progress or (lambda done, total, what: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
@@ -209,10 +210,16 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
             planes = (_one_plane(case, routes, demand),)
             add(routes.policy, planes, _power(planes))
         for name in names:
-            tell(done, total, f"{policy_name(name)} at load {load:g}")
+            what = f"{policy_name(name)} at load {load:g}"
+            tell(done, total, what)
+
+            def best(power: float, bound: float, *, at: int = done, what: str = what) -> None:
+                proven = f", not below {bound:.4g}" if bound else ""
+                tell(at, total, f"{what}, power {power:.4g}{proven}")
+
             done += 1
             try:
-                found = allocate(name, case, demand)
+                found = allocate(name, case, demand, progress=best)
             except RoutecastError as problem:
                 notes.append(f"{policy_name(name)} at load {load:g} left out: {problem}")
                 continue

@@ -51,8 +51,8 @@ class _Program:
         result = linprog(cost, A_ub=self.loads, b_ub=limit, A_eq=self.equal, b_eq=self.right, method="highs")
         return None if result.fun is None else (float(result.fun), np.asarray(result.x))
 
-    def least_stretch(self, ratio: NDArray[np.float64]) -> float:
-        """Return the least u for which the clocks u ratio carry the traffic."""
+    def least_stretch(self, ratio: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the least u for which the clocks u ratio carry the traffic, and the columns that do."""
         from scipy import sparse
         from scipy.optimize import linprog
 
@@ -66,7 +66,9 @@ class _Program:
             b_eq=self.right,
             method="highs",
         )
-        return np.inf if result.fun is None else float(result.fun)
+        if result.fun is None:
+            return np.inf, np.zeros(columns)
+        return float(result.fun), np.asarray(result.x)[:columns]
 
 
 class Relaxation:
@@ -83,10 +85,19 @@ class Relaxation:
         self._candidates = candidates
         self._rate = candidates.flows.rate[candidates.flow] / UNIT
         self._program = _program(candidates, np.asarray(widths), np.ones(len(candidates.paths), dtype=bool))
+        self.columns = len(candidates.paths)
         self._merged: float | None = None
+        # The path of each flow that carries most of it.
+        self._main = candidates.first[:-1]
         if _is_alike(candidates):
+            first = np.flatnonzero(candidates.plane == 0)
             merged = _program(candidates, np.ones(1), candidates.plane == 0)
-            self._merged = merged.least_stretch(np.ones(1))
+            self._merged, part = merged.least_stretch(np.ones(1))
+            flow = candidates.flow[first]
+            # The last of a flow's columns by rising part is its largest.
+            self._main = first[
+                np.lexsort((part, flow))[np.searchsorted(flow, np.arange(len(candidates.flows)), "right") - 1]
+            ]
 
     def least_stretch(self, ratio: NDArray[np.float64]) -> float:
         """Return the least u for which the clocks b_p = u ratio_p carry the traffic.
@@ -94,7 +105,7 @@ class Relaxation:
         Planes with the same paths carry together what one plane as wide as all does, each its part.
         """
         if self._merged is None:
-            return self._program.least_stretch(ratio)
+            return self._program.least_stretch(ratio)[0]
         return self._merged / float(np.sum(ratio * self._program.width))
 
     def least_power(self, clocks: NDArray[np.float64]) -> tuple[float, list[Share]] | None:
@@ -108,6 +119,26 @@ class Relaxation:
             Share(flow=int(flow[one]), place=one, rate=float(part[one] * self._rate[one]))
             for one in np.flatnonzero(part > _NOTHING).tolist()
         ]
+
+    def filled_power(self, clocks: NDArray[np.float64]) -> float:
+        """Return the power at the clocks of whole flows that fill the planes one by one: quick, and not the least.
+
+        Large flows come first, each on the slowest plane with room, or else on the fastest, over the path that fills
+        one plane alone least.
+        """
+        candidates, rates = self._candidates, self._candidates.flows.rate / UNIT
+        limits = clocks * self._program.width
+        loads = np.zeros((len(clocks), candidates.crosses.shape[1]))
+        slow_first = np.argsort(clocks, kind="stable").tolist()
+        power = 0.0
+        for flow in np.argsort(-rates, kind="stable").tolist():
+            rate, path = float(rates[flow]), candidates.paths[self._main[flow]]
+            for plane in slow_first:
+                if loads[plane, path].max() + rate <= limits[plane] + _NOTHING:
+                    break
+            loads[plane, path] += rate
+            power += rate * len(path) * float(clocks[plane]) ** 2
+        return power
 
 
 def _is_alike(candidates: Candidates) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -19,10 +20,18 @@ _RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
 # Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes; for the best ratios.
 _ROOM = (1.04, 1.12)
 _BEST = 2
+# Of all programs; where there are more, ratios are judged by the flows that fill the planes one by one.
+_COLUMNS = 32_000
+_MOST_PROGRAMS = 16
 
 
 def targets(
-    relaxation: Relaxation, slowest: NDArray[np.float64], *, identical: bool, most: int
+    relaxation: Relaxation,
+    slowest: NDArray[np.float64],
+    *,
+    identical: bool,
+    most: int,
+    tell: Callable[[], None] = lambda: None,
 ) -> list[Target]:
     """Return clocks worth aiming at with their splittable optima, the one of least power first.
 
@@ -38,6 +47,8 @@ def targets(
         Whether the planes are alike, so that their order says nothing.
     most : int
         How many to return.
+    tell : callable
+        Is called after each program.
     """
     found: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
     seen: set[tuple[float, ...]] = set()
@@ -50,16 +61,22 @@ def targets(
             return
         seen.add(key)
         solved = relaxation.least_power(clocks)
+        tell()
         if solved is not None:
             found.append((solved[0], ratio, clocks, solved[1]))
 
     ratios = _ratios(len(slowest), slowest, identical)
     stretches = {tuple(ratio): relaxation.least_stretch(ratio) for ratio in ratios}
-    for ratio in ratios:
-        if np.isfinite(stretches[tuple(ratio)]):
-            solve(ratio, 1.0)
+    ratios = [ratio for ratio in ratios if np.isfinite(stretches[tuple(ratio)])]
+    programs = int(np.clip(_COLUMNS // relaxation.columns, 2, min(len(ratios), _MOST_PROGRAMS)))
+    if programs < len(ratios):
+        ratios.sort(
+            key=lambda ratio: relaxation.filled_power(np.clip(stretches[tuple(ratio)] * ratio, slowest, 1.0))
+        )
+    for ratio in ratios[:programs]:
+        solve(ratio, 1.0)
     found.sort(key=lambda one: one[0])
-    for _, ratio, _, _ in found[:_BEST]:
+    for _, ratio, _, _ in found[: _BEST if programs == len(ratios) else 0]:
         for room in _ROOM:
             solve(ratio, room)
     found.sort(key=lambda one: one[0])
