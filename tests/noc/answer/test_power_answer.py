@@ -99,6 +99,25 @@ def test_no_routing_and_no_allocation_is_below_the_proven_bound() -> None:
     assert found.rows[0].bottlenecks(0) == ()
 
 
+def test_the_time_limit_of_a_file_holds_for_one_plane() -> None:
+    text = """
+[topology]
+columns = 12
+rows = 12
+[traffic]
+pattern = "normal"
+load = 1.0
+[routing]
+policies = ["xy"]
+[optimum]
+time_limit = 0.05
+"""
+    (row,) = optimum_answer(parse_noc(text)).rows
+    # No program of 30 thousand columns is done in that time, and without a limit it comes within 1e-6.
+    assert row.optimum.gap > 1e-3
+    assert 0.0 < row.optimum.lower_bound < row.optimum.power
+
+
 def test_no_allocation_of_whole_flows_is_below_their_bound() -> None:
     case = read_noc(EXAMPLES / "mpeg4.noc.toml", change=NocChange(load="0.6, 1"))
     found = optimum_answer(case)

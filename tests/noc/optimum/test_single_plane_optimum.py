@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routecast.errors import RoutecastError
 from routecast.noc.optimum import program
 from routecast.noc.optimum.arcs import allowed_arcs, distances, shortest_hops
 from routecast.noc.optimum.model import PathSet
@@ -240,6 +241,35 @@ def test_ctrl_c_ends_a_long_search_and_leaves_the_next_one_alone():
         optimum(topology, demand, THESIS)
     timer.join()
     assert optimum(mesh(2, 2), sparse_demand(mesh(2, 2), 1), THESIS).gap <= 1e-6
+
+
+def test_a_time_limit_leaves_flows_that_fit_and_a_bound_that_holds():
+    topology = mesh(12, 12)
+    demand = normal(topology, permutations=144, seed=1).between_routers(topology)
+    demand /= xy_loads(topology, demand).max()
+    found = optimum(topology, demand, THESIS, time_limit_s=0.2)
+    assert found.gap > 1e-3  # it had no time for a program of 30 thousand columns
+    (plane,) = found.planes
+    assert plane.link_loads.max() <= 1.0 + 1e-9
+    net = np.zeros(demand.shape)
+    for number, link in enumerate(links(topology)):
+        net[:, link.source] += plane.flow[:, number]
+        net[:, link.target] -= plane.flow[:, number]
+    assert net == pytest.approx(demand.T - np.diag(demand.sum(axis=0)), abs=1e-12)
+    # XY is one routing; no flow comes by fewer hops than its shortest path, and no clock is slower than a third.
+    assert found.lower_bound <= xy_loads(topology, demand).sum()
+    assert found.lower_bound >= (demand * shortest_hops(topology)).sum() / 9.0
+    assert found.power > found.lower_bound
+
+
+def test_a_time_limit_without_a_routing_that_fits_says_so():
+    # One pair of neighbours: detours carry what their shortest path does not.
+    topology = mesh(12, 12)
+    demand = 1e-3 * uniform(topology).between_routers(topology)
+    demand[12, 13] = 1.5
+    with pytest.raises(RoutecastError, match="time limit") as refused:
+        optimum(topology, demand, THESIS, time_limit_s=0.0)
+    assert not isinstance(refused.value, Overload)
 
 
 def test_nodes_at_one_router_send_each_other_without_links():

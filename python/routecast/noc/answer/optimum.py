@@ -193,6 +193,7 @@ def _optimum(case: NocCase, demand: NDArray[np.float64], proven: Callable[[float
             case.scaling,
             paths=PathSet(wanted.paths),
             tolerance=tolerance,
+            time_limit_s=wanted.time_limit,
             progress=proven,
         )
     from routecast.noc.optimum.planes import optimum_of_planes

@@ -16,22 +16,20 @@ plane's power can gain from a slower clock.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 
-from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Arcs, Floats, grid_of
 from routecast.noc.optimum.program import conservation
+from routecast.noc.optimum.solver import run, silent_solver, solution
 from routecast.noc.topology import Topology
 
 __all__ = ["PlaneProgram", "SolvedPlanes"]
 
 # Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
 _SIMPLEX_COLUMNS = 1200
-_PATIENCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,14 +72,7 @@ class PlaneProgram:
         self._routers = topology.router_count
         self._destination, self._link = np.nonzero(arcs)
         self._links = grid_of(topology).source.size
-        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
-        self._model.silent()
-        for option, value in (
-            ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-        ):
-            self._model.setOptionValue(option, value)
+        self._model = silent_solver()
         self._is_small = self._widths.size * self._link.size <= _SIMPLEX_COLUMNS
         self._model.setOptionValue("solver", "simplex" if self._is_small else "ipx")
         # Any prices prove a bound, and any split of flows is one: neither has to be a vertex.
@@ -156,31 +147,11 @@ class PlaneProgram:
             self._model.changeRowBounds(self._first_capacity + place, -highspy.kHighsInf, most)
         if self._is_small:
             self._model.run()
-        elif not self._run_until(until):
+        elif not run(self._model, until=until):
             return None
-        solution = self._model.getSolution()
-        if not solution.value_valid or not solution.dual_valid:
-            status = self._model.modelStatusToString(self._model.getModelStatus())
-            msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
-            raise RoutecastError(msg)
+        found = solution(self._model)
         flow = np.zeros((planes, self._routers, self._links))
-        values = np.asarray(solution.col_value)[: planes * arcs].reshape(planes, arcs)
+        values = np.asarray(found.col_value)[: planes * arcs].reshape(planes, arcs)
         flow[:, self._destination, self._link] = values
-        prices = np.maximum(0.0, -np.asarray(solution.row_dual)[self._first_capacity :])
+        prices = np.maximum(0.0, -np.asarray(found.row_dual)[self._first_capacity :])
         return SolvedPlanes(flow=flow, prices=prices.reshape(planes, self._links))
-
-    def _run_until(self, end: float) -> bool:
-        self._model.HandleUserInterrupt = True
-        self._model.startSolve()
-        is_done, patience_s = False, _PATIENCE_S / 50
-        try:
-            # Longer each time, so that quick programs are not waited for and slow ones not asked often.
-            while not (is_done := bool(self._model.wait(patience_s)[0])) and time.monotonic() < end:
-                patience_s = min(1.2 * patience_s, _PATIENCE_S)
-        finally:
-            if not is_done:
-                self._model.cancelSolve()  # type: ignore[no-untyped-call]  # of highspy
-                while not self._model.wait(_PATIENCE_S)[0]:
-                    pass
-            self._model.HandleUserInterrupt = False
-        return is_done

@@ -88,7 +88,7 @@ def optimum_of_planes(
     Overload
         No routing carries the traffic at full clock on all planes together.
     RoutecastError
-        No planes, widths that do not go with them, a gap that is not positive.
+        No routing that carries it is known at the time limit; no planes, widths that do not go with them, a gap that is not positive.
     """
     wide = np.ones(len(scalings)) if widths is None else np.array(widths, dtype=np.float64)
     _check(scalings, wide, gap)
@@ -207,7 +207,14 @@ class _Search:
         """
         together = float(self._widths.sum())
         slowest = Scaling(alpha_max=min(scaling.alpha_max for scaling in self._scalings))
-        alike = optimum(self._topology, self._demand / together, slowest, paths=self._paths, tolerance=1e-3)
+        alike = optimum(
+            self._topology,
+            self._demand / together,
+            slowest,
+            paths=self._paths,
+            tolerance=1e-3,
+            time_limit_s=self._end - time.monotonic(),
+        )
         self._programs += alike.programs
         self._take(self._widths[:, None, None] * alike.planes[0].flow)
 

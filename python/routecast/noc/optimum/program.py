@@ -12,21 +12,21 @@ H over b, and the link prices that prove a tangent to it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Arcs, Floats, grid_of
+from routecast.noc.optimum.solver import run, silent_solver, solution
 from routecast.noc.topology import Topology
 
 __all__ = ["FlowProgram", "Solved", "conservation"]
 
 # Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
 _SIMPLEX_COLUMNS = 4000
-_PATIENCE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,14 +121,7 @@ class FlowProgram:
         program.a_matrix_.start_ = np.array([0, count], dtype=np.int32)
         program.a_matrix_.index_ = capacity
         program.a_matrix_.value_ = np.full(count, -1.0)
-        self._model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
-        self._model.silent()
-        for option, value in (
-            ("threads", 1),
-            ("primal_feasibility_tolerance", 1e-9),
-            ("dual_feasibility_tolerance", 1e-9),
-        ):
-            self._model.setOptionValue(option, value)
+        self._model = silent_solver()
         self._model.passModel(program)
         self._destination = np.empty(0, dtype=np.int64)
         self._link = np.empty(0, dtype=np.int64)
@@ -146,8 +139,10 @@ class FlowProgram:
         """Set the bounds of b."""
         self._model.changeColBounds(0, least, most)
 
-    def solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> Solved:
-        """Return the flows and prices of the least ``hops * H + slope * b``.
+    def solve(
+        self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf
+    ) -> Solved | None:
+        """Return the flows and prices of the least ``hops * H + slope * b``; None where there was no time for them.
 
         Parameters
         ----------
@@ -155,6 +150,8 @@ class FlowProgram:
             What is minimised.
         exact : bool
             Go on to a vertex where the interior-point method would stop near it.
+        until : float
+            When to give up, on the clock of :func:`time.monotonic`.
 
         Raises
         ------
@@ -169,20 +166,19 @@ class FlowProgram:
             numbers = np.arange(1, columns + 1, dtype=np.int32)
             self._model.changeColsCost(columns, numbers, np.full(columns, hops))
             self._hops = hops
-        self._run(columns <= _SIMPLEX_COLUMNS, crossover=exact)
-        solution = self._model.getSolution()
-        if not solution.value_valid or not solution.dual_valid:
+        is_small = columns <= _SIMPLEX_COLUMNS
+        if not self._run(is_small, until, crossover=exact):
+            return None
+        found = self._model.getSolution()
+        if not found.value_valid or not found.dual_valid:
             # Where the interior-point method ends with nothing the simplex method takes over.
-            self._run(columns <= _SIMPLEX_COLUMNS, crossover=True)
-            solution = self._model.getSolution()
-        if not solution.value_valid or not solution.dual_valid:
-            status = self._model.modelStatusToString(self._model.getModelStatus())
-            msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
-            raise RoutecastError(msg)
+            if not self._run(is_small, until, crossover=True):
+                return None
+            found = solution(self._model)
         flow = np.zeros(self.arcs.shape)
-        flow[self._destination, self._link] = np.asarray(solution.col_value)[1:]
-        prices = np.maximum(0.0, -np.asarray(solution.row_dual)[self._first_capacity :])
-        return Solved(flow=flow, prices=prices, load=float(solution.col_value[0]))
+        flow[self._destination, self._link] = np.asarray(found.col_value)[1:]
+        prices = np.maximum(0.0, -np.asarray(found.row_dual)[self._first_capacity :])
+        return Solved(flow=flow, prices=prices, load=float(found.col_value[0]))
 
     def _append(self, arcs: Arcs) -> None:
         matrix = conservation(self._topology, arcs)
@@ -208,24 +204,10 @@ class FlowProgram:
         self._destination = np.concatenate([self._destination, matrix.destination])
         self._link = np.concatenate([self._link, matrix.link])
 
-    def _run(self, by_simplex: bool, *, crossover: bool) -> None:
+    def _run(self, by_simplex: bool, until: float, *, crossover: bool) -> bool:
         self._model.setOptionValue("solver", "simplex" if by_simplex else "ipx")
         self._model.setOptionValue("run_crossover", "on" if crossover else "off")
         if by_simplex:
             self._model.run()
-        else:
-            self._run_interruptibly()
-
-    def _run_interruptibly(self) -> None:
-        self._model.HandleUserInterrupt = True
-        self._model.startSolve()
-        try:
-            while not self._model.wait(_PATIENCE_S)[0]:
-                pass
-        except KeyboardInterrupt:
-            self._model.cancelSolve()  # type: ignore[no-untyped-call]  # of highspy
-            while not self._model.wait(_PATIENCE_S)[0]:
-                pass
-            raise
-        finally:
-            self._model.HandleUserInterrupt = False
+            return True
+        return run(self._model, until=until)

@@ -12,11 +12,13 @@ is: that is exact for any paths, and most flows never need one.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
+from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
 from routecast.noc.optimum.conserving import conserving
 from routecast.noc.optimum.frontier import Frontier, Point, Tangent
@@ -24,7 +26,7 @@ from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
 from routecast.noc.optimum.overload import Overload
 from routecast.noc.optimum.program import FlowProgram, Solved
 from routecast.noc.power.scaling import Scaling
-from routecast.noc.topology import Topology
+from routecast.noc.topology import Topology, links
 
 __all__ = ["optimum"]
 
@@ -48,6 +50,7 @@ def optimum(
     *,
     paths: PathSet = PathSet.ANY,
     tolerance: float = 1e-6,
+    time_limit_s: float | None = None,
     progress: Progress | None = None,
 ) -> Optimum:
     """Return flows of the least power and a proven bound that no others go below.
@@ -64,6 +67,8 @@ def optimum(
         Shortest paths only, or any.
     tolerance : float
         Relative gap between power and bound at which it stops; :attr:`Optimum.gap` says what was reached.
+    time_limit_s : float, optional
+        When it stops at the latest, with the best flows and the bound until then.
     progress : callable, optional
         Is called after each program with the least power found and the bound proven until then.
 
@@ -71,17 +76,30 @@ def optimum(
     ------
     Overload
         No routing carries the traffic at full clock.
+    RoutecastError
+        No routing that carries it is known at the time limit.
     KeyboardInterrupt
         Ctrl-C; the solver is stopped first.
     """
-    return _Search(topology, demand, scaling, paths).run(tolerance, progress)
+    end = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
+    search = _Search(topology, demand, scaling, paths, end)
+    try:
+        return search.run(tolerance, progress)
+    except _TimeIsUpError:
+        return search.best_known()
+
+
+class _TimeIsUpError(Exception):
+    """The time limit came before the end of a program."""
 
 
 class _Search:
     """One search, in units in which the most loaded link carries at least 1."""
 
-    def __init__(self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet) -> None:
-        self._topology, self._paths, self._scaling = topology, paths, scaling
+    def __init__(
+        self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet, end: float
+    ) -> None:
+        self._topology, self._paths, self._scaling, self._end = topology, paths, scaling, end
         self._programs = 0
         shape = (topology.router_count, grid_of(topology).source.size)
         self._best_power, self._best_flow = math.inf, np.zeros(shape)
@@ -123,6 +141,30 @@ class _Search:
             before = now
             if self._best_power < math.inf:
                 slope = self._frontier.next_slope(corner)
+
+    def best_known(self) -> Optimum:
+        """Return the best until now; where no program gave any, shortest paths in equal parts, or XY, or YX.
+
+        Raises
+        ------
+        RoutecastError
+            None of them keeps to the capacities.
+        """
+        arcs = allowed_arcs(self._topology, self._demand, PathSet.MINIMAL)
+        way = distances(self._topology, np.ones(arcs.shape[1]), arcs)
+        along_x = np.array([link.direction.step[0] != 0 for link in links(self._topology)], dtype=np.float64)
+        for preferred in (np.zeros(arcs.shape[1]), along_x, 1.0 - along_x):
+            if self._best_power < math.inf:
+                break
+            wanted = np.where(arcs, preferred, 0.0)
+            self._take(conserving(self._topology, self._demand, wanted, arcs, way))
+        if self._best_power == math.inf:
+            msg = (
+                "the time limit came before any routing was found that carries this traffic at full clock, and before "
+                "a proof that none does: give it more time, or lower the load"
+            )
+            raise RoutecastError(msg)
+        return self._answer(self._frontier.lowest().power)
 
     def _step(self, slope: float, is_exact: bool) -> bool:
         """Solve one program and take in its tangent and its flows; return whether it got more arcs for the next."""
@@ -173,8 +215,13 @@ class _Search:
         self._program.bound_load(self._slowest, most)
 
     def _solve(self, slope: float, *, hops: float = 1.0, exact: bool = False) -> Solved:
+        if time.monotonic() >= self._end:
+            raise _TimeIsUpError
         self._programs += 1
-        return self._program.solve(slope, hops=hops, exact=exact)
+        solved = self._program.solve(slope, hops=hops, exact=exact, until=self._end)
+        if solved is None:
+            raise _TimeIsUpError
+        return solved
 
     def _shortest_sum(self, way: Floats) -> float:
         return float((self._demand * np.where(self._demand > 0.0, way, 0.0)).sum())
