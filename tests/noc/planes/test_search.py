@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
 from routecast.noc.planes.candidates import candidates_of, dimension_order, minimal_paths
+from routecast.noc.planes.detours import light_paths
 from routecast.noc.planes.flows import flows_of
-from routecast.noc.planes.freedom import Freedom
+from routecast.noc.planes.freedom import Freedom, usable_links
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.neighbourhood import Neighbourhood
 from routecast.noc.planes.on_table import power_on_tables
@@ -204,6 +205,45 @@ def test_overloads_are_after_many_moves_what_they_are_from_scratch() -> None:
         overloads.move(int(candidates.flow[place]), place)
     fresh = Overloads(Placement(candidates, TWO, widths, state.choice), around, target)
     assert np.allclose(overloads.change(), fresh.change(), rtol=0, atol=1e-12)
+
+
+def test_what_is_overloaded_counts_more_from_then_on() -> None:
+    demand = np.zeros((9, 9))
+    demand[0, 1], demand[1, 0] = 0.6, 0.8
+    flows = flows_of(MESH_3, demand)
+    candidates = candidates_of(
+        flows, [[[path], [path]] for path in minimal_paths(MESH_3, 0, 1) + minimal_paths(MESH_3, 1, 0)]
+    )
+    state = Placement(candidates, TWO, (1.0, 1.0), candidates.first[:-1])
+    overloads = Overloads(state, Neighbourhood(candidates, (1.0, 1.0)), np.array([0.5, 0.7]))
+    # Only the flow that stays, 0.3 over the first plane's target and 0.1 over the second's, is overloaded.
+    overloads.move(0, 1, dearer=3.0)
+    assert overloads.change() == pytest.approx([0.1**2, 0.0, 0.0, 0.1**2 - 3 * 0.3**2], abs=1e-12)
+
+
+@pytest.mark.parametrize("freedom", [Freedom.MINIMAL, Freedom.ANY])
+def test_light_paths_arrive_over_usable_links_and_go_round_full_ones(freedom: Freedom) -> None:
+    flows = flows_of(TORUS_3 if freedom is Freedom.MINIMAL else MESH_3, few_flows(MESH_3, 4, 40))
+    topology, every = flows.topology, links(flows.topology)
+    usable = usable_links(topology, freedom)
+    random = np.random.default_rng(1)
+    for loads in (np.zeros(len(every)), random.random(len(every)) ** 4):
+        for paths in light_paths(flows, loads, usable):
+            for source, target, path in zip(flows.source, flows.target, paths, strict=True):
+                router = int(source)
+                for number in path:
+                    assert every[number].source == router
+                    assert usable[target, number]
+                    router = every[number].target
+                assert router == target
+                if freedom is Freedom.MINIMAL or not loads.any():
+                    assert len(path) == topology.distance(int(source), int(target))
+    only_one_full = np.zeros(len(every))
+    only_one_full[every.index(next(link for link in every if (link.source, link.target) == (0, 1)))] = 0.9
+    if freedom is Freedom.ANY:
+        direct = [n for n, ends in enumerate(zip(flows.source, flows.target, strict=True)) if ends == (0, 1)]
+        assert direct
+        assert all(len(light_paths(flows, only_one_full, usable)[0][n]) == 3 for n in direct)
 
 
 def test_planes_with_the_same_paths_carry_what_one_as_wide_as_all_does() -> None:

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 class Overloads:
-    """The sum of squared overloads over a target, and what each single move changes of it.
+    """The sum of squared overloads over a target, each at its link's price, and what each single move changes of it.
 
     Parameters
     ----------
@@ -40,11 +40,13 @@ class Overloads:
         self._state, self._around = state, around
         self._over = (state.loads / state.capacity[:, None] - target[:, None]).reshape(-1)
         self._used = around.used(state.choice).reshape(-1)
+        # How much each link's overload counts.
+        self._price = np.ones(around.cells)
         self._terms = self._terms_of(slice(None))
         self.come: Floats = np.add.reduceat(self._terms, around.start)
 
-    def move(self, flow: int, place: int) -> None:
-        """Put a flow at another of its places."""
+    def move(self, flow: int, place: int, *, dearer: float = 1.0) -> None:
+        """Put a flow at another of its places, and let the overloads that there are count so many times more."""
         around, state = self._around, self._state
         old = int(state.choice[flow])
         state.move(flow, place)
@@ -55,7 +57,12 @@ class Overloads:
         self._over[left] -= around.relative[old]
         self._over[met] += around.relative[place]
         # A link on both paths keeps its load, and up to rounding that is what the two lines above give it.
-        at = np.concatenate([around.at_cell[cell] for cell in {*left.tolist(), *met.tolist()}])
+        cells = {*left.tolist(), *met.tolist()}
+        if dearer != 1.0:
+            over = np.flatnonzero(self._over > 1e-9)
+            self._price[over] *= dearer
+            cells.update(over.tolist())
+        at = np.concatenate([around.at_cell[cell] for cell in sorted(cells)])
         terms = self._terms_of(at)
         self.come += np.bincount(around.of[at], weights=terms - self._terms[at], minlength=len(self.come))
         self._terms[at] = terms
@@ -72,5 +79,5 @@ class Overloads:
         both = self._used[around.flow_cells[at]]
         now = np.maximum(over, 0.0)
         then = np.maximum(np.where(both, over - step, over + step), 0.0)
-        terms: Floats = np.where(both, -1.0, 1.0) * (then * then - now * now)
+        terms: Floats = self._price[around.cell[at]] * np.where(both, -1.0, 1.0) * (then * then - now * now)
         return terms

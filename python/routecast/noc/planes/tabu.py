@@ -3,7 +3,8 @@
 The power has plateaus: as long as one of several full links stays, no move off the others is seen. With the clocks
 given as targets, every overload counts, squared, beside the power that the flows would need at these clocks. Each
 step takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while there
-are some and falls while there are none, so that the search swings about the border of what the clocks carry.
+are some and falls while there are none, so that the search swings about the border of what the clocks carry. Links that
+stay overloaded come to count more than others, so that it does not swing about one valley.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ __all__ = ["tabu_search"]
 
 # Steps for which a flow stays where it was put: at least, and up to so many more.
 _REST = (4, 12)
+# By how much, and after how many moves each time, links count more that are overloaded then.
+_DEARER = 1.2
+_EVERY = 3
 # How fast the price of overloads moves.
 _PRICE_STEP = 1.15
 
@@ -67,7 +71,8 @@ def tabu_search(
         if not np.isfinite(change[flow]):
             continue
         start = candidates.first[flow]
-        overloads.move(flow, int(start + np.argmin(total[start : candidates.first[flow + 1]])))
+        place = int(start + np.argmin(total[start : candidates.first[flow + 1]]))
+        overloads.move(flow, place, dearer=_DEARER if step % _EVERY == _EVERY - 1 else 1.0)
         until[flow] = step + 1 + rest[step]
         power = state.power()
         if power < best_power:
