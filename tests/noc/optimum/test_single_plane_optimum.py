@@ -200,6 +200,16 @@ def test_an_overload_names_the_links_of_the_cut_and_what_would_fit():
     assert optimum(topology, demand / 1.6 * 0.999, THESIS).power > 0.0
 
 
+def test_an_overload_by_a_hair_says_by_how_much():
+    topology = mesh(3, 3)
+    demand = np.zeros((9, 9))
+    demand[1:, 0] = 0.25 * (1 + 2e-7)
+    with pytest.raises(Overload) as refused:
+        optimum(topology, demand, THESIS)
+    assert "(1 + 2.00e-07) times their capacity" in str(refused.value)
+    assert "at most (1 - 2.00e-07) times this traffic" in str(refused.value)
+
+
 def test_traffic_that_fits_exactly_is_carried_at_full_clock():
     topology = mesh(3, 3)
     demand = np.zeros((9, 9))

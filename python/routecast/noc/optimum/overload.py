@@ -10,6 +10,8 @@ from routecast.noc.topology import Topology
 __all__ = ["Overload"]
 
 _NAMED = 12
+# Nearer to 1 a factor is told by its distance from 1.
+_NEAR = 1e-4
 
 
 class Overload(RoutecastError):
@@ -43,7 +45,14 @@ class Overload(RoutecastError):
             named += f" and {len(priced) - _NAMED} more"
         means = "no routing over shortest paths" if paths is PathSet.MINIMAL else "no routing"
         message = (
-            f"{means} carries this traffic at full clock: even the best loads the links {named} with {load:.6g} "
-            f"times their capacity; at most {1 / load:.6g} times this traffic fits, so lower the load"
+            f"{means} carries this traffic at full clock: even the best loads the links {named} with {_factor(load)} "
+            f"times their capacity; at most {_factor(1 / load)} times this traffic fits, so lower the load"
         )
         return cls(priced, load, message)
+
+
+def _factor(value: float) -> str:
+    away = value - 1.0
+    if abs(away) >= _NEAR:
+        return f"{value:.6g}"
+    return f"(1 {'+' if away > 0 else '-'} {abs(away):.2e})"

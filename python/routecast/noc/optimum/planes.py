@@ -88,7 +88,8 @@ def optimum_of_planes(
     Overload
         No routing carries the traffic at full clock on all planes together.
     RoutecastError
-        No routing that carries it is known at the time limit; no planes, widths that do not go with them, a gap that is not positive.
+        No planes, widths that do not go with them, a gap that is not positive; no routing that carries the traffic
+        is known at the time limit.
     """
     wide = np.ones(len(scalings)) if widths is None else np.array(widths, dtype=np.float64)
     _check(scalings, wide, gap)
