@@ -214,6 +214,15 @@ def test_the_folder_of_a_comparison_holds_page_figures_and_data(
     assert sum(loads) == pytest.approx(max(flows), rel=1e-4)
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(
+    short: Path, capsys: Printed
+) -> None:
+    assert run(["noc", "compare", str(short), "--out", str(short / "out")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "--out" in printed.err
+
+
 def test_the_schema_of_files_is_printed(capsys: Printed) -> None:
     assert run(["schema", "noc"]) == 0
     assert {"topology", "traffic"} <= set(json.loads(capsys.readouterr().out)["required"])

@@ -113,3 +113,12 @@ def test_a_spare_machine_costs_more(short: Path, capsys: pytest.CaptureFixture[s
 def test_the_schema_of_cluster_files_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["schema", "cluster"]) == 0
     assert {"traffic", "group"} <= set(json.loads(capsys.readouterr().out)["required"])
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_planned(
+    short: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", "cluster", str(short), "--out", str(short / "out")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "--out" in printed.err

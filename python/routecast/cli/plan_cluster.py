@@ -9,6 +9,7 @@ import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
+from routecast.cli.out_folder import make_out_folder
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def cluster(
             peak_bps=parse_bit_rate_bps(peak) if peak else None,
         ),
     )
+    make_out_folder(out)
     with progress_bar(f"plan {case.name}") as progress:
         found = answer(case, progress=progress, keeps_interrupted=True)
     for note in (*case.day.notes, *found.notes):

@@ -10,6 +10,7 @@ import typer
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.noc.options import RESULTS, AsJson, FigureFile, Loads, NocFileArgument, Routings, Seed
+from routecast.cli.out_folder import make_out_folder
 from routecast.cli.tables import print_table
 
 __all__ = ["compare"]
@@ -54,6 +55,7 @@ def compare(
     change = NocChange(load=load, routings=routing, seed=seed)
     with progress_bar(f"read {file}") as progress:
         case = read_noc(file, change=change, progress=progress)
+    make_out_folder(out)
     with progress_bar(f"compare {case.name}") as progress:
         found = compared(case, progress=progress)
     for note in found.notes:
