@@ -7,7 +7,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::ControlFlow;
 
 use routecast_sim::random::{Stream, stream};
 
@@ -16,7 +15,7 @@ use crate::buffers::{Behind, Input, NOBODY, Output, Port, inputs, outputs, ports
 use crate::network::{MOST, NODE, Tables};
 use crate::node::Node;
 use crate::packet::{NONE, Slab};
-use crate::routes::{ANY_CLASS, Routes};
+use crate::routes::Routes;
 use crate::scenario::{Allocator, Run, Scenario};
 use crate::source::Mixture;
 use crate::statistics::Statistics;
@@ -130,69 +129,6 @@ impl Engine {
         engine
     }
 
-    /// Runs all phases. `report` hears the finished share now and then and may stop the run.
-    pub fn run(&mut self, report: &dyn Fn(f64) -> ControlFlow<()>) -> ControlFlow<()> {
-        let measured_until = self.run.warmup_cycles + self.run.measure_cycles;
-        let last = measured_until + self.run.drain_cycles;
-        let mut steps = 0_u32;
-        // Some packets may block each other while others move. That is looked for seldom: it costs a look at everything.
-        let mut look = 4096;
-        loop {
-            self.statistics_at(self.now);
-            if self.now >= last || self.now >= measured_until && self.all_arrived() {
-                break;
-            }
-            self.step();
-            if !self.moved && self.is_stuck() || self.now >= look && self.is_deadlocked() {
-                self.statistics.deadlocked = true;
-                break;
-            }
-            if self.now >= look {
-                look = 2 * self.now;
-            }
-            let stop = if self.now < measured_until { measured_until } else { last };
-            self.now = self.next_cycle().min(stop);
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(2048) {
-                report(self.now as f64 / last.max(1) as f64)?;
-            }
-        }
-        self.statistics.deadlocked |= self.inside > 0 && self.is_deadlocked();
-        self.finish();
-        ControlFlow::Continue(())
-    }
-
-    /// Takes the snapshots whose cycles have come.
-    fn statistics_at(&mut self, now: u64) {
-        let boundaries = [self.run.warmup_cycles, self.run.warmup_cycles + self.run.measure_cycles];
-        while let Some(&boundary) = boundaries.get(self.statistics.snapshots).filter(|&&boundary| boundary <= now) {
-            self.snapshot(boundary);
-        }
-    }
-
-    /// The next cycle in which something can happen.
-    fn next_cycle(&self) -> u64 {
-        let next = self.now + 1;
-        let quiet = self.busy.is_empty()
-            && self.sending.is_empty()
-            && self.arrivals.is_empty()
-            && self.credits.is_empty()
-            && self.heads.is_empty();
-        if !quiet {
-            return next;
-        }
-        self.waking.peek().map_or(u64::MAX, |Reverse((cycle, _))| *cycle).max(next)
-    }
-
-    /// Nothing moves, nothing is on its way, and flits are inside: only what is not inside yet can move any more.
-    fn is_stuck(&self) -> bool {
-        self.inside > 0
-            && self.arrivals.is_empty()
-            && self.credits.is_empty()
-            && self.heads.is_empty()
-            && self.sending.is_empty()
-    }
-
     /// One cycle.
     pub(crate) fn step(&mut self) {
         self.moved = false;
@@ -226,9 +162,12 @@ impl Engine {
         }
         self.send_from_nodes();
         let mut from = 0;
-        while let Some(router) = self.busy.next(from) {
-            self.route(router);
-            from = router + 1;
+        while let Some((word, mut routers)) = self.busy.word(from) {
+            while routers != 0 {
+                self.route(64 * word + routers.trailing_zeros() as usize);
+                routers &= routers - 1;
+            }
+            from = word + 1;
         }
     }
 
@@ -275,9 +214,7 @@ impl Engine {
             let bit = 1 << (output.owner & 63);
             let work = &mut self.work[router];
             work.able |= bit;
-            if work.waiting & bit != 0 {
-                self.busy.insert(router);
-            }
+            self.busy.insert_if(work.waiting & bit != 0, router);
         }
     }
 
@@ -291,9 +228,7 @@ impl Engine {
         let bit = 1 << (index & self.tables.low);
         let work = &mut self.work[router];
         work.waiting |= bit;
-        if work.able & bit != 0 {
-            self.busy.insert(router);
-        }
+        self.busy.insert_if(work.able & bit != 0, router);
         if head != NONE {
             if front == NONE {
                 self.begin(index, head, self.now);
@@ -301,94 +236,5 @@ impl Engine {
                 self.behind.push(index, head);
             }
         }
-    }
-
-    /// A packet comes to the front of an input; `from` is the first cycle in which it may ask.
-    pub(crate) fn begin(&mut self, index: usize, packet: u32, from: u64) {
-        let router = (index >> self.tables.shift) as u32;
-        let record = self.slab.get_mut(packet);
-        record.routers += 1;
-        let input = &mut self.input[index];
-        input.packet = packet;
-        input.left = record.length;
-        input.head = true;
-        let hop = self.routes.hop(&self.tables, router, record);
-        self.routes.advance(router, record);
-        self.allowed[index] = if self.tables.output_queues {
-            // The router before has chosen the output by the queue.
-            let vc = (index & self.tables.low) % self.tables.vcs;
-            let (port, class) = (vc % self.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
-            self.port[index] = port as u8;
-            self.queues_ahead(router as usize, port, class, packet)
-        } else if let Some(hop) = hop {
-            self.port[index] = hop.port;
-            self.channels_of(hop.class)
-        } else {
-            self.tables.every
-        };
-        if self.tables.head_cycles == 0 {
-            self.try_from_now(index);
-        } else {
-            self.heads.push(from + u64::from(self.tables.head_cycles), 0, index as u32);
-        }
-    }
-
-    fn try_from_now(&mut self, index: usize) {
-        let router = index >> self.tables.shift;
-        self.work[router].trying |= 1 << (index & self.tables.low);
-        self.busy.insert(router);
-    }
-
-    /// Virtual channels of a class.
-    pub(crate) fn channels_of(&self, class: u8) -> u64 {
-        if class == ANY_CLASS { self.tables.every } else { self.tables.class[usize::from(class)] }
-    }
-
-    /// Virtual output queues that a packet may get behind an output: those of the output that it takes there.
-    fn queues_ahead(&self, router: usize, port: usize, class: u8, packet: u32) -> u64 {
-        let output = router * self.tables.ports + port;
-        let next = self.tables.next_router[output];
-        if next == NODE {
-            return self.tables.every;
-        }
-        self.queues(self.port_at(next, self.tables.next_arrival[output], packet), class)
-    }
-
-    /// Queues of an output, of one class or of all.
-    pub(crate) fn queues(&self, port: u8, class: u8) -> u64 {
-        let mut queues = 0;
-        for (number, _) in self.tables.class.iter().enumerate() {
-            if class == ANY_CLASS || usize::from(class) == number {
-                queues |= 1 << (number * self.tables.ports + usize::from(port));
-            }
-        }
-        queues
-    }
-
-    /// Output that a packet takes at a router, chosen now.
-    pub(crate) fn port_at(&self, router: u32, arrival: u32, packet: u32) -> u8 {
-        let record = self.slab.get(packet);
-        match self.routes.hop(&self.tables, router, record) {
-            Some(hop) => hop.port,
-            None => self.freest(router as usize, arrival, record.target, u64::MAX),
-        }
-    }
-
-    /// Among the outputs that adaptive routing allows, the one with the most room ahead; `free` are the output virtual
-    /// channels that may be had at once, and an output without one comes last. Equals take turns from cycle to cycle.
-    pub(crate) fn freest(&self, router: usize, arrival: u32, target: u32, free: u64) -> u8 {
-        let choices = self.routes.choices(&self.tables, arrival, target);
-        let turn = (self.now as usize + router) % choices.len();
-        let mut best = (false, 0, choices[turn]);
-        for &port in choices[turn..].iter().chain(&choices[..turn]) {
-            let first = usize::from(port) * self.tables.vcs;
-            let outputs = &self.output[router << self.tables.shift | first..][..self.tables.vcs];
-            let room: u32 = outputs.iter().map(|output| u32::from(output.credits)).sum();
-            let now = free >> first & self.tables.every != 0;
-            if (now, room) > (best.0, best.1) {
-                best = (now, room, port);
-            }
-        }
-        best.2
     }
 }

@@ -18,6 +18,7 @@ mod deadlock;
 mod engine;
 mod error;
 mod finish;
+mod front;
 mod grid;
 #[cfg(test)]
 mod invariants;
@@ -28,6 +29,7 @@ mod network;
 mod node;
 pub mod outcome;
 mod packet;
+mod phases;
 mod rotate;
 mod routes;
 pub mod scenario;

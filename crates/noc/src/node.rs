@@ -78,9 +78,12 @@ impl Engine {
             self.sending.insert(node as usize);
         }
         let mut from = 0;
-        while let Some(node) = self.sending.next(from) {
-            self.send(node);
-            from = node + 1;
+        while let Some((word, mut nodes)) = self.sending.word(from) {
+            while nodes != 0 {
+                self.send(64 * word + nodes.trailing_zeros() as usize);
+                nodes &= nodes - 1;
+            }
+            from = word + 1;
         }
     }
 

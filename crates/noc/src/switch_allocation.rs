@@ -10,14 +10,23 @@ impl Engine {
     /// Matches the inputs that are ready with outputs and sends the flits that won.
     pub(crate) fn allocate_switch(&mut self, router: usize, ready: u64) {
         let base = router << self.tables.shift;
+        if ready.is_power_of_two() {
+            let bit = ready.trailing_zeros();
+            let port = usize::from(self.port[base + bit as usize]);
+            self.turn(router, port, bit);
+            self.cross(router, port, bit);
+            return;
+        }
         let (mut rest, mut ports, mut inputs, mut clash) = (ready, 0_u64, 0_u64, 0_u64);
         while rest != 0 {
             let bit = rest.trailing_zeros() as usize & 63;
             rest &= rest - 1;
-            let (output, input) = (1 << (self.port[base + bit] & 63), 1 << (self.tables.port_of[bit] & 63));
+            let port = usize::from(self.port[base + bit]);
+            let (output, input) = (1 << (port & 63), 1 << (self.tables.port_of[bit] & 63));
             clash |= ports & output | inputs & input;
             ports |= output;
             inputs |= input;
+            self.requests[port & 63] |= 1 << bit;
         }
         if clash == 0 {
             let mut rest = ready;
@@ -27,14 +36,9 @@ impl Engine {
                 let port = usize::from(self.port[base + bit as usize]);
                 self.turn(router, port, bit);
                 self.cross(router, port, bit);
+                self.requests[port & 63] = 0;
             }
             return;
-        }
-        let mut rest = ready;
-        while rest != 0 {
-            let bit = rest.trailing_zeros() as usize;
-            rest &= rest - 1;
-            self.requests[usize::from(self.port[base + bit] & 63)] |= 1 << bit;
         }
         match self.allocator {
             Allocator::GreedyWeight => self.heaviest_first(router, ready),

@@ -1,0 +1,96 @@
+//! A packet comes to the front of an input: which output it wants, and which of its virtual channels it may have.
+
+use crate::engine::Engine;
+use crate::network::NODE;
+use crate::routes::ANY_CLASS;
+
+impl Engine {
+    /// A packet comes to the front of an input; `from` is the first cycle in which it may ask.
+    pub(crate) fn begin(&mut self, index: usize, packet: u32, from: u64) {
+        let router = (index >> self.tables.shift) as u32;
+        let record = self.slab.get_mut(packet);
+        record.routers += 1;
+        let input = &mut self.input[index];
+        input.packet = packet;
+        input.left = record.length;
+        input.head = true;
+        let hop = self.routes.hop(&self.tables, router, record);
+        self.routes.advance(router, record);
+        self.allowed[index] = if self.tables.output_queues {
+            // The router before has chosen the output by the queue.
+            let vc = (index & self.tables.low) % self.tables.vcs;
+            let (port, class) = (vc % self.tables.ports, hop.map_or(ANY_CLASS, |hop| hop.class));
+            self.port[index] = port as u8;
+            self.queues_ahead(router as usize, port, class, packet)
+        } else if let Some(hop) = hop {
+            self.port[index] = hop.port;
+            self.channels_of(hop.class)
+        } else {
+            self.tables.every
+        };
+        if self.tables.head_cycles == 0 {
+            self.try_from_now(index);
+        } else {
+            self.heads.push(from + u64::from(self.tables.head_cycles), 0, index as u32);
+        }
+    }
+
+    pub(crate) fn try_from_now(&mut self, index: usize) {
+        let router = index >> self.tables.shift;
+        self.work[router].trying |= 1 << (index & self.tables.low);
+        self.busy.insert(router);
+    }
+
+    /// Virtual channels of a class.
+    pub(crate) fn channels_of(&self, class: u8) -> u64 {
+        if class == ANY_CLASS { self.tables.every } else { self.tables.class[usize::from(class)] }
+    }
+
+    /// Virtual output queues that a packet may get behind an output: those of the output that it takes there.
+    fn queues_ahead(&self, router: usize, port: usize, class: u8, packet: u32) -> u64 {
+        let output = router * self.tables.ports + port;
+        let next = self.tables.next_router[output];
+        if next == NODE {
+            return self.tables.every;
+        }
+        self.queues(self.port_at(next, self.tables.next_arrival[output], packet), class)
+    }
+
+    /// Queues of an output, of one class or of all.
+    pub(crate) fn queues(&self, port: u8, class: u8) -> u64 {
+        let mut queues = 0;
+        for (number, _) in self.tables.class.iter().enumerate() {
+            if class == ANY_CLASS || usize::from(class) == number {
+                queues |= 1 << (number * self.tables.ports + usize::from(port));
+            }
+        }
+        queues
+    }
+
+    /// Output that a packet takes at a router, chosen now.
+    pub(crate) fn port_at(&self, router: u32, arrival: u32, packet: u32) -> u8 {
+        let record = self.slab.get(packet);
+        match self.routes.hop(&self.tables, router, record) {
+            Some(hop) => hop.port,
+            None => self.freest(router as usize, arrival, record.target, u64::MAX),
+        }
+    }
+
+    /// Among the outputs that adaptive routing allows, the one with the most room ahead; `free` are the output virtual
+    /// channels that may be had at once, and an output without one comes last. Equals take turns from cycle to cycle.
+    pub(crate) fn freest(&self, router: usize, arrival: u32, target: u32, free: u64) -> u8 {
+        let choices = self.routes.choices(&self.tables, arrival, target);
+        let turn = (self.now as usize + router) % choices.len();
+        let mut best = (false, 0, choices[turn]);
+        for &port in choices[turn..].iter().chain(&choices[..turn]) {
+            let first = usize::from(port) * self.tables.vcs;
+            let outputs = &self.output[router << self.tables.shift | first..][..self.tables.vcs];
+            let room: u32 = outputs.iter().map(|output| u32::from(output.credits)).sum();
+            let now = free >> first & self.tables.every != 0;
+            if (now, room) > (best.0, best.1) {
+                best = (now, room, port);
+            }
+        }
+        best.2
+    }
+}

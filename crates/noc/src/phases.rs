@@ -1,0 +1,71 @@
+//! From the first cycle to the last: warm-up, measurement, drain, and when nothing can move any more.
+
+use std::cmp::Reverse;
+use std::ops::ControlFlow;
+
+use crate::engine::Engine;
+
+impl Engine {
+    /// Runs all phases. `report` hears the finished share now and then and may stop the run.
+    pub fn run(&mut self, report: &dyn Fn(f64) -> ControlFlow<()>) -> ControlFlow<()> {
+        let measured_until = self.run.warmup_cycles + self.run.measure_cycles;
+        let last = measured_until + self.run.drain_cycles;
+        let mut steps = 0_u32;
+        // Some packets may block each other while others move. That is looked for seldom: it costs a look at everything.
+        let mut look = 4096;
+        loop {
+            self.statistics_at(self.now);
+            if self.now >= last || self.now >= measured_until && self.all_arrived() {
+                break;
+            }
+            self.step();
+            if !self.moved && self.is_stuck() || self.now >= look && self.is_deadlocked() {
+                self.statistics.deadlocked = true;
+                break;
+            }
+            if self.now >= look {
+                look = 2 * self.now;
+            }
+            let stop = if self.now < measured_until { measured_until } else { last };
+            self.now = self.next_cycle().min(stop);
+            steps = steps.wrapping_add(1);
+            if steps.is_multiple_of(2048) {
+                report(self.now as f64 / last.max(1) as f64)?;
+            }
+        }
+        self.statistics.deadlocked |= self.inside > 0 && self.is_deadlocked();
+        self.finish();
+        ControlFlow::Continue(())
+    }
+
+    /// Takes the snapshots whose cycles have come.
+    fn statistics_at(&mut self, now: u64) {
+        let boundaries = [self.run.warmup_cycles, self.run.warmup_cycles + self.run.measure_cycles];
+        while let Some(&boundary) = boundaries.get(self.statistics.snapshots).filter(|&&boundary| boundary <= now) {
+            self.snapshot(boundary);
+        }
+    }
+
+    /// The next cycle in which something can happen.
+    fn next_cycle(&self) -> u64 {
+        let next = self.now + 1;
+        let quiet = self.busy.is_empty()
+            && self.sending.is_empty()
+            && self.arrivals.is_empty()
+            && self.credits.is_empty()
+            && self.heads.is_empty();
+        if !quiet {
+            return next;
+        }
+        self.waking.peek().map_or(u64::MAX, |Reverse((cycle, _))| *cycle).max(next)
+    }
+
+    /// Nothing moves, nothing is on its way, and flits are inside: only what is not inside yet can move any more.
+    fn is_stuck(&self) -> bool {
+        self.inside > 0
+            && self.arrivals.is_empty()
+            && self.credits.is_empty()
+            && self.heads.is_empty()
+            && self.sending.is_empty()
+    }
+}
