@@ -12,7 +12,7 @@
 A stage ends after so many tries in vain, or near a power that whole flows need in any case (:mod:`.whole_flows`).
 
 Flows stay whole, on one path each, and the best state that was seen is returned: no move of one flow to another of its
-places improves it, and by eq. 7.3 it is never worse than the thesis' three algorithms, except where the second plane
+places in the last stage improves it, and by eq. 7.3 it is never worse than the thesis' three algorithms, except where the second plane
 is kept to YX, which has no place for theirs.
 
 Complexity: with F flows, L links, P planes and C places of T links in all, a step of the search is O(C + F + T h/(P L))
