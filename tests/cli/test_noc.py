@@ -75,6 +75,19 @@ def test_routings_and_seeds_of_the_command_line_take_the_files_place(capsys: Pri
     assert one != other
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["power", HOT_SPOT, "--routing", "xy,yx,xy"], '--routing: "xy" stands there twice'),
+        (["power", HOT_SPOT, "--seed", "99999999999999999999"], "--seed: got 99999999999999999999"),
+        (["power", HOT_SPOT, "--seed", str(2**63)], f"--seed: got {2**63}"),
+    ],
+)
+def test_the_command_line_refuses_what_a_file_does(arguments: list[str], words: str, capsys: Printed) -> None:
+    assert run(["noc", *arguments]) == 2
+    assert words in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_optimum_prints_alpha_bound_bottlenecks_and_distances(capsys: Printed) -> None:
     assert run(["noc", "optimum", HOT_SPOT, "--load", "1"]) == 0
     out = " ".join(capsys.readouterr().out.split())

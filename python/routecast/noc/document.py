@@ -10,6 +10,7 @@ from routecast.noc.document_fields import AllocationName, Lengths, Loads, Policy
 from routecast.quantity.fields import BitRate, Count, FileModel, Number
 
 __all__ = [
+    "MOST_SEEDS",
     "FlowTable",
     "NocFile",
     "OptimumTable",
@@ -22,7 +23,9 @@ __all__ = [
 ]
 
 Side = Annotated[Count, Field(ge=1, le=256)]
-Seed = Annotated[Count, Field(ge=0, lt=2**63)]
+MOST_SEEDS = 2**63
+"""Seeds are below."""
+Seed = Annotated[Count, Field(ge=0, lt=MOST_SEEDS)]
 Cycles = Annotated[Count, Field(ge=0, le=1000)]
 FullCycles = Annotated[Count, Field(ge=1, le=1000)]
 Positive = Annotated[Number, Field(gt=0.0)]

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.contradictions import contradictions
-from routecast.noc.document import NocFile
+from routecast.noc.document import MOST_SEEDS, NocFile
 from routecast.noc.document_fields import Simulated, parse_loads
 from routecast.noc.power.router_table import RouterTable
 from routecast.noc.power.router_table_file import ROUTER_TABLES, router_table
@@ -204,6 +204,9 @@ def _changed(file: NocFile, change: NocChange) -> NocFile:
     if change.simulated is not None and simulation is not None:
         names = _names(change.simulated, get_args(Simulated))
         simulation = simulation.model_copy(update={"routing": names})
+    if change.seed is not None and not 0 <= change.seed < MOST_SEEDS:
+        what = f"got {change.seed}: seeds are 0 to {MOST_SEEDS - 1}"
+        raise FileProblem(COMMAND_LINE, [Problem("--seed", what)])
     if change.seed is not None:
         routing = routing.model_copy(update={"seed": change.seed})
         simulation = simulation and simulation.model_copy(update={"seed": change.seed})
@@ -211,12 +214,17 @@ def _changed(file: NocFile, change: NocChange) -> NocFile:
 
 
 def _names(text: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    unknown = [
+    names = tuple(name.strip() for name in text.split(","))
+    problems = [
         Problem("--routing", f'got "{name}": {did_you_mean(name, known)}')
-        for name in names
+        for name in dict.fromkeys(names)
         if name not in known
     ]
-    if unknown:
-        raise FileProblem(COMMAND_LINE, unknown)
+    problems += [
+        Problem("--routing", f'"{name}" stands there twice')
+        for number, name in enumerate(names)
+        if name in known and name in names[:number]
+    ]
+    if problems:
+        raise FileProblem(COMMAND_LINE, problems)
     return names
