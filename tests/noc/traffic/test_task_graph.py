@@ -129,6 +129,8 @@ def test_a_mapping_may_be_by_order_or_by_name() -> None:
         ([0, 1, 1], '"b" and "c" both stand on node 1'),
         ({"a": 0, "b": 1, "d": 2}, 'task "d" is not known'),
         ({"a": 0, "b": 1}, 'task "c" has no node'),
+        ({"a": 2}, 'the 2 tasks "b", "c" have no node'),
+        ({"a": 2, "b": 2}, '"a" and "b" both stand on node 2: give each its own; task "c" has no node'),
     ],
 )
 def test_a_mapping_that_does_not_fit_is_refused(mapping: Any, words: str) -> None:

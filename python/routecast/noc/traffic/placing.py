@@ -84,7 +84,6 @@ def tiles_of(
             for task in mapping
             if task not in graph.tasks
         ]
-        faults += [f'task "{task}" has no node: give it one' for task in graph.tasks if task not in mapping]
         tiles = {task: tile for task, tile in mapping.items() if task in graph.tasks}
     else:
         if len(mapping) != len(graph.tasks):
@@ -100,6 +99,13 @@ def tiles_of(
         elif tile in holders:
             faults.append(f'"{holders[tile]}" and "{task}" both stand on node {tile}: give each its own')
         holders.setdefault(tile, task)
+    if isinstance(mapping, Mapping) and (homeless := [task for task in graph.tasks if task not in mapping]):
+        named = ", ".join(f'"{task}"' for task in homeless)
+        faults.append(
+            f"task {named} has no node: give it one"
+            if len(homeless) == 1
+            else f"the {len(homeless)} tasks {named} have no node: give each its own"
+        )
     if faults:
         msg = f'mapping of task graph "{graph.name}": ' + "; ".join(faults)
         raise RoutecastError(msg)
