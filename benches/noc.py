@@ -180,7 +180,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         line(f"accepted at overload, {vcs} VC, flits/node/cycle", "accepted", runs)
         runs = both(vcs, SPEED[vcs])
         line(f"flit-hops per CPU second, {vcs} VC, {SPEED[vcs]:g}", "speed", runs, ratio=True)
-    print(f"idle 16 x 16 mesh, 100 million cycles: {idle_s(16, 100_000_000):.3g} s of CPU time")
+    print(f"idle 64 x 64 mesh, 100 million cycles: {idle_s(64, 100_000_000):.3g} s of CPU time")
 
 
 if __name__ == "__main__":
