@@ -12,13 +12,13 @@
 A stage ends after so many tries in vain, or near a power that whole flows need in any case (:mod:`.whole_flows`).
 
 Flows stay whole, on one path each, and the best state that was seen is returned: no move of one flow to another of its
-places in the last stage improves it, and by eq. 7.3 it is never worse than the thesis' three algorithms, except where the second plane
-is kept to YX, which has no place for theirs.
+places in the last stage improves it. By eq. 7.3 it is never worse than the thesis' three algorithms, except where the
+second plane is kept to YX, which has no place for theirs.
 
 Complexity: with F flows, L links, P planes and C places of T links in all, a step of the search is O(C + F + T h/(P L))
 array operations for paths of h links and the descent's O(T + F L); C is 2 P F for XY and YX, and at most about
 ``most_paths`` times P F beyond. The linear programs have 2 P F columns; there are fewer of them where there are many
-flows. A mesh of 5 x 5 takes about a second, one of 8 x 8 with a flow between every two routers less than ten.
+flows. A mesh of 5 x 5 takes about a second, one of 8 x 8 with a flow between every two routers about ten.
 """
 
 from __future__ import annotations
