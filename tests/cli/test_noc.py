@@ -134,6 +134,12 @@ def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(
     ]
 
 
+def test_intervals_of_one_replication_are_said_to_be_of_its_batches(short: Path, capsys: Printed) -> None:
+    short.write_text(SHORT.replace("replications = 2", "replications = 1"), encoding="utf-8")
+    assert run(["noc", "simulate", str(short)]) == 0
+    assert "of the batches of one replication." in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_load_over_saturation_is_unbounded_and_no_error(short: Path, capsys: Printed) -> None:
     assert run(["noc", "simulate", str(short), "--load", "0.2, 2"]) == 0
     printed = capsys.readouterr()

@@ -106,6 +106,14 @@ def test_a_matrix_that_is_not_square_negative_or_of_another_size_is_refused(
     assert all(word in str(told.value) for word in ("wrong.csv", *words))
 
 
+@pytest.mark.parametrize("rate", ["1e308", "1e-300"])
+def test_rates_that_no_fabric_has_are_refused_and_do_not_overflow(rate: str) -> None:
+    text = SMALL.replace('pattern = "uniform"', f"flows = [{{ from = [0, 0], to = [1, 1], rate = {rate} }}]")
+    with pytest.raises(FileProblem, match="are its units right") as told:
+        parse_noc(text)
+    assert told.value.problems[0].place == "traffic.flows"
+
+
 def test_every_fault_is_told_at_once_with_its_place_and_the_nearest_name() -> None:
     found = faults(
         """

@@ -16,6 +16,9 @@ from routecast.noc.traffic.task_graph import mapped, task_graph
 
 __all__ = ["node_at", "traffic_of"]
 
+# Only proportions mean anything without a link rate, so that rates in bit/s are welcome; beyond, sums overflow.
+_LARGEST = 1e18
+
 
 def node_at(topology: Topology, place: tuple[int, ...]) -> int:
     """Return the number of the node at ``(x, y)`` or ``(x, y, k)``."""
@@ -40,21 +43,30 @@ def traffic_of(table: TrafficTable, topology: Topology, *, subject: str, folder:
     FileProblem
         The traffic does not fit the grid, or its matrix or task graph cannot be had.
     """
+    place = next(
+        name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None
+    )
     try:
         if table.flows is not None:
-            return _flows(table, topology)
-        if table.matrix is not None:
-            return _matrix(table, topology, folder)
-        if table.task_graph is not None:
-            return _task_graph(table, topology, folder)
-        return _pattern(table, topology)
+            traffic = _flows(table, topology)
+        elif table.matrix is not None:
+            traffic = _matrix(table, topology, folder)
+        elif table.task_graph is not None:
+            traffic = _task_graph(table, topology, folder)
+        else:
+            traffic = _pattern(table, topology)
     except FileProblem:
         raise
     except RoutecastError as problem:
-        place = next(
-            name for name in ("flows", "matrix", "task_graph", "pattern") if getattr(table, name) is not None
-        )
         raise FileProblem(subject, [Problem(f"traffic.{place}", str(problem))]) from problem
+    largest = float(traffic.demand.max())
+    if largest > _LARGEST or 0.0 < largest < 1.0 / _LARGEST:
+        what = (
+            f"the largest flow is {largest:g} link capacities, and {1.0 / _LARGEST:g} to {_LARGEST:g} make sense: "
+            "are its units right?"
+        )
+        raise FileProblem(subject, [Problem(f"traffic.{place}", what)])
+    return traffic
 
 
 def _flows(table: TrafficTable, topology: Topology) -> Traffic:

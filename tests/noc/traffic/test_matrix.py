@@ -52,6 +52,8 @@ def test_rates_are_divided_by_the_rate_of_a_link(tmp_path: Path) -> None:
         ("", "is empty"),
         ("0,1\n2\n", "row 1: has 1 numbers and the file 2 rows"),
         ("0,1,2\n0,0,0\n", "row 0: has 3 numbers and the file 2 rows"),
+        ("0,1,2\n" * 4, "row 0: has 3 numbers and the file 4 rows (as 3 more rows have another number)"),
+        ("0,1e308\n1e308,0\n", 'row 0, column 1: got "1e308": traffic is a finite number'),
         ("0,-1\n0,0\n", 'row 0, column 1: got "-1": traffic is a finite number, not negative'),
         ("0,nan\n0,0\n", 'row 0, column 1: got "nan"'),
         ("0,0\ninf,0\n", 'row 1, column 0: got "inf"'),
@@ -72,6 +74,7 @@ def test_a_wrong_file_is_refused_with_its_place(tmp_path: Path, text: str, words
     with pytest.raises(FileProblem) as refused:
         read_matrix(path, nodes=3)
     assert words in str(refused.value)
+    assert str(refused.value).count("a matrix is square") <= 1
     assert str(path) in str(refused.value)
 
 
@@ -90,6 +93,7 @@ def test_all_faults_are_told_at_once_but_not_thousands(tmp_path: Path) -> None:
         (np.zeros(4), "shape (4,)"),
         (np.zeros((0, 0)), "is empty"),
         (np.array([[0, -1], [0, 0]]), 'row 0, column 1: got "-1.0"'),
+        (np.array([[0, 1e300], [0, 0]]), 'row 0, column 1: got "1e+300"'),
         (np.array([["a", "b"], ["c", "d"]]), "a square array of real numbers is wanted"),
     ],
 )

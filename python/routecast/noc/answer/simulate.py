@@ -149,7 +149,7 @@ def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> Sim
         what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
         raise FileProblem(case.subject, [Problem("simulation", what)])
     fabrics = fabrics_of(case, table)
-    what = f"{len(fabrics)} fabrics, {table.replications} replications each"
+    what = f"fabrics: {len(fabrics)}, replications of each: {table.replications}"
 
     def share(done: float) -> None:
         tell(round(SHARES * done), SHARES, what)

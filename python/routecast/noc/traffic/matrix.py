@@ -17,6 +17,8 @@ from routecast.quantity.toml_file import read_text
 __all__ = ["read_matrix"]
 
 _MOST_FAULTS = 20
+# More than any fabric carries in bit/s; sums of far larger numbers overflow.
+_LARGEST = 1e18
 _MOST_NODES = 4096
 _LOAD, _RATE = "load", "rate_bps"
 
@@ -92,7 +94,7 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
     if not loaded.size:
         raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
     demand = loaded.astype(np.float64)
-    wrong = np.argwhere(~(np.isfinite(demand) & (demand >= 0)))
+    wrong = np.argwhere(~((demand >= 0) & (demand <= _LARGEST)))
     _raise(path, [_fault(int(row), int(column), str(demand[row, column])) for row, column in wrong])
     return demand
 
@@ -101,15 +103,15 @@ def _from_square(path: Path, rows: list[list[str]]) -> NDArray[np.float64]:
     size = len(rows)
     if not rows:
         raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
-    ragged = [
-        Problem(
-            f"row {i}",
-            f"has {len(row)} numbers and the file {size} rows: a matrix is square, a row and a column for each node",
+    ragged = [i for i, row in enumerate(rows) if len(row) != size]
+    if ragged:
+        first, rest = ragged[0], len(ragged) - 1
+        others = f" (as {rest} more {'row has' if rest == 1 else 'rows have'} another number)" if rest else ""
+        message = (
+            f"has {len(rows[first])} numbers and the file {size} rows{others}: a matrix is square, a row and a column "
+            "for each node"
         )
-        for i, row in enumerate(rows)
-        if len(row) != size
-    ]
-    _raise(path, ragged)
+        raise FileProblem(str(path), [Problem(f"row {first}", message)])
     problems: list[Problem] = []
     demand = np.zeros((size, size))
     for i, row in enumerate(rows):
@@ -175,7 +177,7 @@ def _number(cell: str) -> float | None:
         value = float(cell)
     except ValueError:
         return None
-    return value if math.isfinite(value) and value >= 0 else None
+    return value if 0 <= value <= _LARGEST else None
 
 
 def _node(cell: str, nodes: int | None) -> int | None:
@@ -188,7 +190,7 @@ def _node(cell: str, nodes: int | None) -> int | None:
 def _fault(row: int, column: int | str, value: str) -> Problem:
     return Problem(
         f"row {row}, column {column}",
-        f'got "{value}": traffic is a finite number, not negative; 0 where none flows',
+        f'got "{value}": traffic is a finite number, not negative and at most {_LARGEST:g}; 0 where none flows',
     )
 
 

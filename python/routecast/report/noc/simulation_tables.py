@@ -31,14 +31,16 @@ def simulation_table(answer: SimulationAnswer) -> Table:
     """Return latency, throughput, link loads and power of every simulated load."""
     several = len(answer.keys) > 1
     percentiles = (95, 99) if all(len(row.simulated.planes) == 1 for row in answer.rows) else ()
+    count = answer.table.replications
+    sample = f"{count} replications" if count > 1 else "the batches of one replication"
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
     return Table(
         name="simulation",
         title="Flit by flit",
         caption=(
-            f"Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
-            f"intervals of {answer.table.replications} replications. Accepted: flits per node and cycle. Busiest: part "
-            "of its cycles in which the busiest link carries a flit. Power beside the flow level's at these clocks."
+            "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % intervals "
+            f"of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the busiest link "
+            "carries a flit. Power beside the flow level's at these clocks."
         ),
         columns=(
             *((Column(title="Routing", align="left"),) if several else ()),
