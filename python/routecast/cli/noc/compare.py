@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
-from routecast.cli.noc.options import RESULTS, AsJson, FigureFile, Loads, NocFileArgument, Routings, Seed
+from routecast.cli.noc.options import (
+    AsJson,
+    ComparisonFolder,
+    FigureFile,
+    Loads,
+    NocFileArgument,
+    Routings,
+    Seed,
+)
 from routecast.cli.out_folder import make_out_folder
 from routecast.cli.tables import print_table
 
@@ -24,17 +27,7 @@ def compare(
     seed: Seed = None,
     as_json: AsJson = False,
     figure: FigureFile = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="Write report.html, the figures, compare.json, power.csv and links.csv.",
-            file_okay=False,
-            rich_help_panel=RESULTS,
-        ),
-    ] = None,
+    out: ComparisonFolder = None,
 ) -> None:
     """Compare everything: power of routings and allocations, their distance to the optimum, and latency.
 

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from routecast.report.noc.link_map import LinkMap
 
 __all__ = [
-    "CHANGES",
-    "RESULTS",
     "AsJson",
+    "ComparisonFolder",
     "FigureFile",
     "Loads",
     "MapFile",
     "NocFileArgument",
     "Routings",
     "Seed",
+    "SimulatedRoutings",
     "refuse_no_map_file",
     "write_map",
 ]
@@ -35,6 +35,14 @@ def _policies(incomplete: str) -> list[str]:
     from routecast.noc.routing.policies import POLICIES
 
     return [name for name in POLICIES if name.startswith(incomplete)]
+
+
+def _simulated(incomplete: str) -> list[str]:
+    from typing import get_args
+
+    from routecast.noc.document_fields import Simulated
+
+    return [name for name in get_args(Simulated) if name.startswith(incomplete)]
 
 
 NocFileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A *.noc.toml.")]
@@ -50,6 +58,16 @@ Routings = Annotated[
         help="Routings to compare.",
         rich_help_panel=CHANGES,
         autocompletion=_policies,
+    ),
+]
+SimulatedRoutings = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="NAME[, NAME]",
+        help="Routings or turn models to simulate.",
+        rich_help_panel=CHANGES,
+        autocompletion=_simulated,
     ),
 ]
 Seed = Annotated[
@@ -70,6 +88,17 @@ MapFile = Annotated[
         metavar="FILE.svg",
         help="Draw the loads of the links on the grid.",
         dir_okay=False,
+        rich_help_panel=RESULTS,
+    ),
+]
+ComparisonFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Write report.html, the figures, compare.json, power.csv and links.csv.",
+        file_okay=False,
         rich_help_panel=RESULTS,
     ),
 ]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 from routecast.cli.noc.options import (
-    CHANGES,
     AsJson,
     FigureFile,
     Loads,
     MapFile,
     NocFileArgument,
     Seed,
+    SimulatedRoutings,
     refuse_no_map_file,
     write_map,
 )
@@ -24,28 +20,11 @@ from routecast.cli.tables import print_table
 __all__ = ["simulate"]
 
 
-def _simulated(incomplete: str) -> list[str]:
-    from typing import get_args
-
-    from routecast.noc.document_fields import Simulated
-
-    return [name for name in get_args(Simulated) if name.startswith(incomplete)]
-
-
 def simulate(
     file: NocFileArgument,
     *,
     load: Loads = None,
-    routing: Annotated[
-        str | None,
-        typer.Option(
-            "--routing",
-            metavar="NAME[, NAME]",
-            help="Routings or turn models to simulate.",
-            rich_help_panel=CHANGES,
-            autocompletion=_simulated,
-        ),
-    ] = None,
+    routing: SimulatedRoutings = None,
     seed: Seed = None,
     as_json: AsJson = False,
     figure: FigureFile = None,

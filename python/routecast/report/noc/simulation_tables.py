@@ -38,9 +38,9 @@ def simulation_table(answer: SimulationAnswer) -> Table:
         name="simulation",
         title="Flit by flit",
         caption=(
-            "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % intervals "
-            f"of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the busiest link "
-            "carries a flit. Power beside the flow level's at these clocks."
+            "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
+            f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
+            "busiest link carries a flit. Power beside the flow level's at these clocks."
         ),
         columns=(
             *((Column(title="Routing", align="left"),) if several else ()),
