@@ -19,7 +19,6 @@ from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import (
     AdaptiveRouting,
     Fabric,
-    OnOff,
     Packets,
     RouterDesign,
     Run,
@@ -261,20 +260,6 @@ def test_sizes_that_do_not_fit_and_clocks_above_the_nodes_are_refused() -> None:
             design=RouterDesign(),
             packets=EIGHT,
         )
-
-
-def test_more_than_a_packet_in_a_cycle_is_refused_also_in_bursts() -> None:
-    topology = mesh(3, 3)
-    fast = single(
-        topology,
-        uniform(topology).scaled(0.5),
-        routes("xy", topology),
-        design=RouterDesign(),
-        packets=Packets(flits=(1,)),
-        injection=OnOff(on_cycles=10, off_cycles=30),
-    )
-    with pytest.raises(ModelProblem, match="2 packets in a cycle"):
-        scenario_texts(fast, Run())
 
 
 def test_planes_carry_together_what_the_nodes_send_and_wide_ones_in_fewer_flits() -> None:

@@ -14,12 +14,13 @@ from routecast.noc.simulate.fabric import Fabric, SimulatedPlane
 from routecast.noc.simulate.overload import signs_of_overload
 from routecast.noc.simulate.result import Latency, PlaneResult, Simulated
 from routecast.noc.simulate.run import Run
-from routecast.noc.simulate.scenario import plane_packets
+from routecast.noc.simulate.scenario import packets_a_cycle, plane_packets
 
 __all__ = ["simulated"]
 
 Outcome = dict[str, Any]
 
+_ROUNDING = 1e-9
 _PACKET, _NETWORK, _FLIT = "packet_latency", "network_latency", "flit_latency"
 
 
@@ -90,6 +91,9 @@ def _plane(fabric: Fabric, plane: SimulatedPlane, run: Run, outcomes: Sequence[O
     channel = busiest(fabric, plane)
     if overload and channel.load > 1:
         overload = (f"{channel.name} is offered {channel.load:.3g} times what it carries", *overload)
+    most = float(packets_a_cycle(fabric, plane).max(initial=0.0))
+    if most > 1 + _ROUNDING:
+        overload = (f"a node would have to make {most:.3g} packets in a cycle and makes one", *overload)
     cycles, nodes = _node_cycles(run, plane), fabric.topology.node_count
     links = np.array([outcome["link_flits"] for outcome in outcomes], dtype=np.float64) / cycles
     routers = np.array([outcome["router_flits"] for outcome in outcomes], dtype=np.float64) / cycles

@@ -25,7 +25,7 @@ from routecast.noc.simulate.run import Run
 from routecast.noc.topology import Topology, links
 from routecast.noc.traffic.model import Traffic
 
-__all__ = ["RoutingText", "checked_routing", "plane_packets", "scenario_texts"]
+__all__ = ["RoutingText", "checked_routing", "packets_a_cycle", "plane_packets", "scenario_texts"]
 
 # Queues on one side of a router, the bits of a word (crates/noc/src/network.rs).
 _MOST_QUEUES = 64
@@ -66,6 +66,12 @@ def plane_packets(fabric: Fabric, plane: SimulatedPlane) -> Packets:
     return fabric.packets.in_wider_flits(plane.width)
 
 
+def packets_a_cycle(fabric: Fabric, plane: SimulatedPlane) -> NDArray[np.float64]:
+    """Return the packets that each node would have to make in a cycle in which it is on; shape (nodes,)."""
+    flits: NDArray[np.float64] = np.sum(plane.demand, axis=1)
+    return flits / (fabric.packets.mean_flits * fabric.injection.on_share)
+
+
 def _plane_text(fabric: Fabric, number: int) -> str:
     plane, place = fabric.planes[number], f"planes[{number}]"
     packets = plane_packets(fabric, plane)
@@ -84,14 +90,12 @@ def _plane_text(fabric: Fabric, number: int) -> str:
                     f"no path leads from {source} to {target}, {len(lost)} flows have none: route them",
                 )
             )
-    fullest = float(demand.sum(axis=1).max(initial=0.0)) / packets.mean_flits / fabric.injection.on_share
-    if fullest > 1:
-        message = f"a node would have to make {fullest:.3g} packets in a cycle: it makes one at most, lower the load"
-        problems.append(Problem(f"{place}.demand", message))
     if problems:
         raise ModelProblem("network on chip", problems)
+    # A node makes one packet in a cycle at most; what it cannot make is an overload (packets_a_cycle).
+    made = demand / np.maximum(packets_a_cycle(fabric, plane), 1.0)[:, None]
     load = {
-        "demand": _stretches(demand, fabric.design.ejection_channels),
+        "demand": _stretches(made, fabric.design.ejection_channels),
         "packet_flits": packets.flits,
         "weights": packets.shares,
         "injection": fabric.injection.scenario(),

@@ -1,0 +1,34 @@
+"""Nodes that would have to make more than a packet in a cycle: simulated at what they make, and told as overload."""
+
+from __future__ import annotations
+
+import pytest
+
+from routecast.noc.routing.policies import routes
+from routecast.noc.simulate import Bernoulli, OnOff, Packets, RouterDesign, Run, simulate, single
+from routecast.noc.topology import Topology, TopologyKind
+from routecast.noc.traffic.patterns import neighbour
+
+MESH = Topology(kind=TopologyKind.MESH, columns=3, rows=3)
+RUN = Run(replications=2, warmup_cycles=200, measure_cycles=1000, drain_cycles=0)
+
+
+@pytest.mark.parametrize(
+    ("load", "injection", "most"),
+    [(1.3, Bernoulli(), "1.3"), (0.5, OnOff(on_cycles=10, off_cycles=30), "2")],
+    ids=["bernoulli", "bursts"],
+)
+def test_what_a_node_cannot_make_is_an_overload(load: float, injection: Bernoulli | OnOff, most: str) -> None:
+    fabric = single(
+        MESH,
+        neighbour(MESH).scaled(load),
+        routes("xy", MESH),
+        design=RouterDesign(),
+        packets=Packets(flits=(1,)),
+        injection=injection,
+    )
+    found = simulate(fabric, RUN)
+    assert found.packet_latency_cycles is None
+    assert any(f"make {most} packets in a cycle" in sign for plane in found.planes for sign in plane.overload)
+    # Nobody makes more than one flit in a cycle in which it is on.
+    assert found.offered_flits_node_cycle.value <= injection.on_share * 1.1
