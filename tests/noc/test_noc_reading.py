@@ -199,6 +199,13 @@ def test_one_plane_leaves_nothing_to_allocate(planes: str) -> None:
     assert set(faults(SMALL + f"[planes]\n{planes}\n")) == {"planes"}
 
 
+def test_a_grid_whose_traffic_matrix_would_fill_the_memory_is_refused() -> None:
+    text = '[topology]\ncolumns = {0}\nrows = {0}\n[traffic]\npattern = "neighbour"\n'
+    with pytest.raises(FileProblem, match=r"topology: 65,536 nodes, .* at most 4,096"):
+        parse_noc(text.format(256))
+    assert parse_noc(text.format(12)).topology.node_count == 144
+
+
 def test_a_map_that_does_not_fit_the_mesh_is_refused() -> None:
     graph = SMALL.replace('pattern = "uniform"', 'task_graph = "mpeg4"')
     assert "3 x 2" in faults(graph)["traffic.task_graph"]

@@ -22,6 +22,8 @@ _ONLY_OF = {
     "mapping": ("task_graph", ()),
 }
 """Keys of ``[traffic]`` that go with one kind of traffic: its key, and its values (empty: any)."""
+_MOST_NODES = 4096
+"""Of a traffic matrix with as many rows and columns: 128 MiB, of which an answer needs several."""
 
 
 def contradictions(file: NocFile) -> list[Problem]:
@@ -45,6 +47,10 @@ def _of_topology(table: TopologyTable) -> Iterator[Problem]:
         )
     except RoutecastError as problem:
         yield Problem("topology", str(problem))
+    nodes = table.columns * table.rows * table.concentration
+    if nodes > _MOST_NODES:
+        what = f"{nodes:,} nodes, but their traffic matrix is kept whole: at most {_MOST_NODES:,}, as many as 64 x 64"
+        yield Problem("topology", what)
 
 
 def _of_traffic(table: TrafficTable) -> Iterator[Problem]:
