@@ -9,7 +9,7 @@ import pytest
 
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
-from routecast.noc.reading import NocChange, parse_noc, read_noc
+from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.simulate.estimate import Estimate
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.report.drawing import draw

@@ -67,7 +67,7 @@ def schema(
 
         print_json(power_schema())
     elif kind is Kind.NOC:
-        from routecast.noc.reading import noc_schema
+        from routecast.noc.file.reading import noc_schema
 
         print_json(noc_schema())
     elif kind is Kind.TESTBED:

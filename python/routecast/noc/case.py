@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.document import OptimumTable, PlanesTable, PowerTable, SimulationTable
+from routecast.noc.file.document import OptimumTable, PlanesTable, PowerTable, SimulationTable
 from routecast.noc.power.router_table import RouterTable
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes
@@ -73,7 +73,7 @@ class NocCase:
     loads
         Normalised loads to answer for, rising.
     normalised_by
-        What load 1 is (:class:`routecast.noc.document.TrafficTable`).
+        What load 1 is (:class:`routecast.noc.file.document.TrafficTable`).
     routings
         The compared routings on the whole grid, in the file's order.
     xy

@@ -8,9 +8,9 @@ import pytest
 
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import NO_DVFS, power_answer
+from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.planes.toy import closed_form
 from routecast.noc.power.router_table_file import router_table
-from routecast.noc.reading import NocChange, parse_noc, read_noc
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HOT_SPOT = (EXAMPLES / "hotspot.noc.toml").read_text(encoding="utf-8")

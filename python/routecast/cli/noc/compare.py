@@ -34,7 +34,7 @@ def compare(
     With a `[simulation]` section the fabric is simulated flit by flit too: does latency hold at these loads?
     """
     from routecast.noc.answer.compare import compare as compared
-    from routecast.noc.reading import NocChange, read_noc
+    from routecast.noc.file.reading import NocChange, read_noc
     from routecast.report.noc.simulation_tables import simulation_headline, simulation_table
     from routecast.report.noc.tables import (
         beside_table,

@@ -34,7 +34,7 @@ def optimum(
     load.
     """
     from routecast.noc.answer.optimum import optimum_answer
-    from routecast.noc.reading import NocChange, read_noc
+    from routecast.noc.file.reading import NocChange, read_noc
     from routecast.report.noc.tables import beside_table, optima_table, optimum_lines
 
     refuse_no_map_file(figure, "--figure")

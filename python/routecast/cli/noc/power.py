@@ -36,7 +36,7 @@ def power(
     2012, eqs. 6.1-6.3 and 7.3). Beside it stand NoDVFS, XY at full voltage, and XY with scaling.
     """
     from routecast.noc.answer.power import power_answer
-    from routecast.noc.reading import NocChange, read_noc
+    from routecast.noc.file.reading import NocChange, read_noc
     from routecast.report.noc.tables import power_headline, power_table, watts_table
 
     refuse_no_figure_file(figure)

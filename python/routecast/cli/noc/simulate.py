@@ -36,7 +36,7 @@ def simulate(
     refused with the cycle. Power stands beside what the flow level says.
     """
     from routecast.noc.answer.simulate import simulation_answer
-    from routecast.noc.reading import NocChange, read_noc
+    from routecast.noc.file.reading import NocChange, read_noc
     from routecast.report.noc.simulation_tables import simulation_headline, simulation_table
 
     refuse_no_figure_file(figure)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.case import NocCase
-from routecast.noc.document import PlanesTable
+from routecast.noc.file.document import PlanesTable
 from routecast.noc.planes import search, thesis
 from routecast.noc.planes.freedom import Freedom
 from routecast.noc.planes.model import Allocation

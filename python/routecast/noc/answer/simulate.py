@@ -11,7 +11,7 @@ from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
 from routecast.noc.answer.power import case_json
 from routecast.noc.case import NocCase, Progress, policy_name
-from routecast.noc.document import SimulationTable
+from routecast.noc.file.document import SimulationTable
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
 from routecast.noc.routing.layers import layered

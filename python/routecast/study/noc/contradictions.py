@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.noc.contradictions import contradictions as contradictions_of_file
+from routecast.noc.file.contradictions import contradictions as contradictions_of_file
+from routecast.noc.file.traffic import traffic_of
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic_table import traffic_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.study.noc.document import Case, NocStudy
 from routecast.study.noc.judged import BEFORE, OURS

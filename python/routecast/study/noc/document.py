@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.noc.document import NocFile
+from routecast.noc.file.document import NocFile
 from routecast.quantity.fields import Count, FileModel, Number
 from routecast.study.document import Name
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.case import NocCase
+from routecast.noc.file.reading import noc_case
 from routecast.noc.planes.whole_flows import whole_flow_bound
-from routecast.noc.reading import noc_case
 from routecast.report.noc.link_map import LinkMap
 from routecast.report.noc.pictures import optimum_map, power_map
 from routecast.study.noc.document import Case

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.noc.document_fields import AllocationName, Lengths, Loads, Policy, SimulatedOnes
+from routecast.noc.file.fields import AllocationName, Lengths, Loads, Policy, SimulatedOnes
 from routecast.quantity.fields import BitRate, Count, FileModel, Number
 
 __all__ = [

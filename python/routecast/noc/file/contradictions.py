@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routecast.errors import Problem, RoutecastError
-from routecast.noc.document import NocFile, TopologyTable, TrafficTable
+from routecast.noc.file.document import NocFile, TopologyTable, TrafficTable
 from routecast.noc.topology import Topology, TopologyKind
 
 __all__ = ["contradictions"]

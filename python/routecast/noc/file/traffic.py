@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from routecast.errors import FileProblem, Problem, RoutecastError
-from routecast.noc.document import TrafficTable
+from routecast.noc.file.document import TrafficTable
 from routecast.noc.topology import Topology
 from routecast.noc.traffic import patterns
 from routecast.noc.traffic.matrix import read_matrix

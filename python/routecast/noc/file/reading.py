@@ -8,9 +8,10 @@ from typing import Any, get_args
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.noc.case import NocCase, Progress, policy_name
-from routecast.noc.contradictions import contradictions
-from routecast.noc.document import MOST_SEEDS, NocFile
-from routecast.noc.document_fields import Simulated, parse_loads
+from routecast.noc.file.contradictions import contradictions
+from routecast.noc.file.document import MOST_SEEDS, NocFile
+from routecast.noc.file.fields import Simulated, parse_loads
+from routecast.noc.file.traffic import traffic_of
 from routecast.noc.power.router_table import RouterTable
 from routecast.noc.power.router_table_file import ROUTER_TABLES, router_table
 from routecast.noc.power.scaling import Scaling
@@ -19,7 +20,6 @@ from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.normalised import normalised
-from routecast.noc.traffic_table import traffic_of
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 

@@ -13,11 +13,11 @@ from jsonschema import Draft202012Validator
 
 from routecast.errors import FileProblem, QuantityProblem, RoutecastError
 from routecast.noc.case import NocCase
-from routecast.noc.document_fields import parse_lengths, parse_loads
-from routecast.noc.reading import NocChange, noc_schema, parse_noc, read_noc
+from routecast.noc.file.fields import parse_lengths, parse_loads
+from routecast.noc.file.reading import NocChange, noc_schema, parse_noc, read_noc
 from routecast.noc.routing.model import link_loads
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.noc.toml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.noc.toml"))
 
 SMALL = """
 [topology]
