@@ -148,3 +148,29 @@ def test_one_seed_has_one_answer_and_another_another() -> None:
     )
     assert same == again
     assert same != other
+
+
+def test_a_load_that_the_search_cannot_place_is_simulated_and_saturates() -> None:
+    case = parse_noc(
+        """
+[topology]
+columns = 4
+rows = 4
+[traffic]
+task_graph = "vopd"
+load = [0.3, 1.4]
+normalised_by = "xy"
+[planes]
+count = 2
+freedom = "plane"
+"""
+        + '[simulation]\nallocation = "search"\nvirtual_channels = 2\nbusy_ratio = 0.5\n'
+        + SHORT
+    )
+    low, high = simulation_answer(case).rows
+    assert not low.simulated.is_saturated
+    assert high.simulated.is_saturated
+    assert high.alphas == (1.0, 1.0)
+    assert high.simulated.demand_flits_node_cycle == pytest.approx(
+        low.simulated.demand_flits_node_cycle * 1.4 / 0.3
+    )

@@ -336,6 +336,8 @@ def test_ctrl_c_ends_the_search_with_the_best_until_then() -> None:
     ours = allocate(MESH_3, demand, TWO, steps=800, progress=stop)
     assert len(told) == 8
     assert recomputed(ours, demand) == pytest.approx(told[-1], rel=1e-9)
+    assert ours.is_cut
+    assert not allocate(MESH_3, demand, TWO, steps=100).is_cut
 
 
 def test_with_idle_power_a_plane_sleeps_at_low_load_and_wakes_at_high() -> None:
@@ -396,3 +398,12 @@ def test_no_demand_is_no_power_and_too_much_is_refused() -> None:
     too_much[0, 1] = 1.5
     with pytest.raises(RoutecastError, match=r"no placement within the planes' capacity.*1\.5 times"):
         allocate(MESH_3, too_much, TWO, steps=100)
+
+
+def test_a_rate_that_rounds_to_nothing_hinders_nobody() -> None:
+    topology = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
+    demand = np.zeros((4, 4))
+    demand[0, 1], demand[0, 2], demand[1, 3] = 0.5, 1e-13, 0.4
+    without = demand.copy()
+    without[0, 2] = 0.0
+    assert allocate(topology, demand, TWO).power == pytest.approx(allocate(topology, without, TWO).power)

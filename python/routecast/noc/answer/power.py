@@ -17,11 +17,12 @@ from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
 from routecast.noc.routing.model import Routes
 
-__all__ = ["PowerAnswer", "PowerRow", "case_json", "power_answer"]
+__all__ = ["SEARCH", "PowerAnswer", "PowerRow", "case_json", "power_answer"]
 
 Beside = tuple[float, float, float | None]
 """Load, and the power of XY at it without and with scaling."""
 NO_DVFS = "no_dvfs"
+SEARCH = "search"
 _ROUNDING = 1e-9
 
 
@@ -176,14 +177,14 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
     """Return the power of every routing and every allocation of a file at each of its loads.
 
     An allocation that cannot be had is left out and noted. ``progress`` is told what is done and the best power of a
-    search under way; Ctrl-C ends that search with the best until then, and the rest goes on.
+    search under way; Ctrl-C ends that search with the best until then, which is noted, and searches no more.
     """
     tell = progress or (lambda done, total, what: None)
     names = case.planes.allocations if case.planes is not None and case.has_planes else ()
     total = len(case.loads) * (1 + len(names))
     rows: list[PowerRow] = []
     notes: list[str] = []
-    done = 0
+    done, is_cut = 0, False
     for load in case.loads:
         demand = case.demand(load)
         full = _one_plane(case, case.xy, demand)
@@ -218,11 +219,17 @@ def power_answer(case: NocCase, *, progress: Progress | None = None) -> PowerAns
                 tell(at, total, f"{what}, power {power:.4g}{proven}")
 
             done += 1
+            if is_cut and name == SEARCH:
+                notes.append(f"{what} left out after Ctrl-C")
+                continue
             try:
                 found = allocate(name, case, demand, progress=best)
             except RoutecastError as problem:
-                notes.append(f"{policy_name(name)} at load {load:g} left out: {problem}")
+                notes.append(f"{what} left out: {problem}")
                 continue
+            if found.is_cut:
+                is_cut = True
+                notes.append(f"{what} was ended by Ctrl-C: the best until then")
             add(name, found.planes, _power(found.planes))
         done += 1
         tell(done, total, "")

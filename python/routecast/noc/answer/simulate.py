@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from routecast.errors import FileProblem, Problem
+from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
-from routecast.noc.answer.power import case_json
+from routecast.noc.answer.power import SEARCH, case_json
 from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.file.document import SimulationTable
 from routecast.noc.planes.model import Allocation
@@ -35,6 +35,8 @@ from routecast.noc.traffic.model import Traffic
 
 __all__ = ["SimulationAnswer", "SimulationRow", "fabrics_of", "simulation_answer"]
 
+# A search that places nothing at a load is asked at so much of it, again and again, but not below a twentieth.
+_LOWER, _FAR_ABOVE = 0.8, 20.0
 _ROUNDING = 1e-9
 SHARES = 100
 """Steps of the progress that is told."""
@@ -187,20 +189,22 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
     if case.planes is not None and case.has_planes:
         name = table.allocation or case.planes.allocations[0]
         for load in loads:
-            allocation = _runnable_on_planes(allocate(name, case, case.demand(load)), case, table)
+            placed, at = _placed(name, case, load)
+            allocation = _runnable_on_planes(placed, case, table)
             # An allocation over capacity runs at full clock, and saturates.
             worst = max(float(plane.link_loads.max(initial=0.0)) for plane in allocation.planes)
-            fits = worst <= 1 + _ROUNDING
+            excess = load / at if at < load else worst
+            fits = excess <= 1 + _ROUNDING
             fabric = allocated(
                 case.topology,
-                case.traffic.scaled(load if fits else load / worst),
-                allocation if fits else _shrunk(allocation, 1 / worst),
+                case.traffic.scaled(load if fits else load / excess),
+                allocation if fits or at < load else _shrunk(allocation, 1 / worst),
                 design=_design(table),
                 packets=packets,
                 injection=injection,
                 busy_ratio=table.busy_ratio,
             )
-            made.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(worst))))
+            made.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(excess))))
         return tuple(made)
     for policy in table.routing:
         routing = _runnable(_routing(policy, case), case, table)
@@ -217,6 +221,18 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
                 fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
             made.append((policy, load, fabric))
     return tuple(made)
+
+
+def _placed(name: str, case: NocCase, load: float) -> tuple[Allocation, float]:
+    """Return an allocation and the load it is for: a lower one where the search finds none that carries ``load``."""
+    at = load
+    while True:
+        try:
+            return allocate(name, case, case.demand(at)), at
+        except RoutecastError:
+            if name != SEARCH or at < load / _FAR_ABOVE:
+                raise
+            at *= _LOWER
 
 
 def _routing(policy: str, case: NocCase) -> Routes | AdaptiveRouting:
@@ -292,10 +308,12 @@ def _runnable(
     if freed.layer_count <= channels:
         return freed
     needed = min(freed.layer_count, routing.layer_count) if is_free else freed.layer_count
-    key = "simulation.virtual_channels" if table.queueing == "virtual_channels" else "simulation.queueing"
+    has_channels = table.queueing == "virtual_channels"
+    key = "simulation.virtual_channels" if has_channels else "simulation.queueing"
+    instead = "" if has_channels else 'instead of output queues (queueing = "virtual_channels"), '
     what = (
         f"{policy_name(routing.policy)} can deadlock: packets can wait for each other round "
-        f"{cycle_in_words(case.topology, cycle)}; give routers {needed} virtual channels, one for each "
+        f"{cycle_in_words(case.topology, cycle)}; give routers {needed} virtual channels, {instead}one for each "
         "class of its paths, or take another routing"
     )
     raise FileProblem(case.subject, [Problem(key, what)])

@@ -60,10 +60,13 @@ class Allocation:
         Name of the algorithm.
     planes
         The planes; their demands sum to the whole traffic.
+    is_cut
+        Whether Ctrl-C ended the search for it: the best until then.
     """
 
     policy: str
     planes: tuple[Plane, ...]
+    is_cut: bool = False
 
     @property
     def power(self) -> float:

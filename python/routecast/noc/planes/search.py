@@ -24,6 +24,7 @@ flows. A mesh of 5 x 5 takes about a second, one of 8 x 8 with a flow between ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -78,7 +79,7 @@ def allocate(
 ) -> Allocation:
     """Return the allocation of least power that the search finds.
 
-    Ctrl-C ends it with the best allocation until then, once there is one that the planes carry.
+    Ctrl-C ends it with the best allocation until then, marked so, once there is one that the planes carry.
 
     Parameters
     ----------
@@ -121,19 +122,22 @@ def allocate(
         return Placement(nothing, scalings, width, nothing.first[:-1]).allocation(policy, routings)
     bound = 0.0 if power is not None else whole_flow_bound(topology, demand, scalings, widths=widths)
     search = _Search(flows, scalings, width, power, bound, seed, progress)
+    is_cut = False
     try:
         _run(search, demand, freedom, steps, most_paths)
     except KeyboardInterrupt:
         if search.best is None or not search.best.is_carried:
             raise
+        is_cut = True
     assert search.best is not None
     if not search.best.is_carried:
         msg = (
             f"the search found no placement within the planes' capacity; the fullest link is loaded "
-            f"{search.best.bottlenecks().max():.4g} times: lower the load, or allow more than {freedom} paths"
+            f"{search.best.bottlenecks().max():.4g} times: lower the load"
+            + ("" if freedom is Freedom.ANY else f", or allow more than {freedom} paths")
         )
         raise RoutecastError(msg)
-    return search.best.allocation(policy, routings)
+    return replace(search.best.allocation(policy, routings), is_cut=is_cut)
 
 
 def _run(search: _Search, demand: NDArray[np.float64], freedom: Freedom, steps: int, most_paths: int) -> None:
@@ -304,6 +308,8 @@ def _choice_of(candidates: Candidates, allocation: Allocation) -> NDArray[np.int
     choice = candidates.first[:-1].copy()
     for plane, one in enumerate(allocation.planes):
         for path in one.routes.paths:
-            flow = number[path.source, path.target]
-            choice[flow] = _place(candidates, flow, plane, path.links)
+            # A rate that rounds to nothing is no flow here.
+            flow = number.get((path.source, path.target))
+            if flow is not None:
+                choice[flow] = _place(candidates, flow, plane, path.links)
     return choice
