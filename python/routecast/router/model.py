@@ -35,9 +35,9 @@ __all__ = [
     "TaskUnit",
 ]
 
-PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair"]
-ActivationKind = Literal["dedicated", "polling", "interrupt"]
-RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress"]
+PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair", "linux"]
+ActivationKind = Literal["dedicated", "polling", "interrupt", "thread"]
+RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egress", "by_egress"]
 PollDiscipline = Literal["gated", "exhaustive"]
 
 
@@ -88,10 +88,24 @@ class Policy:
     ``preemptive``: highest first, and a higher request revokes a unit from the lowest (preempt-resume).
     ``round_robin``: in turn, each for at most ``quantum_s``. ``fair``: the task unit with the least service
     received per :attr:`TaskUnit.weight` first, each for at most ``quantum_s`` (the slice).
+
+    ``linux``: both of Linux's schedulers. A priority above 0 is a real-time one (``SCHED_FIFO``; interrupts stand above
+    all threads): the higher revokes the lower, equals come in order of request, and none is cut off. What they leave
+    is shared by priority 0 as under ``fair`` (CFS), and a thread that wakes revokes one of priority 0 whose service
+    received per weight is ahead of its own by more than ``wakeup_granularity_s``.
+
+    Parameters
+    ----------
+    kind : PolicyKind
+    quantum_s : float or None
+        Longest grant under ``round_robin``, ``fair`` and ``linux`` while others wait.
+    wakeup_granularity_s : float
+        ``linux`` only.
     """
 
     kind: PolicyKind = "fifo"
     quantum_s: float | None = None
+    wakeup_granularity_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,23 +192,27 @@ class Activation:
 
     ``dedicated``: when it has work. ``polling``: it never gives its unit back. ``interrupt`` (NAPI): an
     interrupt costs ``interrupt_cost_s``, then it polls batches of at most ``budget_frames`` until a poll
-    comes back short; two interrupts are at least ``moderation_s`` apart.
+    comes back short; two interrupts are at least ``moderation_s`` apart. ``thread``: a thread of an operating system.
+    A frame that it can serve wakes it, which costs ``interrupt_cost_s`` (the notification: eventfd, VM exit, injected
+    interrupt) once it has its unit. It keeps the unit, as far as the policy lets it, until none of the task units of
+    its :attr:`TaskUnit.thread` can go on, turning from one to the next after ``budget_frames``; then it blocks.
 
     Parameters
     ----------
-    kind : {"dedicated", "polling", "interrupt"}
+    kind : {"dedicated", "polling", "interrupt", "thread"}
     budget_frames : int
         Frames of a poll, at most.
     interrupt_cost_s : float
-        Work of an interrupt.
+        Work of an interrupt, or of the notification that wakes a thread.
     moderation_s : float
         Least time between two interrupts.
     linger_s : float
         How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
         again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
     wakeup : RandomTime or None
-        From an interrupt until the task unit, which slept, asks for its unit. It delays and occupies nothing: what
-        comes meanwhile waits in the queue. A task unit that is interrupted as its poll ends is still awake.
+        From an interrupt (or the frame that wakes a thread) until the task unit, which slept, asks for its unit. It
+        delays and occupies nothing: what comes meanwhile waits in the queue. A task unit that is interrupted as its
+        poll ends is still awake.
     discipline : {"gated", "exhaustive"}
         What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under
         way, one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
@@ -224,13 +242,18 @@ class Route:
     ``single``: always ``to[0]``. ``rss``: ``to[indirection[hash & 127] % len(to)]`` by the flow's hash (equal
     indirection: ``hash % 128 % len(to)``). ``per_flow``: flow number ``i`` of the load to ``to[i %
     len(to)]``. ``round_robin``: in turn. ``random``: by ``weights``. ``egress``: the port that the flow
-    leaves by (``to`` then lists the ports allowed, normally all).
+    leaves by (``to`` then lists the ports allowed, normally all). ``by_egress``: ``to[p]`` for flows that leave by
+    port ``p`` in the end (one entry for each port), a task unit or that port.
+
+    ``copies`` names task units that get a copy of every frame besides: a hub that floods. A copy costs its task unit
+    what a frame costs and ends there. It is no frame of the load: it counts neither as offered nor as dropped.
     """
 
     kind: RouteKind = "single"
     to: tuple[str, ...] = ()
     weights: tuple[float, ...] = ()
     indirection: tuple[int, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +283,13 @@ class TaskUnit:
         Share under ``fair``.
     pin : tuple of int
         Units of its (first) pool that it may use; empty: all.
+    thread : str
+        Task units of the same thread are one for the resource managers: one grant at a time, one account under
+        ``fair`` and ``linux``, no switch cost between them. They agree in needs, pin, priority, weight and the kind of
+        activation, which is ``thread`` or ``polling``. Empty: a thread of its own.
+    holds_back : bool
+        Takes a frame only where there is room for it at the next task unit or port (blocking before service: Perros,
+        Queueing Networks with Blocking, 1994, ch. 1); else frames are dropped there when they come (S7).
     route : Route
     """
 
@@ -274,6 +304,8 @@ class TaskUnit:
     priority: int = 0
     weight: float = 1.0
     pin: tuple[int, ...] = ()
+    thread: str = ""
+    holds_back: bool = False
     route: Route = field(default_factory=Route)
 
 
