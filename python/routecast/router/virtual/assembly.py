@@ -1,0 +1,333 @@
+"""Putting a router together from machines on servers: each step of a frame's way becomes a task unit of a thread.
+
+The way is laid from its end to its start, because every task unit names the one after it::
+
+    assembly = Assembly(servers)
+    out = assembly.to_port(vm, interface=1, port="port 1")           # backend sends to the wire
+    work = assembly.function(vm, "forward", Route(to=(out,)))        # the guest
+    entry = assembly.from_wire(vm, interface=0, wire="port 0", to=work)  # softirq, backend receives
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+from routecast.router.model import (
+    Activation,
+    Need,
+    Policy,
+    Port,
+    ResourcePool,
+    Route,
+    RouterModel,
+    ServiceCost,
+    TaskUnit,
+)
+from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.router.virtual.technology import BACKEND_SOFTIRQ, SOFTIRQ, Technology
+
+__all__ = ["Assembly", "added"]
+
+_WIRE_OVERHEAD_BYTES = 20.0
+_FREE = ServiceCost()
+
+
+def added(*costs: ServiceCost) -> ServiceCost:
+    """Return the cost of several steps that one task unit takes; the first that varies lends its variation.
+
+    Memory accesses are added with their time, so costs of different latencies add up rightly.
+    """
+    numbers = {
+        one.name: sum(getattr(cost, one.name) for cost in costs)
+        for one in fields(ServiceCost)
+        if one.name.startswith("per_")
+    }
+    numbers["per_packet_s"] += sum(cost.memory_accesses * cost.memory_latency_s for cost in costs)
+    varying = next((cost for cost in costs if cost.variation != "deterministic"), _FREE)
+    return ServiceCost(**numbers, variation=varying.variation, scv=varying.scv)
+
+
+class Assembly:
+    """Task units, pools and ports of a router, as far as they are laid.
+
+    Parameters
+    ----------
+    servers : sequence of Server
+        Each becomes a pool of cores, named as the server.
+    """
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers: Mapping[str, Server] = {server.name: server for server in servers}
+        self._tasks: dict[str, TaskUnit] = {}
+        self._ports: list[Port] = []
+        self._links: dict[str, ResourcePool] = {}
+        self._cards: dict[tuple[str, str], int] = {}
+
+    def technology(self, machine: Machine) -> Technology:
+        """Return what a machine runs on."""
+        return self.servers[machine.server].technology
+
+    def port(self, name: str, link_bps: float, *, entry: str, tx_ring_frames: int = 512) -> None:
+        """Add an outer interface whose frames come in at the task unit ``entry``."""
+        self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
+
+    def function(self, machine: Machine, function: str, route: Route, *, label: str = "") -> str:
+        """Lay a function in a machine; return the task unit that takes its frames."""
+        technology = self.technology(machine)
+        cost = machine.functions.get(function) or technology.functions[function]
+        parts = [cost, technology.guest_driver]
+        if technology.backend == "none":
+            parts += [technology.receive, technology.send]
+        name = f"{machine.name} {label or function}"
+        if machine.vcpus == 1:
+            return self._guest(machine, name, 0, added(*parts), route)
+        parts_smp = _scaled(added(*parts), technology.smp_factor)
+        vcpus = tuple(
+            self._guest(machine, f"{name} on vcpu {vcpu}", vcpu, parts_smp, route)
+            for vcpu in range(machine.vcpus)
+        )
+        return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
+
+    def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str) -> str:
+        """Lay the way of frames off a wire into a machine; return its first task unit."""
+        server, technology = self.servers[machine.server], self.technology(machine)
+        if technology.backend == "none":
+            return to
+        label = f"{wire} to {machine.name}"
+        if technology.backend == "polling":
+            cost = added(technology.nic_receive, technology.switch, technology.receive)
+            return self._backend(machine, interface, label, cost, Route(to=(to,)), holds_back=False)
+        inside = self.into(machine, interface=interface, to=to)
+        return self.off_wire(server.name, wire, Route(to=(inside,)), label=label)
+
+    def off_wire(self, server: str, wire: str, route: Route, *, label: str = "") -> str:
+        """Lay the work of a card's softirq on frames off a wire; return its task unit."""
+        technology = self.servers[server].technology
+        return self._add(
+            TaskUnit(
+                name=f"{label or wire} softirq",
+                needs=(Need(pool=server),),
+                service=technology.nic_receive,
+                queue_frames=technology.nic_ring_frames,
+                activation=Activation(
+                    kind="interrupt",
+                    budget_frames=technology.nic_budget_frames,
+                    interrupt_cost_s=technology.nic_interrupt_s,
+                ),
+                batch_frames=technology.nic_budget_frames,
+                priority=SOFTIRQ,
+                pin=(self._interrupt_core(server, wire),),
+                route=route,
+            )
+        )
+
+    def into(self, machine: Machine, *, interface: int, to: str) -> str:
+        """Lay the backend's work on frames for a machine; return its task unit (or the guest's, without a backend)."""
+        technology = self.technology(machine)
+        if technology.backend == "none":
+            return to
+        return self._backend(
+            machine,
+            interface,
+            f"{machine.name} receive {interface}",
+            technology.receive,
+            Route(to=(to,)),
+            holds_back=technology.holds_back and machine.vcpus == 1,
+        )
+
+    def to_port(self, machine: Machine, *, interface: int, route: Route, label: str = "") -> str | None:
+        """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there."""
+        technology = self.technology(machine)
+        if technology.backend == "none":
+            return None
+        return self._backend(
+            machine,
+            interface,
+            label or f"{machine.name} send {interface}",
+            technology.send,
+            route,
+            ring_frames=technology.guest_ring_frames,
+        )
+
+    def to_machine(
+        self, sender: Machine, *, interface: int, receiver: Machine, receiver_interface: int, to: str
+    ) -> str:
+        """Lay the way from a machine to one on the same server, through the virtual switch; return its first task unit.
+
+        A polling vSwitch takes a frame out of one machine and puts it into the other in one go.
+        """
+        technology = self.technology(sender)
+        if technology.backend == "none":
+            return to
+        label = f"{sender.name} send {interface} to {receiver.name}"
+        if technology.backend == "polling":
+            cost = added(technology.send, technology.switch, technology.receive)
+            return self._backend(sender, interface, label, cost, Route(to=(to,)))
+        inside = self.into(receiver, interface=receiver_interface, to=to)
+        return self._backend(
+            sender,
+            interface,
+            label,
+            added(technology.send, technology.switch),
+            Route(to=(inside,)),
+            ring_frames=technology.guest_ring_frames,
+        )
+
+    def wire(self, name: str, link_bps: float, *, to: str, label: str, queue_frames: int = 512) -> str:
+        """Lay a link between servers that several ways share in order of arrival; return its task unit (S1)."""
+        self._links.setdefault(name, ResourcePool(name=name))
+        return self._add(
+            TaskUnit(
+                name=f"{name} {label}",
+                needs=(Need(pool=name),),
+                service=ServiceCost(
+                    per_packet_s=8.0 * _WIRE_OVERHEAD_BYTES / link_bps, per_byte_s=8.0 / link_bps
+                ),
+                queue_frames=queue_frames,
+                request="frame",
+                route=Route(to=(to,)),
+            )
+        )
+
+    def model(self, name: str) -> RouterModel:
+        """Return the router.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            What was laid contradicts itself; all faults at once.
+        """
+        used = {need.pool for task in self._tasks.values() for need in task.needs}
+        pools = [self._pool(server) for server in self.servers.values() if server.name in used]
+        return RouterModel(
+            name=name,
+            ports=tuple(self._ports),
+            tasks=tuple(self._tasks.values()),
+            pools=(*pools, *self._links.values()),
+        )
+
+    def _pool(self, server: Server) -> ResourcePool:
+        technology = server.technology
+        policy: Policy = technology.policy
+        return ResourcePool(
+            name=server.name,
+            units=server.cores,
+            unit_speed_ratio=() if server.speed_ratio == 1.0 else (server.speed_ratio,) * server.cores,
+            policy=policy,
+            switch_cost_s=technology.switch_cost_s,
+            migration_cost_s=technology.migration_cost_s,
+            contention=technology.contention,
+            power=server.power,
+        )
+
+    def _guest(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
+        technology = self.technology(machine)
+        task = TaskUnit(
+            name=name,
+            needs=(Need(pool=machine.server),),
+            service=cost,
+            queue_frames=technology.guest_ring_frames,
+            pin=machine.vcpu_pin(vcpu),
+            weight=machine.weight,
+            route=route,
+        )
+        thread = f"{machine.name} vcpu {vcpu}"
+        budget = technology.guest_budget_frames
+        if technology.guest == "polling":
+            polling = Activation(kind="polling")
+            return self._add(replace(task, activation=polling, batch_frames=budget, thread=thread))
+        if technology.guest == "softirq":
+            interrupt = Activation(
+                kind="interrupt", budget_frames=budget, interrupt_cost_s=technology.guest_wake_s
+            )
+            return self._add(replace(task, activation=interrupt, batch_frames=budget, priority=SOFTIRQ))
+        return self._add(
+            replace(
+                task,
+                activation=Activation(
+                    kind="thread",
+                    budget_frames=budget,
+                    interrupt_cost_s=technology.guest_wake_s,
+                    wakeup=technology.guest_wakeup,
+                ),
+                batch_frames=budget,
+                priority=machine.vcpu_priority,
+                thread=thread,
+            )
+        )
+
+    def _backend(
+        self,
+        machine: Machine,
+        interface: int,
+        name: str,
+        cost: ServiceCost,
+        route: Route,
+        *,
+        holds_back: bool = False,
+        ring_frames: int | None = None,
+    ) -> str:
+        technology = self.technology(machine)
+        per_machine = technology.backend_threads == "machine"
+        thread = f"{machine.name} backend" if per_machine else f"{machine.name} backend {interface}"
+        pin = machine.backend_pin(0 if per_machine else interface)
+        budget = technology.backend_budget_frames
+        priority = machine.backend_priority
+        if technology.backend == "polling":
+            core = self._switch_core(machine.server, f"{machine.name} {interface}")
+            thread, pin, priority = f"{machine.server} vswitch on core {core}", (core,), 0
+            activation = Activation(kind="polling")
+        elif technology.backend == "softirq":
+            thread, priority = "", BACKEND_SOFTIRQ
+            activation = Activation(
+                kind="interrupt", budget_frames=budget, interrupt_cost_s=technology.backend_wake_s
+            )
+        else:
+            activation = Activation(
+                kind="thread", budget_frames=budget, interrupt_cost_s=technology.backend_wake_s
+            )
+        return self._add(
+            TaskUnit(
+                name=name,
+                needs=(Need(pool=machine.server),),
+                service=cost,
+                queue_frames=ring_frames or technology.queue_frames,
+                activation=activation,
+                batch_frames=budget,
+                priority=priority,
+                weight=machine.weight if not priority and activation.kind == "thread" else 1.0,
+                pin=pin,
+                thread=thread,
+                holds_back=holds_back,
+                route=route,
+            )
+        )
+
+    def _interrupt_core(self, server: str, wire: str) -> int:
+        cores = self.servers[server].interrupt_cores or (0,)
+        return cores[self._number(server, wire) % len(cores)]
+
+    def _switch_core(self, server: str, card: str) -> int:
+        cores: Cores = self.servers[server].switch_cores or (0,)
+        return cores[self._number(server, card) % len(cores)]
+
+    def _number(self, server: str, card: str) -> int:
+        """Return the number of a server's card, in the order in which they turn up."""
+        mine = sum(1 for where, _ in self._cards if where == server)
+        return self._cards.setdefault((server, card), mine)
+
+    def _add(self, task: TaskUnit) -> str:
+        """Add a task unit; one that several ways share is added once."""
+        known = self._tasks.setdefault(task.name, task)
+        assert known == task, f"two ways lay {task.name!r} differently"
+        return task.name
+
+
+def _scaled(cost: ServiceCost, factor: float) -> ServiceCost:
+    numbers = {
+        one.name: getattr(cost, one.name) * factor
+        for one in fields(ServiceCost)
+        if one.name.startswith("per_")
+    }
+    return replace(cost, **numbers)

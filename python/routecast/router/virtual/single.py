@@ -1,0 +1,64 @@
+"""One virtual router on a server (thesis, sec. 4.2 and 4.3): the monolithic virtual software router."""
+
+from __future__ import annotations
+
+from routecast.router.model import Route, RouterModel
+from routecast.router.virtual.assembly import Assembly
+from routecast.router.virtual.machines import Machine, Server
+
+__all__ = ["virtual_router"]
+
+
+def virtual_router(
+    server: Server,
+    machine: Machine,
+    *,
+    ports: int = 2,
+    interfaces: int = 1,
+    link_bps: float = 1e9,
+    tx_ring_frames: int = 512,
+    name: str = "",
+) -> RouterModel:
+    """Build a router in a machine of a server.
+
+    ::
+
+        port 0 ─► softirq ─► backend ─► guest ─► backend ─► egress port
+                             receive    forward    send
+                             └──────── one thread ──────┘      (one thread for each interface of the machine)
+
+    Parameters
+    ----------
+    server : Server
+    machine : Machine
+        On that server.
+    ports : int
+        Outer interfaces of the server.
+    interfaces : int
+        Interfaces of the machine: frames of port ``i`` come in by interface ``i mod interfaces`` and leave by that of
+        their port. The thesis' virtual router has one (sec. 4.3: "the vhost-net thread").
+    link_bps : float
+        Rate of each port, each direction.
+    tx_ring_frames : int
+        Transmit ring of each port.
+    name : str
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A thread may use a core that the server does not have, and other contradictions, all at once.
+    """
+    assembly = Assembly((server,))
+    names = tuple(f"port {port}" for port in range(ports))
+    leaving = tuple(_leaving(assembly, machine, port, interfaces, names) for port in range(ports))
+    forward = assembly.function(machine, "forward", Route(kind="by_egress", to=leaving))
+    for port, wire in enumerate(names):
+        entry = assembly.from_wire(machine, interface=port % interfaces, wire=wire, to=forward)
+        assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
+    return assembly.model(name or f"{machine.name} on {server.name}")
+
+
+def _leaving(assembly: Assembly, machine: Machine, port: int, interfaces: int, names: tuple[str, ...]) -> str:
+    interface = port % interfaces
+    route = Route(kind="egress", to=names)
+    return assembly.to_port(machine, interface=interface, route=route) or names[port]
