@@ -88,7 +88,7 @@ class Technology:
     holds_back : bool
         Whether the backend leaves a frame where it is while the machine's ring is full (vhost), or drops it.
     functions : mapping of str to ServiceCost
-        Work of functions in a machine, by name: ``forward`` (route a frame), ``balance`` and ``return`` (a load balancer
+        Work of functions in a machine, by name: ``forward`` (route a frame), ``balance`` and ``return`` (a balancer
         on the way in and on the way out).
     policy : Policy
         Scheduler of a server's cores.
