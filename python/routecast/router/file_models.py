@@ -83,7 +83,13 @@ class PolicyTable(FileModel):
     """How the resource manager grants units (S4)."""
 
     kind: PolicyKind = Field(default="fifo", description="Order in which task units get units")
-    quantum: Duration | None = Field(default=None, description="Longest grant under round_robin and fair, s")
+    quantum: Duration | None = Field(
+        default=None, description="Longest grant under round_robin, fair and linux, s"
+    )
+    wakeup_granularity: Span = Field(
+        default=0.0,
+        description="Under linux: by how much less service a thread that wakes takes the unit of another, s",
+    )
 
 
 class RandomTimeTable(FileModel):

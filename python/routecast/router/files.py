@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -16,34 +16,19 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
 from routecast.router.check_load import check_load
-from routecast.router.file_models import (
-    ActivationTable,
-    ContentionTable,
-    ExplicitRouter,
-    InterruptionsTable,
-    LoadTable,
-    MulticoreRouter,
-    PoolTable,
-    RandomTimeTable,
-    ServiceTable,
-    SoftirqRouter,
-    TaskTable,
+from routecast.router.file_models import ExplicitRouter, LoadTable, MulticoreRouter, SoftirqRouter
+from routecast.router.from_tables import (
+    activation,
+    contention,
+    interruptions,
+    random_time,
+    resource_pool,
+    service_cost,
+    task_unit,
 )
-from routecast.router.model import (
-    Activation,
-    Contention,
-    Need,
-    Policy,
-    Port,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-)
+from routecast.router.model import Port, RouterModel
 from routecast.router.multicore import multicore
 from routecast.router.power_tables import power_draw
-from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 
 __all__ = [
@@ -202,25 +187,25 @@ def _explicit(router: ExplicitRouter, name: str) -> RouterModel:
             Port(name=port.name, link_bps=port.link, tx_ring_frames=port.tx_ring, entry=port.entry)
             for port in router.port
         ),
-        tasks=tuple(_task(task) for task in router.task),
-        pools=tuple(_pool(pool) for pool in router.pool),
+        tasks=tuple(task_unit(task) for task in router.task),
+        pools=tuple(resource_pool(pool) for pool in router.pool),
     )
 
 
 def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
     return multicore(
         router.cores,
-        _service(router.service),
+        service_cost(router.service),
         queue_frames=router.queue,
         ports=router.ports,
         link_bps=router.link,
         tx_ring_frames=router.tx_ring,
         distribution=router.distribution,
-        contention=_contention(router.contention),
-        interruptions=_interruptions(router.interruptions),
+        contention=contention(router.contention),
+        interruptions=interruptions(router.interruptions),
         frequency_hz=router.frequency,
         power=power_draw(router.power),
-        activation=_activation(router.activation),
+        activation=activation(router.activation),
         batch_frames=router.batch,
         nic_cap_pps=router.nic_cap,
         bus_bytes_per_s=router.bus,
@@ -244,9 +229,9 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
         budget_frames=router.budget,
         interrupt_cost_s=router.interrupt_cost,
         linger_s=router.linger,
-        wakeup=_time(router.wakeup),
-        interruptions=_interruptions(router.interruptions),
-        contention=_contention(router.contention),
+        wakeup=random_time(router.wakeup),
+        interruptions=interruptions(router.interruptions),
+        contention=contention(router.contention),
         distribution=router.distribution,
         ports=router.ports,
         link_bps=router.link,
@@ -254,90 +239,6 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
         power=power_draw(router.power),
         name=name,
     )
-
-
-def _task(task: TaskTable) -> TaskUnit:
-    return TaskUnit(
-        name=task.name,
-        needs=tuple(Need(pool=need.pool, units=need.units) for need in task.needs),
-        service=_service(task.service),
-        queue_frames=task.queue,
-        activation=_activation(task.activation),
-        batch_frames=task.batch,
-        parallel=task.parallel,
-        request=task.request,
-        priority=task.priority,
-        weight=task.weight,
-        pin=tuple(task.pin),
-        route=Route(
-            kind=task.route.kind,
-            to=tuple(task.route.to),
-            weights=tuple(task.route.weights),
-            indirection=tuple(task.route.indirection),
-        ),
-    )
-
-
-def _pool(pool: PoolTable) -> ResourcePool:
-    return ResourcePool(
-        name=pool.name,
-        units=pool.units,
-        frequency_hz=pool.frequency,
-        unit_speed_ratio=tuple(pool.unit_speed),
-        policy=Policy(kind=pool.policy.kind, quantum_s=pool.policy.quantum),
-        switch_cost_s=pool.switch_cost,
-        migration_cost_s=pool.migration_cost,
-        contention=_contention(pool.contention),
-        interruptions=_interruptions(pool.interruptions),
-        power=power_draw(pool.power),
-    )
-
-
-def _service(service: ServiceTable) -> ServiceCost:
-    return ServiceCost(
-        per_packet_cycles=service.per_packet[0],
-        per_packet_s=service.per_packet[1],
-        per_byte_cycles=service.per_byte[0],
-        per_byte_s=service.per_byte[1],
-        per_batch_cycles=service.per_batch[0],
-        per_batch_s=service.per_batch[1],
-        memory_accesses=service.memory_accesses,
-        memory_latency_s=service.memory_latency,
-        variation=service.variation,
-        scv=service.scv,
-    )
-
-
-def _contention(contention: ContentionTable) -> Contention:
-    return Contention(sigma=contention.sigma, kappa=contention.kappa, table=tuple(contention.table))
-
-
-def _activation(activation: ActivationTable) -> Activation:
-    return Activation(
-        kind=activation.kind,
-        budget_frames=activation.budget,
-        interrupt_cost_s=activation.interrupt_cost,
-        moderation_s=activation.moderation,
-        linger_s=activation.linger,
-        wakeup=_time(activation.wakeup),
-        discipline=activation.discipline,
-    )
-
-
-@overload
-def _time(time: RandomTimeTable) -> RandomTime: ...
-@overload
-def _time(time: RandomTimeTable | None) -> RandomTime | None: ...
-def _time(time: RandomTimeTable | None) -> RandomTime | None:
-    if time is None:
-        return None
-    return RandomTime(
-        mean_s=time.mean, variation=time.variation, scv=time.scv, quantiles_s=tuple(time.quantiles)
-    )
-
-
-def _interruptions(table: InterruptionsTable | None) -> Interruptions | None:
-    return None if table is None else Interruptions(rate_hz=table.rate, duration=_time(table.duration))
 
 
 def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
