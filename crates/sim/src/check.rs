@@ -104,6 +104,13 @@ impl Scenario {
                 Target::Port(p) => index(place("route.to"), p, ports)?,
             }
         }
+        if task.route.kind == RouteKind::ByEgress && task.route.to.len() != ports {
+            return Err(SimError::Number {
+                place: place("route.to"),
+                got: task.route.to.len() as f64,
+                allowed: "one target per port",
+            });
+        }
         if task.route.kind == RouteKind::Random && task.route.weights.len() != task.route.to.len() {
             return Err(SimError::Number {
                 place: place("route.weights"),

@@ -215,12 +215,12 @@ impl Engine {
     }
 
     /// Frames inside: waiting, in service, or at an instant that was not reached.
-    #[must_use]
-    pub fn in_flight(&self) -> u64 {
-        let waiting: usize = self.units.iter().flatten().map(|unit| unit.queue.len()).sum();
-        let serving: usize = self.lanes.iter().map(|lane| usize::from(lane.has_frame) + lane.batch.len()).sum();
-        let leaving: usize = self.groups.iter().map(|group| group.leaving.len()).sum();
-        (waiting + serving + leaving + self.instant.len() + self.outbox.len()) as u64
+    pub fn in_flight(&self) -> impl Iterator<Item = &Frame> {
+        let waiting = self.units.iter().flatten().flat_map(|unit| &unit.queue);
+        let serving =
+            self.lanes.iter().flat_map(|lane| lane.has_frame.then_some(&lane.frame).into_iter().chain(&lane.batch));
+        let leaving = self.groups.iter().flat_map(|group| &group.leaving).chain(&self.instant).chain(&self.outbox);
+        waiting.chain(serving).chain(leaving.map(|(frame, _)| frame))
     }
 
     /// Stations inside the events, by node.

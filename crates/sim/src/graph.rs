@@ -236,6 +236,7 @@ fn router(scenario: &Scenario, task: usize, node: &impl Fn(Target) -> u32) -> Ro
     let tasks = scenario.model.tasks.len();
     match route.kind {
         RouteKind::Egress => Router::ByFlow(flows.iter().map(|flow| (tasks + flow.egress) as u32).collect()),
+        RouteKind::ByEgress => Router::ByFlow(flows.iter().map(|flow| to[flow.egress]).collect()),
         RouteKind::Rss if to.len() > 1 => Router::ByFlow(
             flows
                 .iter()

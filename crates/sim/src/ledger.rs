@@ -4,8 +4,10 @@
 //! the series that decides where the transient ends and the batch means of the confidence intervals; segments carry
 //! the histograms, so that those of the transient can be left out afterwards without a second run.
 
+use crate::by_flow::ByFlow;
 use crate::frame::{Fate, Frame};
 use crate::histogram::{Histogram, Sparse};
+use crate::scenario::Scenario;
 use crate::source::Arrival;
 
 /// Segments of a trial.
@@ -116,14 +118,20 @@ pub struct Ledger {
     pub late: u64,
     /// When the first and the last of the dropped frames came in, picoseconds.
     pub lost: Option<(u64, u64)>,
+    /// Whether anything of the following is kept.
+    details: bool,
     /// Fates, where they are kept.
     pub fates: Option<Vec<Fate>>,
+    /// Counts by flow, where they are kept.
+    pub by_flow: Option<ByFlow>,
 }
 
 impl Ledger {
-    /// A blank ledger.
+    /// A blank ledger for a run of a scenario.
     #[must_use]
-    pub fn new(duration_ps: u64, sources: usize, nodes: usize, keep_fates: bool) -> Self {
+    pub fn new(scenario: &Scenario) -> Self {
+        let (model, run) = (&scenario.model, &scenario.run);
+        let duration_ps = run.duration_ps;
         Self {
             end: duration_ps,
             per_segment: SEGMENTS as f64 / duration_ps as f64,
@@ -140,12 +148,14 @@ impl Ledger {
             waiting: Histogram::default(),
             latencies: Vec::with_capacity(SEGMENTS),
             waitings: Vec::with_capacity(SEGMENTS),
-            offered: vec![Offered::default(); sources],
-            accounts: vec![Account::default(); nodes],
-            rests: Vec::new(),
+            offered: vec![Offered::default(); scenario.load.sources.len()],
+            accounts: vec![Account::default(); model.tasks.len() + model.ports.len()],
+            rests: model.pools.iter().map(|pool| Rest::new(pool.sleep.len())).collect(),
             late: 0,
             lost: None,
-            fates: keep_fates.then(Vec::new),
+            details: run.record_frames || run.per_flow,
+            fates: run.record_frames.then(Vec::new),
+            by_flow: run.per_flow.then(|| ByFlow::new(scenario.load.flows.len())),
         }
     }
 
@@ -173,6 +183,9 @@ impl Ledger {
         let offered = &mut self.offered[source];
         offered.frames[self.segment] += frames.len() as u64;
         offered.bytes[self.segment] += frames.iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
+        if let Some(by_flow) = &mut self.by_flow {
+            by_flow.offer(self.segment, frames);
+        }
     }
 
     /// Frames that all sources offered in a segment.
@@ -192,23 +205,36 @@ impl Ledger {
     #[expect(clippy::inline_always, reason = "called once per frame; keeps the sums in registers")]
     #[inline(always)]
     pub fn forward(&mut self, frame: &Frame, wait_ps: u64, first_ps: u64, last_ps: u64) {
-        if last_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(last_ps) {
+        if last_ps.wrapping_sub(self.mini_begin) >= self.mini_length && !self.turn_to(last_ps, frame) {
             return;
         }
         let (latency_ps, waited_ps) = (first_ps - frame.arrival, frame.waited + wait_ps);
         self.mini.add(&Mini { frames: 1, bytes: u64::from(frame.bytes), latency_ps, waited_ps });
         self.latency.record(latency_ps);
         self.waiting.record(waited_ps);
+        if self.details {
+            self.forward_in_detail(frame, last_ps);
+        }
+    }
+
+    /// Keeps of a frame that left what a run may ask for. Out of the way of the runs that do not: one branch is what
+    /// the fastest path can bear.
+    #[inline(never)]
+    fn forward_in_detail(&mut self, frame: &Frame, last_ps: u64) {
+        if let Some(by_flow) = &mut self.by_flow {
+            by_flow.forward(self.mini_index / (MINIS / SEGMENTS), frame);
+        }
         if let Some(fates) = &mut self.fates {
             fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: last_ps, dropped_at: None });
         }
     }
 
-    /// Opens the mini-batch of an instant; false if the trial is over by then.
+    /// Opens the mini-batch of the instant at which a frame leaves; false if the trial is over by then.
     #[cold]
-    fn turn_to(&mut self, at_ps: u64) -> bool {
+    fn turn_to(&mut self, at_ps: u64, frame: &Frame) -> bool {
         if at_ps >= self.end {
             self.late += 1;
+            self.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
             return false;
         }
         self.minis[self.mini_index].add(&std::mem::take(&mut self.mini));
@@ -232,6 +258,16 @@ impl Ledger {
         self.accounts[node].dropped[segment] += 1;
         let (first, last) = self.lost.unwrap_or((frame.arrival, frame.arrival));
         self.lost = Some((first.min(frame.arrival), last.max(frame.arrival)));
+        if self.details {
+            self.drop_in_detail(node, frame, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn drop_in_detail(&mut self, node: usize, frame: &Frame, segment: usize) {
+        if let Some(by_flow) = &mut self.by_flow {
+            by_flow.drop_frame(segment, frame);
+        }
         if let Some(fates) = &mut self.fates {
             let dropped_at = Some(node as u32);
             fates.push(Fate { seq: frame.seq, arrival_ps: frame.arrival, end_ps: frame.at, dropped_at });

@@ -35,6 +35,7 @@
 //! assert!((outcome.waiting.mean_s / 0.5e-6 - 1.0).abs() < 0.02);
 //! ```
 
+pub mod by_flow;
 pub mod calendar;
 mod check;
 pub mod engine;

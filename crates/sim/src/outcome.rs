@@ -63,6 +63,17 @@ pub struct SourceOutcome {
     pub offered_bytes_per_s: f64,
 }
 
+/// What became of one flow, after the transient.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct FlowOutcome {
+    /// Offered frames per second.
+    pub offered_pps: f64,
+    /// Forwarded frames per second.
+    pub forwarded_pps: f64,
+    /// Dropped frames per second.
+    pub dropped_pps: f64,
+}
+
 /// A kept message, for the trace.
 #[derive(Debug, Clone, Serialize)]
 pub struct MessageRow {
@@ -134,6 +145,8 @@ pub struct Outcome {
     pub nodes: Vec<NodeOutcome>,
     /// By pool.
     pub pools: Vec<PoolOutcome>,
+    /// By flow, where they were counted.
+    pub flows: Vec<FlowOutcome>,
     /// Kept messages of the first replication.
     pub messages: Vec<MessageRow>,
     /// Kept fates of the first replication, by frame number.
@@ -226,6 +239,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         waiting_half_width_s: half_width(&samples.waited_s),
         nodes: nodes(&records, window, seconds),
         pools: pools(&records, window, seconds),
+        flows: flows(&records, window, seconds),
         messages: Vec::new(),
         fates: Vec::new(),
     };
@@ -235,6 +249,9 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         outcome.forwarded_frames + outcome.dropped_frames + outcome.in_flight_frames,
         "offered = forwarded + dropped + in flight"
     );
+    for by_flow in records.iter().filter_map(|record| record.ledger.by_flow.as_ref()) {
+        assert_eq!(by_flow.unbalanced(), None, "offered = forwarded + dropped + in flight, flow by flow");
+    }
     if let Some(first) = records.into_iter().next() {
         outcome.messages = first.messages.iter().map(message_row).collect();
         let mut fates: Vec<Fate> = first.ledger.fates.unwrap_or_default();
@@ -305,6 +322,21 @@ fn sources(records: &[Record], window: Window, seconds: f64) -> Vec<SourceOutcom
             offered_bytes_per_s: rate(source, |offered| &offered.bytes),
         })
         .collect()
+}
+
+fn flows(records: &[Record], window: Window, seconds: f64) -> Vec<FlowOutcome> {
+    let mut outcomes = Vec::new();
+    for by_flow in records.iter().filter_map(|record| record.ledger.by_flow.as_ref()) {
+        for (flow, counts) in by_flow.after(window.first).enumerate() {
+            if flow == outcomes.len() {
+                outcomes.push(FlowOutcome::default());
+            }
+            outcomes[flow].offered_pps += counts.offered as f64 / seconds;
+            outcomes[flow].forwarded_pps += counts.forwarded as f64 / seconds;
+            outcomes[flow].dropped_pps += counts.dropped as f64 / seconds;
+        }
+    }
+    outcomes
 }
 
 fn message_row(message: &Message) -> MessageRow {

@@ -12,7 +12,7 @@ use crate::engine::{Delivery, Engine};
 use crate::error::SimError;
 use crate::frame::Frame;
 use crate::graph::{EXIT, Graph, Next};
-use crate::ledger::{Ledger, Rest};
+use crate::ledger::Ledger;
 use crate::manager::{Managers, Message};
 use crate::planes::Plane;
 use crate::scenario::Scenario;
@@ -85,8 +85,8 @@ impl Pending {
         }
     }
 
-    fn len(&self) -> usize {
-        self.fresh.len() + self.runs.iter().map(VecDeque::len).sum::<usize>()
+    fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.fresh.iter().chain(self.runs.iter().flatten())
     }
 }
 
@@ -98,9 +98,7 @@ impl Pending {
 pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Result<Record, SimError> {
     let graph = Graph::compile(scenario)?;
     let nodes = graph.planes.len();
-    let mut ledger =
-        Ledger::new(scenario.run.duration_ps, scenario.load.sources.len(), nodes, scenario.run.record_frames);
-    ledger.rests = scenario.model.pools.iter().map(|pool| Rest::new(pool.sleep.len())).collect();
+    let mut ledger = Ledger::new(scenario);
     let engine = Engine::new(scenario, &graph, &mut ledger);
     let stations = (0..nodes)
         .map(|node| {
@@ -267,13 +265,17 @@ impl Pipeline {
     }
 
     fn finish(mut self, end: u64) -> Record {
-        let pending: usize = self.pending.iter().map(Pending::len).sum();
-        let mut in_flight = (pending + self.inbox.len()) as u64 + self.ledger.late;
         let mut messages = Vec::new();
-        if let Some(mut engine) = self.engine {
+        if let Some(engine) = &mut self.engine {
             engine.close(end, &mut self.ledger);
-            in_flight += engine.in_flight();
             messages = std::mem::take(&mut engine.managers.messages);
+        }
+        let inside = self.engine.iter().flat_map(Engine::in_flight);
+        let before = self.inbox.iter().map(|(frame, _)| frame);
+        let mut in_flight = self.ledger.late;
+        for frame in self.pending.iter().flat_map(Pending::frames).chain(before).chain(inside) {
+            in_flight += 1;
+            self.ledger.by_flow.iter_mut().for_each(|by_flow| by_flow.keep(frame));
         }
         Record { ledger: self.ledger, in_flight, messages, planes: self.graph.planes }
     }

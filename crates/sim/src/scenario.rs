@@ -266,6 +266,8 @@ pub enum RouteKind {
     Random,
     /// The port that the flow leaves by.
     Egress,
+    /// The target whose number is that of the port that the flow leaves by: one for each port.
+    ByEgress,
 }
 
 /// A target of a route.
@@ -382,6 +384,9 @@ pub struct Run {
     /// Keep what happened to each frame (small runs).
     #[serde(default)]
     pub record_frames: bool,
+    /// Count the frames of each flow.
+    #[serde(default)]
+    pub per_flow: bool,
     /// Keep at most so many resource messages (small runs).
     #[serde(default)]
     pub message_limit: usize,

@@ -16,7 +16,15 @@ from typing import Any
 from routecast.benchmark.result import TrialRecord
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.trial import Bottleneck, Delay, Resource, TaskActivity, Trial, TrialPower
+from routecast.evaluate.trial import (
+    Bottleneck,
+    Delay,
+    FlowOutcome,
+    Resource,
+    TaskActivity,
+    Trial,
+    TrialPower,
+)
 
 __all__ = ["SUMMARY", "TABLE", "Journal", "open_journal", "read_trial"]
 
@@ -159,6 +167,7 @@ def read_trial(text: str) -> Trial:
     if document.get("power") is not None:
         document["power"] = _made(TrialPower, document["power"])
     document["activity"] = tuple(_made(TaskActivity, row) for row in document.get("activity", ()))
+    document["flows"] = tuple(_made(FlowOutcome, row) for row in document.get("flows", ()))
     document["interval"] = {name: tuple(ends) for name, ends in document["interval"].items()}
     document["notes"] = tuple(document["notes"])
     document["invalid"] = tuple(document["invalid"])

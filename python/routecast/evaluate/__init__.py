@@ -3,13 +3,22 @@
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
 from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
-from routecast.evaluate.trial import Bottleneck, Delay, Resource, TaskActivity, Trial, TrialPower
+from routecast.evaluate.trial import (
+    Bottleneck,
+    Delay,
+    FlowOutcome,
+    Resource,
+    TaskActivity,
+    Trial,
+    TrialPower,
+)
 
 __all__ = [
     "Bottleneck",
     "Delay",
     "Described",
     "Evaluator",
+    "FlowOutcome",
     "FrameFate",
     "Message",
     "Resettable",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from routecast.evaluate.plain import plain
 
-__all__ = ["Bottleneck", "Delay", "Resource", "TaskActivity", "Trial", "TrialPower"]
+__all__ = ["Bottleneck", "Delay", "FlowOutcome", "Resource", "TaskActivity", "Trial", "TrialPower"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +84,26 @@ class TaskActivity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOutcome:
+    """What became of one flow.
+
+    Parameters
+    ----------
+    number : int
+        Place of the flow in the load's flow set.
+    offered_pps, forwarded_pps : float
+        Frames per second.
+    loss_ratio : float
+        Frames dropped over frames offered; 0 where none was offered.
+    """
+
+    number: int
+    offered_pps: float
+    forwarded_pps: float
+    loss_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPower:
     """Watts during a trial, and what a frame and a bit cost (S11).
 
@@ -142,6 +162,8 @@ class Trial:
         Watts, joules per packet and per bit; None where the model has no power states and nothing was metered.
     activity : tuple of TaskActivity
         What each task unit did; empty where the evaluator does not look.
+    flows : tuple of FlowOutcome
+        What became of each flow of the load; empty where the evaluator did not count them apart.
     queue_frames : mapping of str to float
         Mean number of waiting frames by task unit or port.
     duplicated_frames, reordered_frames, corrupted_frames : int or None
@@ -183,6 +205,7 @@ class Trial:
     energy_j: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     power: TrialPower | None = None
     activity: tuple[TaskActivity, ...] = ()
+    flows: tuple[FlowOutcome, ...] = ()
     queue_frames: Mapping[str, float] = field(default_factory=dict)
     duplicated_frames: int | None = None
     reordered_frames: int | None = None

@@ -278,6 +278,11 @@ def _check_route(place: str, route: Route, model: RouterModel, add: Add) -> None
         )
     if route.kind != "single" and not route.to:
         add(f"{place}.to", f"is empty: kind {route.kind} needs targets to choose from")
+    elif route.kind == "by_egress" and len(route.to) != len(ports):
+        add(
+            f"{place}.to",
+            f"has {len(route.to)} targets for {len(ports)} ports: by_egress needs one for each port",
+        )
     if route.kind == "random":
         if len(route.weights) != len(route.to):
             add(

@@ -22,12 +22,13 @@ def check_load(model: RouterModel, load: OfferedLoad) -> None:
     """
     ports = [port.name for port in model.ports]
     egress_routes = [task for task in model.tasks if task.route.kind == "egress"]
+    by_egress = any(task.route.kind in {"egress", "by_egress"} for task in model.tasks)
     there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
     problems: list[Problem] = []
     for index, flow in enumerate(load.flows.flows):
         if flow.ingress >= len(ports):
             problems.append(Problem(f"flows[{index}].ingress", f"names port {flow.ingress}: {there}"))
-        if egress_routes and flow.egress >= len(ports):
+        if by_egress and flow.egress >= len(ports):
             problems.append(Problem(f"flows[{index}].egress", f"names port {flow.egress}: {there}"))
         elif egress_routes:
             for task in egress_routes:

@@ -137,7 +137,9 @@ class RouteTable(FileModel):
     """Where frames go next; no target: they leave the router."""
 
     kind: RouteKind = Field(default="single", description="How a target is chosen")
-    to: list[str] = Field(default=[], description="Names of task units or ports")
+    to: list[str] = Field(
+        default=[], description="Names of task units or ports; for kind by_egress one for each port"
+    )
     weights: list[Number] = Field(default=[], description="Chances of the targets, for kind random")
     indirection: list[Count] = Field(
         default=[], description="128 target numbers, for kind rss; none: they go round"

@@ -78,6 +78,7 @@ pub fn seconds(duration_s: f64, seed: u64) -> Run {
         replication: 0,
         path: Path::Auto,
         record_frames: false,
+        per_flow: false,
         message_limit: 0,
         need_steady_state: false,
     }

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.simulate.scenario import ports_in
 from routecast.evaluate.simulate.states import activity_of, states_of, working_units
-from routecast.evaluate.trial import Bottleneck, Delay, Resource, Trial
+from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
 from routecast.router.model import ResourcePool, RouterModel
@@ -58,6 +58,7 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         energy_j=energy_j,
         power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
         activity=activity_of(model, nodes),
+        flows=_flows(outcome),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
         interval=_intervals(outcome),
         notes=(*_notes(outcome, intended_pps), *power_notes(model)),
@@ -66,6 +67,18 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
 
 def _seconds(value: float | None) -> float:
     return math.nan if value is None else value
+
+
+def _flows(outcome: dict[str, Any]) -> tuple[FlowOutcome, ...]:
+    return tuple(
+        FlowOutcome(
+            number=number,
+            offered_pps=row["offered_pps"],
+            forwarded_pps=row["forwarded_pps"],
+            loss_ratio=row["dropped_pps"] / row["offered_pps"] if row["offered_pps"] > 0.0 else 0.0,
+        )
+        for number, row in enumerate(outcome.get("flows", ()))
+    )
 
 
 def _delay(row: dict[str, Any]) -> Delay | None:

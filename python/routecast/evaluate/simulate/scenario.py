@@ -30,10 +30,17 @@ def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
 
 
 def run_of(
-    duration_s: float, *, seed: int, path: str, keep_frames: bool, message_limit: int, steady_state: bool
+    duration_s: float,
+    *,
+    seed: int,
+    path: str,
+    keep_frames: bool,
+    per_flow: bool,
+    message_limit: int,
+    steady_state: bool,
 ) -> dict[str, Any]:
     """Return how to run a scenario."""
-    return {
+    run = {
         "duration_ps": max(round(duration_s * _PS), 1),
         "seed": seed,
         "path": path,
@@ -41,6 +48,7 @@ def run_of(
         "message_limit": message_limit,
         "need_steady_state": steady_state,
     }
+    return run | {"per_flow": True} if per_flow else run
 
 
 def _port(port: Port, tasks: dict[str, int]) -> dict[str, Any]:

@@ -252,6 +252,8 @@ def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
             target = route.to[rss_index(flow.rss_hash, len(route.to), route.indirection)]
         elif route.kind == "per_flow":
             target = route.to[number % len(route.to)]
+        elif route.kind == "by_egress":
+            target = route.to[flow.egress]
         else:
             target = fluid.model.ports[flow.egress].name
         if names[target] == node:

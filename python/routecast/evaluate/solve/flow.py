@@ -99,7 +99,7 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     for index, flow in enumerate(load.flows.flows):
         key = (
             flow.ingress,
-            flow.egress if "egress" in kinds else -1,
+            flow.egress if kinds & {"egress", "by_egress"} else -1,
             flow.rss_hash % 128 if "rss" in kinds else 0,
             index if "per_flow" in kinds else 0,
         )
@@ -128,6 +128,8 @@ def _edges(
         return ((len(nodes), np.ones(count)),)
     if route.kind == "egress":
         chosen = [nodes[model.ports[stream[1]].name] for stream in streams]
+    elif route.kind == "by_egress":
+        chosen = [targets[stream[1]] for stream in streams]
     elif route.kind == "rss":
         chosen = [targets[rss_index(stream[2], len(targets), route.indirection)] for stream in streams]
     elif route.kind == "per_flow":
