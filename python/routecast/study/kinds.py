@@ -16,6 +16,7 @@ from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.napi.document import NapiStudy
 from routecast.study.noc.document import NocStudy
+from routecast.study.virtual.document import VirtualStudy
 from routecast.study.wire.document import WireStudy
 
 if TYPE_CHECKING:
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from routecast.study.noc.result import NocResult
     from routecast.study.result import StudyResult
     from routecast.study.shown import Shown
+    from routecast.study.virtual.result import VirtualResult
     from routecast.study.wire.result import WireResult
 
-    AnyResult = StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult
+    AnyResult = (
+        StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult | VirtualResult
+    )
 
 __all__ = [
     "AnyStudyFile",
@@ -36,6 +40,7 @@ __all__ = [
     "NapiStudyFile",
     "NocStudyFile",
     "StudyFile",
+    "VirtualStudyFile",
     "WireStudyFile",
     "run_file",
 ]
@@ -150,7 +155,30 @@ class NocStudyFile(_FileOnDisk):
         return result, shown(result)
 
 
-AnyStudyFile = StudyFile | WireStudyFile | FunctionStudyFile | NapiStudyFile | ClusterStudyFile | NocStudyFile
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualStudyFile(_FileOnDisk):
+    """A study of ``kind = "virtual"``."""
+
+    study: VirtualStudy
+
+    def run(self, out: Path, progress: Progress | None, command: str) -> tuple[VirtualResult, Shown]:
+        """Run it; return its result and what to show of it."""
+        from routecast.study.virtual.run import run_virtual_study
+        from routecast.study.virtual.tabulate import shown
+
+        result = run_virtual_study(self.study, out, folder=self.folder, progress=progress, command=command)
+        return result, shown(result)
+
+
+AnyStudyFile = (
+    StudyFile
+    | WireStudyFile
+    | FunctionStudyFile
+    | NapiStudyFile
+    | ClusterStudyFile
+    | NocStudyFile
+    | VirtualStudyFile
+)
 
 
 def run_file(

@@ -21,11 +21,14 @@ from routecast.study.kinds import (
     NapiStudyFile,
     NocStudyFile,
     StudyFile,
+    VirtualStudyFile,
     WireStudyFile,
 )
 from routecast.study.napi.document import NapiStudy
 from routecast.study.noc.contradictions import contradictions
 from routecast.study.noc.document import NocStudy
+from routecast.study.virtual.contradictions import contradictions as virtual_contradictions
+from routecast.study.virtual.document import VirtualStudy
 from routecast.study.wire.document import WireStudy
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "NapiStudyFile",
     "NocStudyFile",
     "StudyFile",
+    "VirtualStudyFile",
     "WireStudyFile",
     "find_study",
     "read_study",
@@ -97,6 +101,10 @@ def read_study(path: Path) -> AnyStudyFile:
         noc = validated(NocStudy, document, str(path))
         _refuse(path, contradictions(noc, path.parent))
         return NocStudyFile(study=noc, path=path)
+    if document.get("kind") == "virtual":
+        virtual = validated(VirtualStudy, document, str(path))
+        _refuse(path, virtual_contradictions(virtual, path.parent))
+        return VirtualStudyFile(study=virtual, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -107,7 +115,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc"]
+StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc", "virtual"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -119,6 +127,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "napi": NapiStudy,
         "cluster": ClusterStudy,
         "noc": NocStudy,
+        "virtual": VirtualStudy,
     }
     model = models[kind]
     return {

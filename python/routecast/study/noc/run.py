@@ -26,8 +26,8 @@ from routecast.study.noc.point import Point
 from routecast.study.noc.points import link_maps, points_of_matrix
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.statements import statements
-from routecast.study.noc.workers import finished, shared_out
 from routecast.study.result import Made
+from routecast.study.workers import finished, shared_out
 
 __all__ = ["run_noc_study"]
 

@@ -10,11 +10,11 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from threading import Thread
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["finished", "shared_out"]
+__all__ = ["Submit", "crew", "finished", "shared_out"]
 
 LISTENS_EVERY_S = 0.2
 """Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
@@ -24,22 +24,27 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
+class Submit(Protocol):
+    """Starts a call in a process."""
+
+    def __call__(self, call: Callable[[], Value]) -> Future[Value]:
+        """Return the Future of a call."""
+        ...
+
+
 @contextmanager
-def shared_out(
-    calls: Mapping[Key, Callable[[], Value]], workers: int | None = None
-) -> Iterator[dict[Future[Value], Key]]:
-    """Start calls in processes of their own; whatever ends the block early ends the processes at once.
+def crew(workers: int | None = None) -> Iterator[Submit]:
+    """Open processes that calls can be given to; whatever ends the block early ends the processes at once.
 
     Parameters
     ----------
-    calls : mapping of key to callable
-        What is to be called, by any name; each can be pickled.
     workers : int, optional
         Processes; as many as there are cores if not given.
 
     Yields
     ------
-    dict of Future to key
+    callable
+        Starts a call, which can be pickled, in a process of its own; returns its Future.
 
     Raises
     ------
@@ -49,10 +54,13 @@ def shared_out(
     others = set(active_children())
     # Spawned processes: a fork would copy the threads' locks of the optimiser.
     pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
-    try:
+
+    def submit(call: Callable[[], Value]) -> Future[Value]:
         with _deaf_children():
-            futures = {pool.submit(call): key for key, call in calls.items()}
-        yield futures
+            return pool.submit(call)
+
+    try:
+        yield submit
     except BrokenProcessPool as problem:
         message = (
             "a process of the study was killed, for want of memory as a rule; what is finished is kept: start the "
@@ -65,6 +73,20 @@ def shared_out(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def shared_out(
+    calls: Mapping[Key, Callable[[], Value]], workers: int | None = None
+) -> Iterator[dict[Future[Value], Key]]:
+    """Start calls, each by its key, in processes of their own; see :func:`crew`.
+
+    Yields
+    ------
+    dict of Future to key
+    """
+    with crew(workers) as submit:
+        yield {submit(call): key for key, call in calls.items()}
 
 
 def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:

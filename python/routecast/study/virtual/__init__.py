@@ -1,0 +1,1 @@
+"""Studies of virtual routers: curves of forwarded against offered load beside what a source states of them."""

@@ -1,0 +1,106 @@
+"""The report of a study of virtual routers: a section for every figure, and the source beside it."""
+
+from __future__ import annotations
+
+from routecast.quantity import format_duration, format_pps
+from routecast.report.page import Block, Folded, Page, Section, Tile, Tiles
+from routecast.study.result import Criterion
+from routecast.study.stated import statements_table
+from routecast.study.virtual.plots import curves_figure
+from routecast.study.virtual.result import FigureResult, VirtualResult
+from routecast.study.virtual.tabulate import (
+    calibrated_table,
+    compared_table,
+    curves_table,
+    passed_table,
+    threads_table,
+)
+
+__all__ = ["virtual_page"]
+
+
+def virtual_page(result: VirtualResult) -> Page:
+    """Return the page of a study of virtual routers."""
+    study, made = result.study, result.made
+    sections = [_summary(result), *(_figure(one) for one in result.figures)]
+    if result.passed:
+        sections.append(
+            Section(
+                anchor="flows",
+                title="What each flow passes",
+                lead="Flows that share a machine's cores lose differently.",
+                blocks=(passed_table(result),),
+            )
+        )
+    if result.statements:
+        sections.append(
+            Section(
+                anchor="source",
+                title="The source beside it",
+                lead="What it says in words, and the same here.",
+                blocks=(statements_table(result.statements, caption=study.source),),
+            )
+        )
+    return Page(
+        title=study.title,
+        question=study.question,
+        answer=_answer(result),
+        sections=tuple(sections),
+        made=(
+            ("Command", f"`{made.command}`"),
+            ("Points", f"{made.trials} asked for, of which {made.resumed_trials} were there already"),
+            ("Simulated time of each", format_duration(study.run.duration)),
+            ("Criteria", "; ".join(_told(one) for one in result.criteria) or "none"),
+            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
+        ),
+        source=study.source,
+    )
+
+
+def _told(criterion: Criterion) -> str:
+    mark = "met" if criterion.is_met else "MISSED"
+    return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
+
+
+def _answer(result: VirtualResult) -> str:
+    met = sum(one.is_met for one in result.criteria)
+    predicted = [one for one in result.compared if one.stated.calibrates is None]
+    calibrated = len(result.compared) - len(predicted)
+    return (
+        f"**{met} of {len(result.criteria)}** criteria are met: {len(predicted)} stated rates are predicted from "
+        f"{calibrated} that calibrate, {len(result.statements)} statements in words stand beside them."
+    )
+
+
+def _summary(result: VirtualResult) -> Section:
+    tiles = [
+        Tile(
+            value=format_pps(max(one.peak_pps(name) for name in one.curves)),
+            meaning=f"is the best of {one.figure.title}",
+            beside=max(one.curves, key=one.peak_pps),
+        )
+        for one in result.figures
+    ]
+    blocks: list[Block] = [Tiles(tuple(tiles[:6]))]
+    blocks += [compared_table(result)] if result.compared else []
+    blocks += [calibrated_table(result)] if result.calibrated else []
+    return Section(
+        anchor="summary",
+        title="Stated and found",
+        lead="Every rate that the source states, beside the simulated one.",
+        blocks=tuple(blocks),
+    )
+
+
+def _figure(one: FigureResult) -> Section:
+    return Section(
+        anchor=f"figure-{one.figure.name}",
+        title=one.figure.title,
+        lead=f"Frames of {one.figure.traffic.frame} B.",
+        blocks=(
+            curves_figure(one),
+            threads_table(one),
+            Folded(summary="Every load", table=curves_table(one)),
+        ),
+    )

@@ -1,0 +1,197 @@
+"""The tables of a study of virtual routers, for the terminal and for the report alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from routecast.quantity import format_duration, format_pps
+from routecast.report.tables import Cell, Column, Table, signed_percent
+from routecast.study.shown import Shown
+from routecast.study.stated import statements_table
+from routecast.study.virtual.result import FigureResult, VirtualResult
+
+__all__ = [
+    "calibrated_table",
+    "compared_table",
+    "curves_table",
+    "passed_table",
+    "shown",
+    "threads_table",
+]
+
+SIDES = {"about": "", "at_least": "at least", "at_most": "at most"}
+
+
+def _kpps(rate_pps: float) -> str:
+    return f"{rate_pps / 1e3:.0f}"
+
+
+def _points(ratio: float) -> str:
+    return f"{100.0 * ratio:.1f}"
+
+
+def calibrated_table(result: VirtualResult) -> Table:
+    """Return the costs that were calibrated, and on what."""
+    return Table(
+        name="calibrated",
+        title="Calibrated costs",
+        caption="Each is set so that one stated rate is met; every other cost stands in the router's description.",
+        columns=(
+            Column(title="Cost", align="left", wrap=True),
+            Column(title="Value", align="left"),
+            Column(title="Stated", unit="kpps", form=_kpps),
+            Column(title="Found", unit="kpps", form=_kpps),
+            Column(title="On", align="left", wrap=True, wide=True),
+        ),
+        rows=tuple(
+            (
+                ", ".join(one.paths),
+                format_duration(float(f"{one.value_s:.4g}")),
+                one.stated_pps,
+                one.found_pps,
+                f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}",
+            )
+            for one in result.calibrated
+        ),
+    )
+
+
+def compared_table(result: VirtualResult) -> Table:
+    """Return every stated rate beside the one found."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in result.compared:
+        stated = one.stated
+        met = None if stated.within is None else one.missed_by <= stated.within
+        role = "calibrates" if stated.calibrates else "predicted"
+        rows.append(
+            (
+                one.figure,
+                stated.curve,
+                stated.at if isinstance(stated.at, str) else format_pps(stated.at),
+                SIDES[stated.side],
+                stated.value,
+                one.found_pps,
+                one.error_ratio,
+                stated.within,
+                "–" if met is None else "yes" if met else "NO",
+                role,
+                stated.where,
+            )
+        )
+    return Table(
+        name="compared",
+        title="Stated and found",
+        caption="Forwarded rates; what calibrates is met by construction.",
+        columns=(
+            Column(title="Figure", align="left"),
+            Column(title="Curve", align="left"),
+            Column(title="At", align="left", wide=True),
+            Column(title="", align="left", wide=True),
+            Column(title="Stated", unit="kpps", form=_kpps),
+            Column(title="Found", unit="kpps", form=_kpps),
+            Column(title="Error", unit="%", form=signed_percent),
+            Column(title="Allowed", unit="%", form=_points, wide=True),
+            Column(title="Within", align="left"),
+            Column(title="", align="left"),
+            Column(title="Where", align="left", wrap=True, wide=True),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def passed_table(result: VirtualResult) -> Table:
+    """Return what share of each flow passes, as stated and as found."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in result.passed:
+        for number, (stated, found) in enumerate(zip(one.passing.ratios, one.found, strict=True)):
+            rows.append(
+                (
+                    one.passing.curve,
+                    format_pps(one.passing.at),
+                    number + 1,
+                    stated,
+                    found,
+                    found - stated,
+                    one.passing.where,
+                )
+            )
+    return Table(
+        name="passing",
+        title="What each flow passes",
+        caption="Forwarded over offered of each flow, in percent.",
+        columns=(
+            Column(title="Curve", align="left"),
+            Column(title="Offered", align="left"),
+            Column(title="Flow", form=".0f"),
+            Column(title="Stated", unit="%", form=_points),
+            Column(title="Found", unit="%", form=_points),
+            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}"),
+            Column(title="Where", align="left", wrap=True, wide=True),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def curves_table(one: FigureResult) -> Table:
+    """Return the forwarded rate of every curve of a figure at every load."""
+    return Table(
+        name=f"curves_{one.figure.name}",
+        title=one.figure.title,
+        caption="Forwarded rate in kpps.",
+        columns=(
+            Column(title="Offered", unit="kpps", form=_kpps),
+            *(Column(title=name, unit="kpps", form=_kpps) for name in one.curves),
+        ),
+        rows=tuple(
+            (load, *(points[number].forwarded_pps for points in one.curves.values()))
+            for number, load in enumerate(one.figure.offered)
+        ),
+    )
+
+
+def threads_table(one: FigureResult) -> Table:
+    """Return which threads are busiest at the highest load, and where frames are lost."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, points in one.curves.items():
+        last = points[-1]
+        busy = sorted(last.busy_cores.items(), key=lambda pair: -pair[1])[:4]
+        lost = sorted(last.drops_pps.items(), key=lambda pair: -pair[1])[:2]
+        rows.append(
+            (
+                name,
+                ", ".join(f"{thread} {100.0 * cores:.0f}" for thread, cores in busy),
+                sum(last.busy_cores.values()),
+                ", ".join(f"{place} {_kpps(rate)}" for place, rate in lost) or "nowhere",
+                last.solved_pps,
+                last.forwarded_pps,
+            )
+        )
+    return Table(
+        name=f"threads_{one.figure.name}",
+        title="Who works at the highest load",
+        caption="Threads with the percent of a core that they keep busy; places of loss in kpps.",
+        columns=(
+            Column(title="Curve", align="left"),
+            Column(title="Busiest threads", unit="% of a core", align="left", wrap=True),
+            Column(title="Cores busy", form=".2f"),
+            Column(title="Lost at", unit="kpps", align="left", wrap=True),
+            Column(title="Closed form", unit="kpps", form=_kpps, wide=True),
+            Column(title="Simulated", unit="kpps", form=_kpps),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def shown(result: VirtualResult) -> Shown:
+    """Return what a terminal shows."""
+    makers: tuple[tuple[object, Callable[[VirtualResult], Table]], ...] = (
+        (result.calibrated, calibrated_table),
+        (result.compared, compared_table),
+        (result.passed, passed_table),
+    )
+    tables = [make(result) for there, make in makers if there]
+    if result.statements:
+        tables.append(statements_table(result.statements, caption=result.study.source))
+    met = sum(one.is_met for one in result.criteria)
+    closing = f"{met} of {len(result.criteria)} criteria met" if result.criteria else ""
+    return Shown(tables=tuple(tables), closing=closing)
