@@ -1,9 +1,9 @@
 """What a ``*.study.toml`` of ``kind = "virtual"`` says: curves of forwarded against offered load, and what was stated.
 
-``[router.NAME]`` holds router documents, as router files say them. A ``[[figure]]`` draws curves, each a router document
-with some values set otherwise (:mod:`routecast.router.variants`); beside them stand values (``[[figure.stated]]``), orders
-(``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks (``[[figure.limited]]``) that a source states. A stated
-value may calibrate: then some costs are set so that it is met.
+``[router.NAME]`` holds router documents, as router files say them. A ``[[figure]]`` draws curves, each a router
+document with some values set otherwise (:mod:`routecast.router.variants`); beside them stand values
+(``[[figure.stated]]``), orders (``[[figure.ordered]]``), shapes (``[[figure.shape]]``) and bottlenecks
+(``[[figure.limited]]``) that a source states. A stated value may calibrate: then some costs are set so that it is met.
 """
 
 from __future__ import annotations

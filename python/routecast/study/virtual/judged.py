@@ -1,9 +1,10 @@
-"""Stated values, orders, shapes and bottlenecks beside what is found, and the criteria of a study of virtual routers."""
+"""What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from routecast.quantity import format_pps
@@ -94,10 +95,7 @@ def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[flo
         found.append(
             (
                 load,
-                all(
-                    better >= worse * (1.0 - ordered.tie)
-                    for better, worse in zip(rates[:-1], rates[1:], strict=True)
-                ),
+                all(better >= worse * (1.0 - ordered.tie) for better, worse in pairwise(rates)),
             )
         )
     return found

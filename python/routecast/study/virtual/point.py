@@ -1,4 +1,4 @@
-"""One point of a curve: what the simulator forwards at an offered load, where it is lost, and which thread is busiest."""
+"""One point of a curve: what is forwarded at an offered load, where the rest is lost, which thread is busiest."""
 
 from __future__ import annotations
 
