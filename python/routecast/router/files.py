@@ -30,8 +30,11 @@ from routecast.router.model import Port, RouterModel
 from routecast.router.multicore import multicore
 from routecast.router.power_tables import power_draw
 from routecast.router.softirq import softirq
+from routecast.router.virtual.file_models import ParallelRouter, VirtualRouter
+from routecast.router.virtual.reading import parallel_from, virtual_from
 
 __all__ = [
+    "RouterTable",
     "build_router",
     "parse_router",
     "read_router",
@@ -40,9 +43,14 @@ __all__ = [
     "router_table",
 ]
 
-_BUILDERS: dict[str, type[MulticoreRouter] | type[SoftirqRouter]] = {
+RouterTable = ExplicitRouter | MulticoreRouter | SoftirqRouter | VirtualRouter | ParallelRouter
+"""What a router file may say, by its builder."""
+
+_BUILDERS: dict[str, type[RouterTable]] = {
     "multicore": MulticoreRouter,
     "softirq": SoftirqRouter,
+    "virtual": VirtualRouter,
+    "parallel": ParallelRouter,
 }
 _UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|j|v|s)\b")
 
@@ -124,7 +132,7 @@ def build_router(
     problems: list[Problem] = []
     model = load = None
     try:
-        model = _built(router, name)
+        model = _built(router, name, folder)
     except ModelProblem as problem:
         problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
     if router.load is not None:
@@ -144,9 +152,7 @@ def build_router(
     return model, load
 
 
-def router_table(
-    document: Mapping[str, Any], subject: str = "router file"
-) -> type[ExplicitRouter] | type[MulticoreRouter] | type[SoftirqRouter]:
+def router_table(document: Mapping[str, Any], subject: str = "router file") -> type[RouterTable]:
     """Return the table that says what a router file may say: that of its builder, or of ports, pools and task units.
 
     Raises
@@ -165,7 +171,7 @@ def router_table(
 
 def router_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
-    schema = TypeAdapter(ExplicitRouter | MulticoreRouter | SoftirqRouter).json_schema()
+    schema = TypeAdapter(RouterTable).json_schema()
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast router file",
@@ -174,10 +180,16 @@ def router_schema() -> dict[str, Any]:
     }
 
 
-def _built(router: ExplicitRouter | MulticoreRouter | SoftirqRouter, name: str) -> RouterModel:
+def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
     if isinstance(router, MulticoreRouter):
         return _multicore(router, name)
-    return _softirq(router, name) if isinstance(router, SoftirqRouter) else _explicit(router, name)
+    if isinstance(router, SoftirqRouter):
+        return _softirq(router, name)
+    if isinstance(router, VirtualRouter):
+        return virtual_from(router, name, folder)
+    if isinstance(router, ParallelRouter):
+        return parallel_from(router, name, folder)
+    return _explicit(router, name)
 
 
 def _explicit(router: ExplicitRouter, name: str) -> RouterModel:

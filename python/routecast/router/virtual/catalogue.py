@@ -17,6 +17,7 @@ from routecast.router.virtual.file_models import CostTable, TechnologyFile, Tech
 from routecast.router.virtual.technology import Technology
 
 __all__ = [
+    "cost_over",
     "parse_technology",
     "read_technology",
     "technologies",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from routecast.errors import ModelProblem, Problem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
+from routecast.router.virtual.check import machine_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["virtual_router"]
@@ -48,6 +50,13 @@ def virtual_router(
     routecast.errors.ModelProblem
         A thread may use a core that the server does not have, and other contradictions, all at once.
     """
+    name = name or f"{machine.name} on {server.name}"
+    problems = machine_problems((server,), (machine,))
+    for place, number in (("ports", ports), ("interfaces", interfaces)):
+        if number < 1:
+            problems.append(Problem(place, f"got {number}: at least 1 is wanted"))
+    if problems:
+        raise ModelProblem(name, problems)
     assembly = Assembly((server,))
     names = tuple(f"port {port}" for port in range(ports))
     leaving = tuple(_leaving(assembly, machine, port, interfaces, names) for port in range(ports))
@@ -55,7 +64,7 @@ def virtual_router(
     for port, wire in enumerate(names):
         entry = assembly.from_wire(machine, interface=port % interfaces, wire=wire, to=forward)
         assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
-    return assembly.model(name or f"{machine.name} on {server.name}")
+    return assembly.model(name)
 
 
 def _leaving(assembly: Assembly, machine: Machine, port: int, interfaces: int, names: tuple[str, ...]) -> str:

@@ -1,0 +1,111 @@
+"""Parallel virtual routers: like machines behind a multi-queue macvtap (thesis, sec. 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from routecast.errors import ModelProblem, Problem
+from routecast.router.model import Route, RouterModel
+from routecast.router.virtual.assembly import Assembly
+from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.machines import Machine, Server
+
+__all__ = ["Balancing", "parallel_router"]
+
+Balancing = Literal["flow_hash", "round_robin"]
+
+_ROUTES: dict[Balancing, Literal["rss", "round_robin"]] = {"flow_hash": "rss", "round_robin": "round_robin"}
+
+
+def parallel_router(
+    server: Server,
+    machines: Sequence[Machine],
+    *,
+    balancing: Balancing = "flow_hash",
+    ports: int = 2,
+    interfaces: int = 1,
+    link_bps: float = 1e9,
+    tx_ring_frames: int = 512,
+    name: str = "",
+) -> RouterModel:
+    """Build n like routers that look like one from outside: the host spreads frames over their queues.
+
+    ::
+
+                           ┌─► queue 0 ─► backend ─► guest ─► backend ─┐
+        port 0 ─► softirq ─┼─► queue 1 ─► backend ─► guest ─► backend ─┼─► egress port
+                           └─► queue 2 ─► backend ─► guest ─► backend ─┘
+
+    A macvtap spreads by the flow's hash; round robin is what sec. 4.4 says that it can be changed to. Each machine
+    sends to the ports itself, past the other machines. Without threads of a backend, the vSwitch's cores or the
+    card's queues take the softirq's part.
+
+    Parameters
+    ----------
+    server : Server
+    machines : sequence of Machine
+        On that server.
+    balancing : {"flow_hash", "round_robin"}
+        How frames are spread over the machines' queues.
+    ports : int
+        Outer interfaces of the server.
+    interfaces : int
+        Interfaces of each machine: ports take them in turn.
+    link_bps : float
+        Rate of each port, each direction.
+    tx_ring_frames : int
+        Transmit ring of each port.
+    name : str
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        There is no machine, one is on another server, or a thread may use a core that is not there, and other
+        contradictions, all at once.
+    """
+    name = name or f"{len(machines)} routers on {server.name}"
+    problems = machine_problems((server,), machines)
+    if balancing not in _ROUTES:
+        problems.append(Problem("balancing", f'got "{balancing}": "flow_hash" or "round_robin" is wanted'))
+    for place, number in (("ports", ports), ("interfaces", interfaces)):
+        if number < 1:
+            problems.append(Problem(place, f"got {number}: at least 1 is wanted"))
+    if problems:
+        raise ModelProblem(name, problems)
+    assembly = Assembly((server,))
+    names = tuple(f"port {port}" for port in range(ports))
+    forwards = []
+    for machine in machines:
+        leaving = []
+        for port in range(ports):
+            route = Route(kind="egress", to=names)
+            leaving.append(assembly.to_port(machine, interface=port % interfaces, route=route) or names[port])
+        forwards.append(assembly.function(machine, "forward", Route(kind="by_egress", to=tuple(leaving))))
+    for port, wire in enumerate(names):
+        entry = _spread(assembly, server, machines, forwards, port % interfaces, wire, _ROUTES[balancing])
+        assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
+    return assembly.model(name)
+
+
+def _spread(
+    assembly: Assembly,
+    server: Server,
+    machines: Sequence[Machine],
+    forwards: Sequence[str],
+    interface: int,
+    wire: str,
+    kind: Literal["rss", "round_robin"],
+) -> str:
+    """Lay the way of frames off a wire to all machines; return its first task unit."""
+    if server.technology.backend in ("thread", "softirq"):
+        inside = [
+            assembly.into(machine, interface=interface, to=forward)
+            for machine, forward in zip(machines, forwards, strict=True)
+        ]
+        return assembly.off_wire(server.name, wire, Route(kind=kind, to=tuple(inside)))
+    entries = [
+        assembly.from_wire(machine, interface=interface, wire=wire, to=forward)
+        for machine, forward in zip(machines, forwards, strict=True)
+    ]
+    return assembly.spread(f"{wire} queues", kind, entries)

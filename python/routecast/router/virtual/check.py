@@ -1,0 +1,245 @@
+"""Whether servers, and the machines on them, contradict themselves or each other, with every fault at once.
+
+Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_cores[0]``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Final, get_args
+
+from routecast.errors import ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.model import ServiceCost
+from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
+
+__all__ = ["MAX_CORES", "MAX_PRIORITY", "check_machines", "machine_problems"]
+
+MAX_CORES: Final = 4096
+"""Most cores of a server; more is taken for a typing error."""
+
+MAX_PRIORITY: Final = 99
+"""Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
+
+_MAX_VCPUS: Final = 1024
+_FRAMES = (
+    *("nic_ring_frames", "nic_budget_frames", "queue_frames"),
+    *("backend_budget_frames", "guest_ring_frames", "guest_budget_frames"),
+)
+_TIMES = ("nic_interrupt_s", "backend_wake_s", "guest_wake_s", "switch_cost_s", "migration_cost_s")
+_COSTS = ("nic_receive", "receive", "send", "switch", "guest_driver")
+
+
+def check_machines(
+    servers: Sequence[Server],
+    machines: Sequence[Machine],
+    *,
+    functions: Sequence[str] = ("forward",),
+    subject: str = "machines",
+) -> None:
+    """Check servers and the machines on them.
+
+    Parameters
+    ----------
+    servers, machines : sequences
+    functions : sequence of str
+        What each machine must be able to do.
+    subject : str
+        What messages call them.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        With all problems of :func:`machine_problems`.
+    """
+    problems = machine_problems(servers, machines, functions=functions)
+    if problems:
+        raise ModelProblem(subject, problems)
+
+
+def machine_problems(
+    servers: Sequence[Server],
+    machines: Sequence[Machine],
+    *,
+    functions: Sequence[str] | Mapping[str, Sequence[str]] = ("forward",),
+) -> list[Problem]:
+    """Return what is wrong with servers and the machines on them.
+
+    Names that are empty or taken, numbers of cores that cannot be, pins to cores that are not there or that a vSwitch
+    polls for good, machines on no server, priorities that Linux does not have, functions without a cost, and
+    technologies whose numbers cannot be. More pinned threads than cores is no fault: they share.
+
+    Parameters
+    ----------
+    servers, machines : sequences
+    functions : sequence of str, or mapping of str to sequence of str
+        What each machine must be able to do; or for each machine, by its name.
+    """
+    problems = [
+        *_name_problems("server", [server.name for server in servers]),
+        *_name_problems("machine", [machine.name for machine in machines]),
+    ]
+    if not servers:
+        problems.append(Problem("server", "there is none: machines need one to run on"))
+    if not machines:
+        problems.append(Problem("machine", "there is none: frames need one to be routed by"))
+    for number, server in enumerate(servers):
+        problems += _server_problems(f"server[{number}]", server)
+    by_name = {server.name: server for server in servers}
+    for number, machine in enumerate(machines):
+        place = f"machine[{number}]"
+        problems += _machine_problems(place, machine)
+        on = by_name.get(machine.server)
+        if on is None:
+            hint = did_you_mean(machine.server, by_name)
+            problems.append(Problem(f"{place}.server", f'"{machine.server}" is no server: {hint}'))
+            continue
+        wanted = functions.get(machine.name, ()) if isinstance(functions, Mapping) else functions
+        problems += _function_problems(f"{place}.functions", machine, on.technology, wanted)
+        problems += _pin_problems(place, machine, on)
+    return problems
+
+
+def _name_problems(kind: str, names: Sequence[str]) -> Iterator[Problem]:
+    taken: dict[str, int] = {}
+    for number, name in enumerate(names):
+        place = f"{kind}[{number}].name"
+        if not name.strip():
+            yield Problem(place, f"is empty: a {kind} needs a name")
+        elif name in taken:
+            yield Problem(place, f'"{name}" is already the name of {kind}[{taken[name]}]')
+        taken.setdefault(name, number)
+
+
+def _server_problems(place: str, server: Server) -> Iterator[Problem]:
+    if not _whole(server.cores, 1, MAX_CORES):
+        yield Problem(f"{place}.cores", f"got {server.cores}: a server has 1 to {MAX_CORES} cores")
+    if not (math.isfinite(server.speed_ratio) and server.speed_ratio > 0.0):
+        yield Problem(f"{place}.speed_ratio", f"got {server.speed_ratio}: a finite number > 0 is wanted")
+    yield from _core_problems(f"{place}.interrupt_cores", server.interrupt_cores, server)
+    yield from _core_problems(f"{place}.switch_cores", server.switch_cores, server)
+    if server.switch_cores and server.technology.backend != "polling":
+        yield Problem(
+            f"{place}.switch_cores",
+            f'technology "{server.technology.name}" has no vSwitch that polls: leave them out',
+        )
+    yield from _technology_problems(f"{place}.technology", server.technology)
+
+
+def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
+    if not _whole(machine.vcpus, 1, _MAX_VCPUS):
+        yield Problem(f"{place}.vcpus", f"got {machine.vcpus}: a machine has 1 to {_MAX_VCPUS} vcpus")
+    elif len(machine.vcpu_cores) > machine.vcpus:
+        given = len(machine.vcpu_cores)
+        yield Problem(
+            f"{place}.vcpu_cores",
+            f"has {given} entries for {machine.vcpus} vcpu{'s' * (machine.vcpus > 1)}: give one list of cores for"
+            f" each vcpu, such as [[0, 1]] for one that may use both",
+        )
+    for key in ("vcpu_priority", "backend_priority"):
+        priority = getattr(machine, key)
+        if not _whole(priority, 0, MAX_PRIORITY):
+            yield Problem(
+                f"{place}.{key}",
+                f"got {priority}: 0 shares fairly, 1 to {MAX_PRIORITY} are real time (SCHED_FIFO)",
+            )
+    if not (math.isfinite(machine.weight) and machine.weight > 0.0):
+        yield Problem(f"{place}.weight", f"got {machine.weight}: a finite number > 0 is wanted")
+
+
+def _function_problems(
+    place: str, machine: Machine, technology: Technology, wanted: Sequence[str]
+) -> Iterator[Problem]:
+    known = {*machine.functions, *technology.functions}
+    for function in wanted:
+        if function not in known:
+            yield Problem(
+                place, f'no cost of "{function}" is given, here or in technology "{technology.name}"'
+            )
+    expected = {*technology.functions, *wanted}
+    for function, cost in machine.functions.items():
+        if function not in expected:
+            hint = did_you_mean(function, sorted(expected))
+            yield Problem(f"{place}.{function}", f"is no function that is known here: {hint}")
+        yield from _cost_problems(f"{place}.{function}", cost)
+
+
+def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Problem]:
+    for key in ("vcpu_cores", "backend_cores"):
+        for number, cores in enumerate(getattr(machine, key)):
+            yield from _core_problems(f"{place}.{key}[{number}]", cores, server)
+    technology = server.technology
+    if machine.backend_cores and technology.backend != "thread":
+        why = (
+            "give its cores as switch_cores of the server"
+            if technology.backend == "polling"
+            else "leave them out"
+        )
+        yield Problem(
+            f"{place}.backend_cores", f'technology "{technology.name}" has no backend threads: {why}'
+        )
+    if technology.backend == "polling":
+        polled = set(server.switch_cores or (0,))
+        for number, cores in enumerate(machine.vcpu_cores):
+            if cores and set(cores) <= polled:
+                yield Problem(
+                    f"{place}.vcpu_cores[{number}]",
+                    f"{_listed(cores)} is polled by the vSwitch for good: it would never run; add another core",
+                )
+
+
+def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
+    for core in dict.fromkeys(cores):
+        if not _whole(core, 0, max(server.cores, 1) - 1):
+            yield Problem(
+                place,
+                f'core {core} is not there: "{server.name}" has cores 0 to {max(server.cores, 1) - 1}',
+            )
+    if len(set(cores)) < len(cores):
+        yield Problem(place, f"names a core twice: {_listed(cores)}")
+
+
+def _technology_problems(place: str, technology: Technology) -> Iterator[Problem]:
+    words = (("backend", Backend), ("backend_threads", BackendThreads), ("guest", Guest))
+    for key, allowed in words:
+        word = getattr(technology, key)
+        if word not in get_args(allowed):
+            yield Problem(f"{place}.{key}", f'got "{word}": {did_you_mean(str(word), get_args(allowed))}')
+    for key in _FRAMES:
+        if not _whole(getattr(technology, key), 1, 2**31 - 1):
+            yield Problem(f"{place}.{key}", f"got {getattr(technology, key)}: at least 1 frame is wanted")
+    for key in _TIMES:
+        value = getattr(technology, key)
+        if not (math.isfinite(value) and value >= 0.0):
+            yield Problem(f"{place}.{key}", f"got {value}: a finite time >= 0 is wanted")
+    for key in _COSTS:
+        yield from _cost_problems(f"{place}.{key}", getattr(technology, key))
+    for function, cost in technology.functions.items():
+        yield from _cost_problems(f"{place}.functions.{function}", cost)
+    if not (math.isfinite(technology.smp_factor) and technology.smp_factor >= 1.0):
+        yield Problem(f"{place}.smp_factor", f"got {technology.smp_factor}: a finite number >= 1 is wanted")
+
+
+def _cost_problems(place: str, cost: ServiceCost) -> Iterator[Problem]:
+    for one in fields(ServiceCost):
+        if not one.name.startswith(("per_", "memory_")):
+            continue
+        value = getattr(cost, one.name)
+        if not (math.isfinite(value) and value >= 0.0):
+            yield Problem(f"{place}.{one.name}", f"got {value}: a finite number >= 0 is wanted")
+        elif value and one.name.endswith("_cycles"):
+            yield Problem(
+                f"{place}.{one.name}",
+                "is in cycles, and servers state no frequency: give seconds on the reference machine",
+            )
+
+
+def _whole(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _listed(cores: Cores) -> str:
+    return ("core " if len(cores) == 1 else "cores ") + ", ".join(str(core) for core in cores)
