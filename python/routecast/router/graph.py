@@ -36,8 +36,8 @@ def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
 
 
 def reachable_tasks(model: RouterModel) -> set[str]:
-    """Return the names of the task units that some port's frames can reach."""
-    following = {task.name: task.route.to for task in model.tasks}
+    """Return the names of the task units that some port's frames can reach, or copies of them."""
+    following = {task.name: (*task.route.to, *task.route.copies) for task in model.tasks}
     reached: set[str] = set()
     pending = [port.entry for port in model.ports if port.entry in following]
     while pending:

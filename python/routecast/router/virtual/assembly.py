@@ -20,6 +20,7 @@ from routecast.router.model import (
     Port,
     ResourcePool,
     Route,
+    RouteKind,
     RouterModel,
     ServiceCost,
     TaskUnit,
@@ -122,6 +123,10 @@ class Assembly:
             )
         )
 
+    def spread(self, name: str, kind: RouteKind, to: Sequence[str]) -> str:
+        """Lay a choice among ways that takes no core's time (a card's queues); return its task unit."""
+        return self._add(TaskUnit(name=name, route=Route(kind=kind, to=tuple(to))))
+
     def into(self, machine: Machine, *, interface: int, to: str) -> str:
         """Lay the backend's work on frames for a machine; return its task unit (or the guest's, without a backend)."""
         technology = self.technology(machine)
@@ -136,8 +141,21 @@ class Assembly:
             holds_back=technology.holds_back and machine.vcpus == 1,
         )
 
-    def to_port(self, machine: Machine, *, interface: int, route: Route, label: str = "") -> str | None:
-        """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there."""
+    def to_port(
+        self,
+        machine: Machine,
+        *,
+        interface: int,
+        route: Route,
+        label: str = "",
+        extra: ServiceCost = _FREE,
+        ring_share: int = 1,
+    ) -> str | None:
+        """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there.
+
+        ``extra`` is work besides sending. Where several ways out of one interface are laid, each is a task unit and has
+        one part in ``ring_share`` of the machine's ring.
+        """
         technology = self.technology(machine)
         if technology.backend == "none":
             return None
@@ -145,48 +163,71 @@ class Assembly:
             machine,
             interface,
             label or f"{machine.name} send {interface}",
-            technology.send,
+            added(technology.send, extra),
             route,
-            ring_frames=technology.guest_ring_frames,
+            ring_frames=max(technology.guest_ring_frames // ring_share, 1),
         )
 
     def to_machine(
-        self, sender: Machine, *, interface: int, receiver: Machine, receiver_interface: int, to: str
+        self,
+        sender: Machine,
+        *,
+        interface: int,
+        receiver: Machine,
+        receiver_interface: int,
+        to: str,
+        extra: ServiceCost = _FREE,
+        ring_share: int = 1,
+        copies: tuple[str, ...] = (),
     ) -> str:
         """Lay the way from a machine to one on the same server, through the virtual switch; return its first task unit.
 
-        A polling vSwitch takes a frame out of one machine and puts it into the other in one go.
+        A polling vSwitch takes a frame out of one machine and puts it into the other in one go. ``copies`` names the
+        task units that a switch which floods gives a copy of each frame; the rest as for :meth:`to_port`.
         """
         technology = self.technology(sender)
         if technology.backend == "none":
             return to
         label = f"{sender.name} send {interface} to {receiver.name}"
         if technology.backend == "polling":
-            cost = added(technology.send, technology.switch, technology.receive)
-            return self._backend(sender, interface, label, cost, Route(to=(to,)))
+            cost = added(technology.send, technology.switch, technology.receive, extra)
+            return self._backend(sender, interface, label, cost, Route(to=(to,), copies=copies))
         inside = self.into(receiver, interface=receiver_interface, to=to)
         return self._backend(
             sender,
             interface,
             label,
-            added(technology.send, technology.switch),
-            Route(to=(inside,)),
-            ring_frames=technology.guest_ring_frames,
+            added(technology.send, technology.switch, extra),
+            Route(to=(inside,), copies=copies),
+            ring_frames=max(technology.guest_ring_frames // ring_share, 1),
         )
 
-    def wire(self, name: str, link_bps: float, *, to: str, label: str, queue_frames: int = 512) -> str:
-        """Lay a link between servers that several ways share in order of arrival; return its task unit (S1)."""
+    def wire(
+        self,
+        name: str,
+        link_bps: float,
+        *,
+        to: str = "",
+        label: str,
+        queue_frames: int = 512,
+        tag_bytes: float = 0.0,
+    ) -> str:
+        """Lay a link between servers that several ways share in order of arrival; return its task unit (S1).
+
+        ``tag_bytes`` are those of a VLAN tag. Without ``to``, frames end there: copies that nobody wants.
+        """
         self._links.setdefault(name, ResourcePool(name=name))
         return self._add(
             TaskUnit(
                 name=f"{name} {label}",
                 needs=(Need(pool=name),),
                 service=ServiceCost(
-                    per_packet_s=8.0 * _WIRE_OVERHEAD_BYTES / link_bps, per_byte_s=8.0 / link_bps
+                    per_packet_s=8.0 * (_WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
+                    per_byte_s=8.0 / link_bps,
                 ),
                 queue_frames=queue_frames,
                 request="frame",
-                route=Route(to=(to,)),
+                route=Route(to=(to,) if to else ()),
             )
         )
 
