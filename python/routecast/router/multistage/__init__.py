@@ -1,0 +1,8 @@
+"""The multistage router: load balancers and back-end routers on servers, virtual and physical (thesis, ch. 1, 3, 4)."""
+
+from routecast.router.multistage.builder import multistage_router
+from routecast.router.multistage.check import Balancing
+from routecast.router.multistage.control import Control
+from routecast.router.multistage.interconnect import Interconnect
+
+__all__ = ["Balancing", "Control", "Interconnect", "multistage_router"]
