@@ -30,6 +30,7 @@ class Kind(StrEnum):
     CLUSTER = "cluster"
     POWER = "power"
     NOC = "noc"
+    VIRTUALISATION = "virtualisation"
 
 
 def schema(
@@ -72,6 +73,10 @@ def schema(
         from routecast.noc.file.reading import noc_schema
 
         print_json(noc_schema())
+    elif kind is Kind.VIRTUALISATION:
+        from routecast.router.virtual.catalogue import technology_schema
+
+        print_json(technology_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 
