@@ -3,6 +3,17 @@
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing
 from routecast.router.multistage.control import Control
+from routecast.router.multistage.failures import Absence, elements, events_of, failover, switched
 from routecast.router.multistage.interconnect import Interconnect
 
-__all__ = ["Balancing", "Control", "Interconnect", "multistage_router"]
+__all__ = [
+    "Absence",
+    "Balancing",
+    "Control",
+    "Interconnect",
+    "elements",
+    "events_of",
+    "failover",
+    "multistage_router",
+    "switched",
+]

@@ -1,0 +1,209 @@
+"""Elements of a router that fail and come back, or are switched off and on by plan, as events of a trial.
+
+Nothing here is special to balancers: wherever a router chooses among several ways (round robin, by hash), a way that
+cannot but lead into an element that is down is left out once that is known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from routecast.errors import ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.events import Event, Outage, Reroute
+from routecast.router.model import Route, RouterModel, TaskUnit
+
+__all__ = ["Absence", "elements", "events_of", "failover", "switched", "tasks_of"]
+
+_CHOICES = ("round_robin", "rss", "per_flow", "random")
+_THREAD = re.compile(r"(.+) (?:vcpu \d+|backend(?: \d+)?)")
+_TASK = re.compile(
+    r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?|(?:receive|send) \d+(?: to .+)?)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absence:
+    """An element that is away for a while: what happens to it, and what the others know of it.
+
+    Parameters
+    ----------
+    element : str
+    down_s, up_s : float
+        It takes no frames from, to; seconds since the start of the trial. ``up_s`` infinite: it does not come back.
+    avoided_s, used_s : float
+        The others send it nothing from, to. Later than ``down_s`` for a failure that they must detect, earlier for an
+        element that is switched off by plan.
+    """
+
+    element: str
+    down_s: float
+    up_s: float
+    avoided_s: float
+    used_s: float
+
+
+def failover(
+    model: RouterModel, element: str, *, at_s: float, until_s: float = math.inf, detection_s: float
+) -> tuple[Event, ...]:
+    """Return the events of an element that fails: what is sent to it until the others know is lost.
+
+    Balancers send what they would have given it to the others, ``detection_s`` after it failed, and use it again
+    ``detection_s`` after it has come back. Where no other is left, frames go on to it and are lost.
+
+    Parameters
+    ----------
+    model : RouterModel
+    element : str
+        A machine (of :func:`elements`) or a task unit.
+    at_s, until_s : float
+        Down from, to; seconds since the start of the trial.
+    detection_s : float
+        Until the control plane has noticed and has told all balancers.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        There is no such element, or a time cannot be; all at once.
+    """
+    return events_of(model, (_failure(element, at_s, until_s, detection_s),))
+
+
+def switched(
+    model: RouterModel, element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = 10e-3
+) -> tuple[Event, ...]:
+    """Return the events of an element that is switched off by plan, and on again: nothing that it holds is lost.
+
+    The others send it nothing from ``off_s`` on; ``drain_s`` later, when it has sent what it held, it goes off. It is
+    back, and used, at ``on_s``.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        As :func:`failover`.
+    """
+    away = Absence(element=element, down_s=off_s + drain_s, up_s=on_s, avoided_s=off_s, used_s=on_s)
+    return events_of(model, (away,))
+
+
+def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, ...]:
+    """Return the events of several absences together, in order of time.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        As :func:`failover`.
+    """
+    _check(model, absences)
+    outages = [
+        Outage(task=task, from_s=away.down_s, until_s=away.up_s)
+        for away in absences
+        for task in tasks_of(model, away.element)
+    ]
+    instants = {away.avoided_s for away in absences} | {away.used_s for away in absences}
+    reroutes: list[Reroute] = []
+    now = {task.name: task.route for task in model.tasks if task.route.kind in _CHOICES}
+    for at_s in sorted(instant for instant in instants if math.isfinite(instant)):
+        avoided = {
+            task
+            for away in absences
+            if away.avoided_s <= at_s < away.used_s
+            for task in tasks_of(model, away.element)
+        }
+        lost = _lost(model, avoided)
+        for task in model.tasks:
+            if task.name in now and task.name not in avoided:
+                route = _without(task.route, lost)
+                if route != now[task.name]:
+                    reroutes.append(Reroute(task=task.name, at_s=at_s, route=route))
+                    now[task.name] = route
+    events: list[Event] = [*outages, *reroutes]
+    return tuple(sorted(events, key=lambda one: one.from_s if isinstance(one, Outage) else one.at_s))
+
+
+def elements(model: RouterModel) -> tuple[str, ...]:
+    """Return the names of a router's machines, as far as its task units tell."""
+    return tuple(dict.fromkeys(name for name in map(_element, model.tasks) if name))
+
+
+def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
+    """Return the task units of a machine: of its threads and, where it is physical, of its softirqs."""
+    mine = tuple(task.name for task in model.tasks if _element(task) == element)
+    return mine or tuple(task.name for task in model.tasks if task.name == element)
+
+
+def _failure(element: str, at_s: float, until_s: float, detection_s: float) -> Absence:
+    return Absence(
+        element=element,
+        down_s=at_s,
+        up_s=until_s,
+        avoided_s=at_s + detection_s,
+        used_s=until_s + detection_s,
+    )
+
+
+def _element(task: TaskUnit) -> str:
+    """Name the machine of a task unit; '' where it is of none: a wire, a card, a vSwitch."""
+    for pattern, text in ((_THREAD, task.thread), (_TASK, task.name)):
+        found = pattern.fullmatch(text)
+        if found:
+            return found.group(1)
+    return ""
+
+
+def _lost(model: RouterModel, down: Set[str]) -> set[str]:
+    """Return the task units from which every frame comes to one that is down."""
+    ways = {task.name: task.route.to for task in model.tasks}
+    known = dict.fromkeys(down, True)
+
+    def lost(name: str) -> bool:
+        if name not in known:
+            to = ways.get(name, ())
+            known[name] = bool(to) and all(lost(one) for one in to)
+        return known[name]
+
+    return {name for name in ways if lost(name)}
+
+
+def _without(route: Route, lost: Set[str]) -> Route:
+    """Return a route without the ways that are lost; as it is if none is, or all are."""
+    kept = tuple(index for index, name in enumerate(route.to) if name not in lost)
+    if len(kept) in (0, len(route.to)):
+        return route
+    weights = tuple(route.weights[index] for index in kept) if route.weights else ()
+    to = tuple(route.to[index] for index in kept)
+    if route.indirection:
+        # Entries of the others stay; those of the lost ones go round.
+        place = {old: new for new, old in enumerate(kept)}
+        spread = tuple(place.get(old, number % len(kept)) for number, old in enumerate(route.indirection))
+        return replace(route, to=to, indirection=spread)
+    return replace(route, to=to, weights=weights)
+
+
+def _check(model: RouterModel, absences: Sequence[Absence]) -> None:
+    problems = []
+    known = elements(model)
+    for away in absences:
+        if not tasks_of(model, away.element):
+            meant = did_you_mean(away.element, known or [task.name for task in model.tasks])
+            problems.append(Problem("element", f'"{away.element}" is no element of the router: {meant}'))
+        first = min(away.down_s, away.avoided_s)
+        if not (math.isfinite(first) and first >= 0.0):
+            problems.append(
+                Problem(away.element, f"fails at {first} s: a time from the start of the trial on is wanted")
+            )
+        if not away.up_s > away.down_s:
+            message = f"is back at {away.up_s:g} s, but goes down at {away.down_s:g} s: give a later time"
+            problems.append(Problem(away.element, message))
+        if math.isnan(away.avoided_s) or away.used_s < away.up_s:
+            problems.append(Problem(away.element, "is used before it is back: a time to detect it is >= 0"))
+    for before, after in pairwise(sorted(absences, key=lambda away: (away.element, away.down_s))):
+        if before.element == after.element and after.down_s < before.up_s:
+            message = f"goes down at {after.down_s:g} s while it is down: one absence after the other"
+            problems.append(Problem(after.element, message))
+    if problems:
+        raise ModelProblem(f"events of router {model.name!r}", problems)
