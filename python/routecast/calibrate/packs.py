@@ -118,7 +118,7 @@ def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
     """Read the shipped packs, in the order of their file names."""
     home = folder or DATA / "packs"
     packs = []
-    for path in sorted(home.glob("*.toml")):
+    for path in sorted(home.glob("*.toml"), key=lambda path: int(path.name.split("-")[0])):
         data = _toml(path)
         if "machine" in data:
             data = _toml(home / "machines" / f"{data['machine']}.toml") | data
