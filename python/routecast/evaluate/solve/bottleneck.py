@@ -8,15 +8,13 @@ import numpy as np
 
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid, switching_s
+from routecast.evaluate.solve.limits import limits_of, links_of, ranked
 from routecast.evaluate.solve.share import mean_contention, served_at_once
 from routecast.evaluate.trial import Bottleneck, Resource
-from routecast.load.offered import line_rate_pps
-from routecast.quantity import format_pps, format_ratio
+from routecast.quantity import format_ratio
 from routecast.router.model import ResourcePool
 
 __all__ = ["resources_of"]
-
-_EVEN = 1.0 + 1e-6
 
 
 def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
@@ -25,6 +23,8 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
     The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
     else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities.
     """
+    if fluid.steady is not None:
+        return limits_of(fluid, fluid.steady)
     graph = fluid.graph
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
     found: list[tuple[Resource, str]] = []
@@ -46,27 +46,8 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
         found.append(
             (Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why)
         )
-    found += _links(fluid, visits)
-    finite = [resource.capacity_pps for resource, _ in found if math.isfinite(resource.capacity_pps)]
-    if not finite:
-        return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
-    whole = min(finite)
-    ranked = sorted(found, key=lambda pair: pair[0].capacity_pps)
-    resources = tuple(
-        Resource(
-            name=resource.name,
-            kind=resource.kind,
-            utilisation_ratio=resource.utilisation_ratio,
-            capacity_pps=resource.capacity_pps,
-            margin_ratio=resource.capacity_pps / whole - 1.0,
-        )
-        for resource, _ in ranked
-        if math.isfinite(resource.capacity_pps)
-    )
-    first, why = ranked[0]
-    verdict = "limits" if fluid.intended_pps > whole * _EVEN else "would limit first"
-    reason = f"{verdict}, at {format_pps(whole)}: {why}"
-    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason)
+    found += links_of(fluid, visits)
+    return ranked(fluid, found)
 
 
 def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: Vector) -> tuple[float, str]:
@@ -111,26 +92,3 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
     share = max(float(visits[index]) for index, _ in fullest.members)
     where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
     return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames'
-
-
-def _links(fluid: Fluid, visits: Vector) -> list[tuple[Resource, str]]:
-    graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
-    share_in = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
-    offered_in = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
-    found = []
-    for number, port in enumerate(fluid.model.ports):
-        cap = line_rate_pps(port.link_bps, mean_bytes)
-        node = len(graph.tasks) + number
-        out = float(fluid.rates[node].sum() * fluid.admitted_ratio[node])
-        for side, share, rate in (("in", share_in[number], offered_in[number]), ("out", visits[node], out)):
-            if share > 0.0:
-                resource = Resource(
-                    name=f"{port.name} {side}",
-                    kind="link",
-                    utilisation_ratio=min(float(rate) / cap, 1.0),
-                    capacity_pps=cap / float(share),
-                )
-                found.append(
-                    (resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames")
-                )
-    return found

@@ -17,7 +17,8 @@ from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.solve.bottleneck import resources_of
 from routecast.evaluate.solve.delay import delays
-from routecast.evaluate.solve.fluid import Fluid, solve_fluid
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.rates import rates_of
 from routecast.evaluate.solve.states import activity_of, states_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
@@ -53,7 +54,7 @@ class Solve:
         """
         check_load(self.model, load)
         _check_steady(load)
-        fluid = solve_fluid(self.model, load)
+        fluid = rates_of(self.model, load)
         answer = delays(fluid)
         fluid = _as_served(fluid, answer.work_pps)
         resources, bottleneck = resources_of(fluid)
@@ -106,14 +107,14 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
         Frames, flows and arrivals; its rate is not used.
     """
     check_load(model, load)
-    fluid = solve_fluid(model, load, overload=True)
+    fluid = rates_of(model, load, overload=True)
     return float(fluid.offered.sum()) - sum(fluid.drops_pps().values())
 
 
 def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest intended rate that overloads no resource: RFC 1242 throughput, fluctuation apart."""
     check_load(model, load)
-    resources, _ = resources_of(solve_fluid(model, load))
+    resources, _ = resources_of(rates_of(model, load))
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
 
 

@@ -190,6 +190,10 @@ class _Walk:
     def _obstacle(self, index: int) -> str:
         """Why a task unit is no queue of its own; empty if it is one."""
         fluid, task, cost = self.fluid, self.graph.tasks[index], self.fluid.costs[index]
+        if fluid.steady is not None:
+            threaded = task.thread or task.holds_back or task.activation.kind == "thread"
+            if threaded or fluid.steady.machine.passage.looked_at(index):
+                return "is a thread, of whose turns and rings no closed form is known"
         if len(task.needs) > 1:
             return "needs units of several pools at once"
         costs = cost.interrupt_s > 0.0 and not cost.drains

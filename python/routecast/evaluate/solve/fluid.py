@@ -16,11 +16,12 @@ from routecast.evaluate.solve.share import (
     mean_contention,
     served_at_once,
 )
+from routecast.evaluate.solve.throughput import Steady
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity import format_ratio
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["Fluid", "solve_fluid", "switching_s"]
+__all__ = ["Fluid", "intended_of", "solve_fluid", "switching_s"]
 
 _MOST_ROUNDS = 400
 _UNDAMPED_ROUNDS = 12
@@ -61,6 +62,8 @@ class Fluid:
     busy_units: dict[str, Vector]
     active_units: dict[str, Vector]
     notes: tuple[str, ...]
+    steady: Steady | None = None
+    """The fixed point of threads, where the router is one of threads."""
 
     def drops_pps(self) -> dict[str, float]:
         """Loss by place: task units by name, ports as ``"port 1 out"``."""
@@ -91,13 +94,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     mean_bytes = load.frames.mean_bytes
     costs = tuple(cost_of(task, model, mean_bytes) for task in tasks)
     parts = components(model, tasks)
-    intended_pps = load.rate_pps
-    if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
-        intended_pps = load.arrivals.trace_rate_pps
-    if overload:
-        by_port = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
-        used = by_port > 0.0
-        intended_pps = float(np.max(graph.ingress_cap[used] / by_port[used]))
+    intended_pps = intended_of(graph, load, overload=overload)
     offered = graph.offered(intended_pps)
     switching, notes = switching_s(parts, costs)
 
@@ -176,6 +173,17 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         active_units=_active(parts, tasks, busy),
         notes=tuple(notes + _notes(model, parts)),
     )
+
+
+def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float:
+    """Intended rate of a load, or what brings line rate to every port that a flow enters."""
+    if overload:
+        by_port = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
+        used = by_port > 0.0
+        return float(np.max(graph.ingress_cap[used] / by_port[used]))
+    if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
+        return load.arrivals.trace_rate_pps
+    return load.rate_pps
 
 
 def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector) -> list[bool]:

@@ -1,0 +1,188 @@
+"""What limits a router of threads: a thread that is one unit long, a set of units, a link."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.machine import Machine
+from routecast.evaluate.solve.throughput import Steady, lossless_of
+from routecast.evaluate.trial import Bottleneck, Resource
+from routecast.load.offered import line_rate_pps
+from routecast.quantity import format_pps, format_ratio
+
+__all__ = ["Found", "limits_of", "links_of", "ranked"]
+
+Found = tuple[Resource, str]
+_EVEN = 1.0 + 1e-6
+_IDLE = 0.9
+_MOST_NAMES = 3
+
+
+def limits_of(fluid: Fluid, steady: Steady) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
+
+    The capacity of a pool is what its fullest set of units, or its fullest thread, would carry at the work per frame of
+    the greatest rate without loss; so it is exact for the one that limits.
+    """
+    machine = steady.machine
+    lossless = lossless_of(machine)
+    rate = lossless.rate_pps
+    found: list[Found] = []
+    loads = machine.rows.load(lossless.demand) / machine.rows.capacity if machine.rows.rows else np.zeros(0)
+    alone = lossless.demand / machine.most
+    for number, pool in enumerate(machine.model.pools):
+        mine = [int(one) for one in np.flatnonzero(machine.pool_of == number)]
+        rows = [at for at, row in enumerate(machine.rows.rows) if row.pool == number]
+        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        thread = max(mine, key=lambda one: float(alone[one]), default=None)
+        row = max(rows, key=lambda one: float(loads[one]), default=None)
+        by_thread = float(alone[thread]) if thread is not None else 0.0
+        by_row = float(loads[row]) if row is not None else 0.0
+        fullest = max(by_thread, by_row)
+        capacity = rate / fullest if fullest > 0.0 else math.inf
+        why = ""
+        if thread is not None and by_thread >= by_row:
+            why = _of_thread(machine, steady, thread)
+            if machine.most[thread] < pool.units or len(mine) > 1:
+                busy = min(float(steady.busy[thread] / machine.most[thread]), 1.0)
+                name = machine.threads[thread].name
+                resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=capacity)
+                if by_thread > by_row * _EVEN or len(rows) == 0:
+                    found.append((resource, why))
+        elif row is not None:
+            why = _of_row(machine, steady, row)
+        resource = Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity)
+        found.append((resource, why))
+    for number in map(int, np.flatnonzero(machine.pool_of < 0)):
+        name = machine.threads[number].name
+        if lossless.demand[number] > 0.0:
+            lanes = round(float(machine.most[number]))
+            why = f'task unit "{name}" works on {lanes} frame{"s" if lanes > 1 else ""} at once'
+            resource = Resource(
+                name=name,
+                kind="task",
+                utilisation_ratio=min(float(steady.busy[number] / machine.most[number]), 1.0),
+                capacity_pps=rate / float(alone[number]),
+            )
+            found.append((resource, why))
+    visits = np.empty(len(lossless.visits))
+    visits[machine.passage.order] = lossless.visits
+    found += links_of(fluid, visits)
+    return ranked(fluid, found)
+
+
+def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
+    """Spread the work of a pool's threads over its units: the least free to choose first, each as evenly as it may."""
+    load = np.zeros(machine.model.pools[pool].units)
+    threads = [number for number in range(len(machine.threads)) if machine.pool_of[number] == pool]
+    for number in sorted(threads, key=lambda one: len(machine.threads[one].units)):
+        units = sorted(machine.threads[number].units)
+        level = np.sort(load[units])
+        rest = float(busy[number])
+        below = np.cumsum(level)
+        counts = np.arange(1, len(units) + 1)
+        heights = (rest + below) / counts
+        # Water rises over the units that stand lower than the surface.
+        fits = np.flatnonzero(heights >= level)
+        surface = float(heights[fits[-1]])
+        load[units] = np.maximum(load[units], surface)
+    return load
+
+
+def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
+    thread = machine.threads[number]
+    pool = machine.model.pools[thread.pool]
+    most = round(float(machine.most[number]))
+    if most > 1:
+        return f'"{thread.name}" keeps {most} units of pool "{pool.name}" busy all the time'
+    where = (
+        f"all of unit {min(thread.units)}"
+        if len(thread.units) == 1
+        else "a whole unit, and works on one at a time"
+    )
+    rest = _idle(machine, steady, thread.pool, thread.units if len(thread.units) == 1 else frozenset())
+    return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
+
+
+def _of_row(machine: Machine, steady: Steady, number: int) -> str:
+    row = machine.rows.rows[number]
+    pool = machine.model.pools[row.pool]
+    by_work = sorted((thread for thread, _ in row.members), key=lambda one: -float(steady.demand[one]))
+    names = ", ".join(f'"{machine.threads[one].name}"' for one in by_work[:_MOST_NAMES])
+    more = f" and {len(by_work) - _MOST_NAMES} more" if len(by_work) > _MOST_NAMES else ""
+    if len(row.units) == pool.units:
+        where = f"all {pool.units} units" if pool.units > 1 else "the unit"
+    else:
+        where = f"unit{'s' if len(row.units) > 1 else ''} {_listed(row.units)}"
+    verb = "are" if len(row.units) > 1 else "is"
+    rest = _idle(machine, steady, row.pool, frozenset(row.units))
+    return f'{where} of pool "{pool.name}" ({names}{more}) {verb} busy all the time{rest}'
+
+
+def _idle(machine: Machine, steady: Steady, pool: int, apart: frozenset[int]) -> str:
+    """Say which other units of the pool have time to spare."""
+    load = unit_loads(machine, steady.busy, pool)
+    idle = [unit for unit in range(len(load)) if unit not in apart and load[unit] < _IDLE]
+    if not idle or not apart:
+        return ""
+    busiest = max(float(load[unit]) for unit in idle)
+    plural = len(idle) > 1
+    most = "at most " if plural and busiest > 0.0 else ""
+    those = f"units {_listed(tuple(idle))} are" if plural else f"unit {idle[0]} is"
+    return f", while {those} busy {most}{format_ratio(busiest)}"
+
+
+def _listed(units: tuple[int, ...]) -> str:
+    return ", ".join(map(str, units))
+
+
+def ranked(fluid: Fluid, found: list[Found]) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return resources by capacity, with their margins, and the first as the bottleneck."""
+    finite = [resource.capacity_pps for resource, _ in found if math.isfinite(resource.capacity_pps)]
+    if not finite:
+        return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
+    whole = min(finite)
+    ranked = sorted(found, key=lambda pair: pair[0].capacity_pps)
+    resources = tuple(
+        Resource(
+            name=resource.name,
+            kind=resource.kind,
+            utilisation_ratio=resource.utilisation_ratio,
+            capacity_pps=resource.capacity_pps,
+            margin_ratio=resource.capacity_pps / whole - 1.0,
+        )
+        for resource, _ in ranked
+        if math.isfinite(resource.capacity_pps)
+    )
+    first, why = ranked[0]
+    verdict = "limits" if fluid.intended_pps > whole * _EVEN else "would limit first"
+    reason = f"{verdict}, at {format_pps(whole)}: {why}"
+    return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason)
+
+
+def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
+    """Return the links with what they carry."""
+    graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
+    share_in = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
+    offered_in = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
+    found = []
+    for number, port in enumerate(fluid.model.ports):
+        cap = line_rate_pps(port.link_bps, mean_bytes)
+        node = len(graph.tasks) + number
+        out = float(fluid.rates[node].sum() * fluid.admitted_ratio[node])
+        for side, share, rate in (("in", share_in[number], offered_in[number]), ("out", visits[node], out)):
+            if share > 0.0:
+                resource = Resource(
+                    name=f"{port.name} {side}",
+                    kind="link",
+                    utilisation_ratio=min(float(rate) / cap, 1.0),
+                    capacity_pps=cap / float(share),
+                )
+                found.append(
+                    (resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames")
+                )
+    return found

@@ -1,0 +1,398 @@
+"""A router under a load, made ready to be computed again and again: threads, their work, the units they share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.solve.cost import Cost, cost_of
+from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
+from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of
+from routecast.evaluate.solve.passage import Passage, passage_of
+from routecast.evaluate.solve.share import served_at_once
+from routecast.evaluate.solve.slowness import Contended, contended
+from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+
+__all__ = ["Machine", "Thread", "has_threads", "machine_of", "weights"]
+
+Index = NDArray[np.intp]
+_AS_LONG_AS_IT_LIKES = 1e15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """Task units that are one for the resource managers, and what they may use.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread, or of its only task unit.
+    tasks : tuple of int
+        Places in the passage.
+    pool : int
+        Number of its first pool; -1 for a processor of its own.
+    units : frozenset of int
+        Units of that pool that it may use.
+    """
+
+    name: str
+    tasks: tuple[int, ...]
+    pool: int
+    units: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own.
+
+    Parameters
+    ----------
+    busy_s : array
+        Seconds of a unit per frame by node, in full batches, without contention.
+    limit_pps : array
+        By node: what the link carries; infinite for task units.
+    queue_frames, turn_frames : array
+        By node: room of the queue; frames before the thread turns to its next task unit.
+    thread : array of int
+        By node; the number of threads where there is none.
+    most : array
+        Grants that a thread may have at once.
+    start_s : array
+        Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
+        full batches spare.
+    moderation_s : array
+        Least time between two interrupts.
+    weight : array
+        By thread, of its share; NaN where turns decide, which depend on the work (see :func:`weights`).
+    quantum_s : array
+        Longest grant by thread, infinite where none is cut off.
+    real_time : array of bool
+        By thread: served in order of request until it blocks.
+    fed_within : array of bool
+        By node: what comes comes only while its thread's only unit works for another of its level.
+    levels : tuple of array
+        Threads by urgency, over all pools, the most urgent first.
+    """
+
+    model: RouterModel
+    load: OfferedLoad
+    graph: FlowGraph
+    passage: Passage
+    costs: tuple[Cost, ...]
+    tasks: tuple[TaskUnit | None, ...]
+    threads: tuple[Thread, ...]
+    busy_s: Vector
+    limit_pps: Vector
+    queue_frames: Vector
+    turn_frames: Vector
+    thread: Index
+    by_thread: Index
+    most: Vector
+    start_s: Vector
+    moderation_s: Vector
+    weight: Vector
+    quantum_s: Vector
+    real_time: NDArray[np.bool_]
+    polling: NDArray[np.bool_]
+    fed_within: NDArray[np.bool_]
+    levels: tuple[Index, ...]
+    last_level: NDArray[np.bool_]
+    """By thread: whether nobody is less urgent."""
+    rows: Rows
+    contended: Contended
+    switch_s: Vector
+    migration_s: Vector
+    """Cost of turning a unit to the thread, and of moving the thread, by thread."""
+    moves: Vector
+    """Chance that a thread finds another of its units than its last one, if all are used alike."""
+    granularity_s: Vector
+    """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
+    on_unit: Vector
+    """Part of a thread's time on each unit if it uses all that it may alike, shape (units of all pools, threads)."""
+    pool_of: Index
+    """By thread, -1 for none."""
+    shares_units: NDArray[np.bool_]
+    """By thread: whether others may use its units."""
+    complete: bool
+    """Whether all sets of units were looked at."""
+
+    def by(self, values: Vector) -> Vector:
+        """Sum over the task units of each thread."""
+        sums: Vector = np.bincount(self.thread, weights=values, minlength=len(self.threads) + 1)[:-1].astype(
+            np.float64, copy=False
+        )
+        return sums
+
+
+def has_threads(model: RouterModel) -> bool:
+    """Whether a model has what only threads have: queues of one thread, Linux's schedulers, room ahead, copies."""
+    return any(pool.policy.kind == "linux" for pool in model.pools) or any(
+        task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies
+        for task in model.tasks
+    )
+
+
+def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = None) -> Machine:
+    """Make a router under a load ready to be computed."""
+    graph = graph or flow_graph(model, load)
+    passage = passage_of(graph)
+    mean_bytes = load.frames.mean_bytes
+    count = len(graph.tasks)
+    nodes = graph.exit + 1
+    place = passage.place
+    pools = {pool.name: number for number, pool in enumerate(model.pools)}
+    costs = tuple(cost_of(task, model, mean_bytes) for task in graph.tasks)
+
+    grouped: dict[str, list[int]] = {}
+    for index, task in enumerate(graph.tasks):
+        grouped.setdefault(f"thread {task.thread}" if task.thread else f"task {task.name}", []).append(index)
+    threads: list[Thread] = []
+    thread_of = np.full(nodes, len(grouped), dtype=np.intp)
+    for members in grouped.values():
+        first = graph.tasks[members[0]]
+        pool = pools[first.needs[0].pool] if first.needs else -1
+        units = frozenset(first.pin or range(model.pools[pool].units)) if first.needs else frozenset()
+        thread_of[place[members]] = len(threads)
+        threads.append(
+            Thread(
+                name=first.thread or first.name,
+                tasks=tuple(int(place[index]) for index in members),
+                pool=pool,
+                units=units,
+            )
+        )
+    firsts = [graph.tasks[members[0]] for members in grouped.values()]
+    most = np.array(
+        [float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)]
+    )
+    rows, complete = _rows(model, firsts, threads, pools)
+    busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
+    queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
+    for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
+        at = place[index]
+        busy_s[at], queue_frames[at] = cost.busy_s, task.queue_frames
+        polls = task.activation.kind in {"interrupt", "thread"}
+        turn_frames[at] = task.activation.budget_frames if polls else cost.batch_frames
+        if task.request == "frame":
+            turn_frames[at] = task.queue_frames
+    for number, port in enumerate(model.ports):
+        limit_pps[place[count + number]] = line_rate_pps(port.link_bps, mean_bytes)
+    start_s = np.zeros(len(threads))
+    moderation_s = np.zeros(len(threads))
+    for number, members in enumerate(grouped.values()):
+        for index in members:
+            cost, task = costs[index], graph.tasks[index]
+            batch_s = cost.batch_s * (1.0 - 1.0 / cost.batch_frames)
+            interrupt_s = cost.interrupt_s
+            if task.activation.kind == "thread":
+                interrupt_s = task.activation.interrupt_cost_s * _slowness(task, model, cost)
+            start_s[number] = max(start_s[number], batch_s + interrupt_s)
+            moderation_s[number] = max(moderation_s[number], cost.moderation_s)
+    pool_of = np.array([thread.pool for thread in threads], dtype=np.intp)
+    weight, real_time = _weights(model, firsts, threads)
+    own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
+    quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
+    shared = _shared(threads)
+    levels = _levels(model, firsts, threads)
+    order: list[TaskUnit | None] = [None] * nodes
+    for index, task in enumerate(graph.tasks):
+        order[int(place[index])] = task
+    return Machine(
+        model=model,
+        load=load,
+        graph=graph,
+        passage=passage,
+        costs=costs,
+        tasks=tuple(order),
+        threads=tuple(threads),
+        busy_s=busy_s,
+        limit_pps=limit_pps,
+        queue_frames=queue_frames,
+        turn_frames=turn_frames,
+        thread=thread_of,
+        by_thread=_padded([thread.tasks for thread in threads], nodes),
+        most=most,
+        start_s=start_s,
+        moderation_s=moderation_s,
+        weight=weight,
+        quantum_s=np.array(quantum_s),
+        real_time=real_time,
+        polling=np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts]),
+        fed_within=_fed_within(graph, place, threads, thread_of, firsts),
+        levels=levels,
+        last_level=np.isin(np.arange(len(threads)), levels[-1]),
+        rows=rows_of(rows, most),
+        contended=contended(model, firsts, most),
+        switch_s=np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * shared,
+        migration_s=np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]),
+        moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
+        granularity_s=np.array(
+            [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
+        ),
+        on_unit=_on_unit(model, threads),
+        pool_of=pool_of,
+        shares_units=shared,
+        complete=complete,
+    )
+
+
+def _at_once(task: TaskUnit, thread: Thread, model: RouterModel) -> int:
+    if not task.needs:
+        return task.parallel
+    most = [
+        (len(thread.units) if position == 0 else model.pool(need.pool).units) // need.units
+        for position, need in enumerate(task.needs)
+    ]
+    return max(served_at_once(task, min(most)), 1)
+
+
+def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
+    """Seconds that a second of work takes on its units: their mean speed, interruptions."""
+    pool = model.pool(task.needs[0].pool) if task.needs else None
+    if pool is None or not pool.unit_speed_ratio:
+        return cost.stretch
+    allowed = task.pin or range(pool.units)
+    return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
+
+
+def _rows(
+    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
+) -> tuple[list[Row], bool]:
+    """Return every set of units that can be full, of all pools."""
+    using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
+    for number, task in enumerate(firsts):
+        for position, need in enumerate(task.needs):
+            pool = pools[need.pool]
+            units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
+            using.setdefault(pool, []).append((number, units, float(need.units)))
+    rows, complete = [], True
+    for pool, users in using.items():
+        sets, all_of_them = pin_sets([units for _, units, _ in users])
+        complete = complete and all_of_them
+        for one in sets:
+            members = tuple((number, units) for number, allowed, units in users if allowed <= one)
+            rows.append(Row(pool=pool, units=tuple(sorted(one)), members=members))
+    return rows, complete
+
+
+def _weights(
+    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]
+) -> tuple[Vector, NDArray[np.bool_]]:
+    weight, real_time = np.full(len(threads), np.nan), np.zeros(len(threads), dtype=bool)
+    for number, (task, thread) in enumerate(zip(firsts, threads, strict=True)):
+        if thread.pool < 0:
+            weight[number] = 1.0
+            continue
+        kind = model.pools[thread.pool].policy.kind
+        if kind == "linux" and task.priority > 0:
+            real_time[number] = True
+        elif kind in {"linux", "fair"}:
+            weight[number] = task.weight / task.needs[0].units
+    return weight, real_time
+
+
+def _levels(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
+    """Return the threads by urgency; in pools that know no priorities all are of one."""
+    urgent = {"linux", "priority", "preemptive"}
+    urgency = [
+        (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
+        if _policy(model, thread) in urgent
+        else 0
+        for task, thread in zip(firsts, threads, strict=True)
+    ]
+    return tuple(
+        np.flatnonzero(np.array(urgency) == level).astype(np.intp)
+        for level in sorted(set(urgency), reverse=True)
+    )
+
+
+def _policy(model: RouterModel, thread: Thread) -> str:
+    return model.pools[thread.pool].policy.kind if thread.pool >= 0 else ""
+
+
+def _fed_within(
+    graph: FlowGraph, place: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
+) -> NDArray[np.bool_]:
+    """Whether all that feeds a task unit are threads of its level on the same, only unit."""
+    feeders: dict[int, list[int]] = {}
+    for index, edges in enumerate(graph.edges):
+        for node, _ in edges:
+            feeders.setdefault(int(place[node]), []).append(int(thread_of[place[index]]))
+    within = np.zeros(len(place), dtype=bool)
+    entries = {int(place[node]) for node in graph.entry}
+    for node, sources in feeders.items():
+        own = int(thread_of[node])
+        if own == len(threads) or node in entries or len(threads[own].units) != 1:
+            continue
+        within[node] = all(
+            threads[source].pool == threads[own].pool
+            and threads[source].units == threads[own].units
+            and firsts[source].priority == firsts[own].priority
+            for source in sources
+        )
+    return within
+
+
+def _granularity_s(task: TaskUnit, pool: ResourcePool | None) -> float:
+    if pool is None or pool.policy.kind != "linux" or task.priority > 0:
+        return math.inf
+    return pool.policy.wakeup_granularity_s
+
+
+def _on_unit(model: RouterModel, threads: list[Thread]) -> Vector:
+    first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
+    table = np.zeros((int(first[-1]), len(threads)))
+    for number, thread in enumerate(threads):
+        for unit in thread.units:
+            table[int(first[thread.pool]) + unit, number] = 1.0 / len(thread.units)
+    return table
+
+
+def _shared(threads: list[Thread]) -> NDArray[np.bool_]:
+    users: dict[tuple[int, int], int] = {}
+    for thread in threads:
+        for unit in thread.units:
+            users[thread.pool, unit] = users.get((thread.pool, unit), 0) + 1
+    return np.array([any(users[thread.pool, unit] > 1 for unit in thread.units) for thread in threads])
+
+
+def _padded(lists: list[tuple[int, ...]], padding: int) -> Index:
+    width = max(len(one) for one in lists)
+    table = np.full((len(lists), width), padding, dtype=np.intp)
+    for number, one in enumerate(lists):
+        table[number, : len(one)] = one
+    return table
+
+
+def weights(machine: Machine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
+    """Return each thread's weight: what it gets of full units, against others of its level.
+
+    Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
+    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so
+    ``Σ queue·work/(1 - load)``; one that never runs out leaves nothing to its equals. What comes only while others
+    of its level work does not come meanwhile.
+
+    Parameters
+    ----------
+    work_s : array
+        Seconds per frame by node.
+    wanted : array
+        Frames per second that each node would serve.
+    demand : array
+        Units that each thread wants.
+    """
+    weight = machine.weight
+    turns = np.isnan(weight)
+    if not turns.any():
+        return weight
+    real_time = machine.real_time
+    backlog_s = machine.by(machine.queue_frames * work_s)
+    meanwhile = machine.by(np.where(machine.fed_within, 0.0, wanted * work_s)) / machine.most
+    longest = backlog_s / np.maximum(1.0 - meanwhile, 1e-12)
+    turn_s = np.minimum(machine.by(machine.turn_frames * work_s), machine.quantum_s) * machine.most
+    chosen = np.where(real_time, np.minimum(longest, _AS_LONG_AS_IT_LIKES), turn_s)
+    return np.where(turns, np.maximum(chosen, 1e-300), weight)

@@ -1,0 +1,309 @@
+"""What a router of threads forwards at a load: the fluid fixed point of rates, shares of time and room ahead.
+
+Round by round: frames pass through the task graph as far as time and room ahead allow; each thread asks for the time
+that what comes to it takes; units are divided among the threads (:mod:`routecast.evaluate.solve.grants`); a thread
+that gets less than it asks for divides it among its task units by turns. What a node cannot serve is lost there, after
+the work spent on it before. The fixed point is one of means: rings are long enough that fluctuation costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.evaluate.solve.flow import Vector
+from routecast.evaluate.solve.grants import surface
+from routecast.evaluate.solve.machine import Machine, machine_of, weights
+from routecast.evaluate.solve.passage import Flowing
+from routecast.evaluate.solve.wakes import Wakes, wakes_of
+from routecast.load.offered import OfferedLoad
+from routecast.router.model import RouterModel
+
+__all__ = ["Lossless", "Steady", "Throughput", "lossless_of", "steady_state", "throughput"]
+
+Flags = NDArray[np.bool_]
+_MOST_ROUNDS = 300
+_UNDAMPED_ROUNDS = 6
+_SHORT = 1e-9
+_TOLERANCE = 1e-7
+_LEAST = 1e-300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throughput:
+    """What a router forwards at a load.
+
+    Parameters
+    ----------
+    intended_pps, offered_pps, forwarded_pps : float
+        Intended by the tester, put on the links, sent out by a port or given up where a route says so.
+    lossless_pps : float
+        The greatest intended rate of this load that overloads nothing, fluctuation apart.
+    drops_pps : mapping
+        Loss by place: task units by name, ports as ``"port 1 out"``.
+    busy_ratio : mapping
+        By thread: units of time at work per second, 1 for a thread that never rests.
+    wakes_per_s : mapping
+        By thread.
+    settled : bool
+        Whether the fixed point was found.
+    """
+
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    lossless_pps: float
+    drops_pps: Mapping[str, float]
+    busy_ratio: Mapping[str, float]
+    wakes_per_s: Mapping[str, float]
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steady:
+    """The fixed point, as arrays in the machine's order.
+
+    Parameters
+    ----------
+    flowing : Flowing
+    work_s : array
+        Seconds per frame by node, with contention.
+    factor : array
+        Contention by thread.
+    demand, granted : array
+        Units that each thread wants for what comes, and gets.
+    busy : array
+        Units at work by thread, what wakes and switches cost included.
+    """
+
+    machine: Machine
+    intended_pps: float
+    offered: Vector
+    flowing: Flowing
+    work_s: Vector
+    factor: Vector
+    demand: Vector
+    granted: Vector
+    busy: Vector
+    wakes: Wakes
+    rounds: int
+    settled: bool
+
+    @property
+    def lost_pps(self) -> Vector:
+        """Frames of the load that each node drops, copies apart."""
+        flowing = self.flowing
+        lost_ratio = 1.0 - flowing.served / np.maximum(flowing.arriving, _LEAST)
+        lost: Vector = np.maximum(flowing.arriving - flowing.copies, 0.0) * lost_ratio
+        return lost
+
+
+def throughput(model: RouterModel, load: OfferedLoad) -> Throughput:
+    """Return what a router forwards at a load, from the fluid fixed point alone.
+
+    This is what :class:`~routecast.evaluate.solve.Solve` answers for routers of threads, without latency, power and
+    words: for searches that ask a thousand times.
+    """
+    machine = machine_of(model, load)
+    steady = steady_state(machine, load.rate_pps)
+    passage, graph = machine.passage, machine.graph
+    count = len(graph.tasks)
+    lost = steady.lost_pps
+    offered = float(steady.offered.sum())
+    drops = {}
+    for node, rate in enumerate(lost):
+        if rate > 1e-9 * offered:
+            number = int(passage.order[node])
+            name = graph.tasks[number].name if number < count else f"{model.ports[number - count].name} out"
+            drops[name] = float(rate)
+    forwarded = float(steady.flowing.forwarded[passage.place[count:]].sum())
+    names = [thread.name for thread in machine.threads]
+    return Throughput(
+        intended_pps=steady.intended_pps,
+        offered_pps=offered,
+        forwarded_pps=forwarded,
+        lossless_pps=lossless_of(machine).rate_pps,
+        drops_pps=drops,
+        busy_ratio=dict(zip(names, map(float, steady.busy), strict=True)),
+        wakes_per_s=dict(zip(names, map(float, steady.wakes.per_s), strict=True)),
+        settled=steady.settled,
+    )
+
+
+def steady_state(machine: Machine, intended_pps: float) -> Steady:
+    """Find the fixed point at a load, from an idle router on.
+
+    Starting idle matters where there are two steady states: the one reached from low load is found.
+    """
+    passage = machine.passage
+    offered = machine.graph.offered(intended_pps)
+    wanted_in = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
+    taken_in = np.bincount(machine.graph.ingress, weights=offered)
+    entering = passage.entry(intended_pps, taken_in / np.maximum(wanted_in, _LEAST))
+    threads, nodes = len(machine.threads), len(passage.order)
+    factor, copies = np.ones(threads), np.zeros(nodes)
+    limit, served = machine.limit_pps, np.zeros(nodes)
+    wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
+    scale = max(float(offered.sum()), _LEAST)
+    state = None
+    rounds, settled = 0, False
+    while rounds < _MOST_ROUNDS and not settled:
+        rounds += 1
+        flowing = passage.flow(entering, limit, copies)
+        work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
+        wanted = np.minimum(
+            np.where(passage.held_towards, flowing.could_arrive, flowing.arriving), flowing.room_ahead
+        )
+        work = machine.by(wanted * work_s)
+        hard = np.where(machine.last_level, wakes.least_start, wakes.start)
+        demand = np.minimum(work + hard, machine.most)
+        asked = np.where(machine.polling, machine.most, demand)
+        granted = machine.rows.divide(asked, weights(machine, work_s, wanted, demand), machine.levels)
+        needed = work + wakes.least_start
+        short = granted < needed * (1.0 - _SHORT)
+        new_limit = _limits(machine, wanted, work_s, granted - wakes.least_start, short)
+        used = machine.by(flowing.served * work_s)
+        new_wakes = wakes_of(machine, machine.by(flowing.served), used, short, factor, wakes.per_s)
+        busy = np.minimum(used + new_wakes.start, machine.most)
+        new_factor = machine.contended.factor(busy)
+        moved = max(
+            float(np.abs(flowing.served - served).max()) / scale,
+            float(np.abs(new_factor - factor).max()),
+            float(np.abs(new_wakes.start - wakes.start).max()),
+            float(np.abs(flowing.copies - copies).max()) / scale,
+        )
+        settled = rounds > 2 and moved < _TOLERANCE
+        state = (flowing, work_s, factor, work + hard, granted, busy)
+        if settled:
+            break
+        step = _step(rounds)
+        both = np.isfinite(new_limit) & np.isfinite(limit)
+        limit = np.where(
+            both, limit + step * (np.where(both, new_limit, 0.0) - np.where(both, limit, 0.0)), new_limit
+        )
+        factor = factor + step * (new_factor - factor)
+        copies = copies + step * (flowing.copies - copies)
+        wakes = Wakes(
+            per_s=wakes.per_s + step * (new_wakes.per_s - wakes.per_s),
+            start=wakes.start + step * (new_wakes.start - wakes.start),
+            least_start=wakes.least_start + step * (new_wakes.least_start - wakes.least_start),
+        )
+        served = flowing.served
+    assert state is not None
+    flowing, work_s, factor, demand, granted, busy = state
+    return Steady(
+        machine=machine,
+        intended_pps=intended_pps,
+        offered=offered,
+        flowing=flowing,
+        work_s=work_s,
+        factor=factor,
+        demand=demand,
+        granted=granted,
+        busy=busy,
+        wakes=wakes,
+        rounds=rounds,
+        settled=settled,
+    )
+
+
+def _step(rounds: int) -> float:
+    """How far to go: all the way at first, then half, then less and less where that goes round in circles."""
+    if rounds <= _UNDAMPED_ROUNDS:
+        return 1.0
+    return 0.5 if rounds <= 60 else 30.0 / rounds
+
+
+def _limits(machine: Machine, wanted: Vector, work_s: Vector, granted: Vector, short: Flags) -> Vector:
+    """Frames per second that task units of short threads can serve: equal turns, what one does not use for others."""
+    limit = machine.limit_pps
+    if not short.any():
+        return limit
+    table = machine.by_thread[short]
+    pad = len(wanted)
+    want = np.append(wanted * work_s, 0.0)[np.minimum(table, pad)]
+    turn = np.append(machine.turn_frames * work_s, 0.0)[np.minimum(table, pad)]
+    height = surface(want, turn, np.maximum(granted[short], 0.0))
+    limit = limit.copy()
+    inside = table < pad
+    # A free frame is never late: task units without work are not limited by their thread.
+    costly = inside & (turn > 0.0)
+    rates = (
+        np.broadcast_to(height[:, None], table.shape)
+        * np.append(machine.turn_frames, 0.0)[np.minimum(table, pad)]
+    )
+    limit[table[costly]] = rates[costly]
+    return limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lossless:
+    """The greatest intended rate of a load that overloads nothing, and what it asks for.
+
+    Parameters
+    ----------
+    rate_pps : float
+    visits : array
+        Frames that each node serves for each frame intended, copies included.
+    demand : array
+        Units that each thread works at that rate.
+    """
+
+    rate_pps: float
+    visits: Vector
+    demand: Vector
+
+
+def lossless_of(machine: Machine) -> Lossless:
+    """Return the greatest intended rate of a load that overloads nothing.
+
+    At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
+    the units that it may have at once, every link must carry its frames.
+    """
+    passage = machine.passage
+    intended = np.bincount(machine.graph.ingress, weights=machine.graph.share, minlength=machine.graph.ports)
+    entering = passage.entry(1.0, np.ones(machine.graph.ports))
+    nodes = len(passage.order)
+    unlimited, copies = np.full(nodes, np.inf), np.zeros(nodes)
+    visits = passage.flow(entering, unlimited, copies)
+    copies = visits.copies
+    rate_of = visits.forwarded + copies
+    links = np.where(
+        np.isfinite(machine.limit_pps),
+        rate_of / np.where(np.isfinite(machine.limit_pps), machine.limit_pps, 1.0),
+        0.0,
+    )
+    best = 1.0 / max(float(links.max()), float((intended / machine.graph.ingress_cap).max()), _LEAST)
+    frames, threads = machine.by(rate_of), len(machine.threads)
+    factor = np.ones(threads)
+    demand = np.zeros(threads)
+    wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
+    never = np.zeros(threads, dtype=bool)
+    rate = best
+    for rounds in range(1, 200):
+        work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
+        unit_work = machine.by(rate_of * work_s)
+        hard = np.where(machine.last_level, wakes.least_start, wakes.start)
+        demand = unit_work + hard / max(rate, _LEAST)
+        fullest = float((demand / machine.most).max(initial=0.0))
+        if len(machine.rows.rows):
+            fullest = max(fullest, float((machine.rows.load(demand) / machine.rows.capacity).max()))
+        new_rate = min(best, 1.0 / max(fullest, _LEAST))
+        settled = rounds > 2 and abs(new_rate - rate) <= 1e-9 * rate
+        step = _step(rounds)
+        rate = rate + step * (new_rate - rate)
+        if settled:
+            break
+        work = np.minimum(unit_work * rate, machine.most)
+        new_wakes = wakes_of(machine, frames * rate, work, never, factor, wakes.per_s)
+        new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
+        factor = factor + step * (new_factor - factor)
+        wakes = Wakes(
+            per_s=wakes.per_s + step * (new_wakes.per_s - wakes.per_s),
+            start=wakes.start + step * (new_wakes.start - wakes.start),
+            least_start=wakes.least_start + step * (new_wakes.least_start - wakes.least_start),
+        )
+    return Lossless(rate_pps=rate, visits=rate_of, demand=demand * rate)
