@@ -292,7 +292,6 @@ class Assembly:
                     interrupt_cost_s=technology.guest_wake_s,
                     wakeup=technology.guest_wakeup,
                 ),
-                batch_frames=budget,
                 priority=machine.vcpu_priority,
                 thread=thread,
             )
@@ -335,7 +334,7 @@ class Assembly:
                 service=cost,
                 queue_frames=ring_frames or technology.queue_frames,
                 activation=activation,
-                batch_frames=budget,
+                batch_frames=1 if activation.kind == "thread" else budget,
                 priority=priority,
                 weight=machine.weight if not priority and activation.kind == "thread" else 1.0,
                 pin=pin,
