@@ -28,6 +28,8 @@ from routecast.router.from_tables import (
 )
 from routecast.router.model import Port, RouterModel
 from routecast.router.multicore import multicore
+from routecast.router.multistage.file_models import MultistageRouter
+from routecast.router.multistage.reading import multistage_from
 from routecast.router.power_tables import power_draw
 from routecast.router.softirq import softirq
 from routecast.router.virtual.file_models import ParallelRouter, VirtualRouter
@@ -43,7 +45,9 @@ __all__ = [
     "router_table",
 ]
 
-RouterTable = ExplicitRouter | MulticoreRouter | SoftirqRouter | VirtualRouter | ParallelRouter
+RouterTable = (
+    ExplicitRouter | MulticoreRouter | SoftirqRouter | VirtualRouter | ParallelRouter | MultistageRouter
+)
 """What a router file may say, by its builder."""
 
 _BUILDERS: dict[str, type[RouterTable]] = {
@@ -51,6 +55,7 @@ _BUILDERS: dict[str, type[RouterTable]] = {
     "softirq": SoftirqRouter,
     "virtual": VirtualRouter,
     "parallel": ParallelRouter,
+    "multistage": MultistageRouter,
 }
 _UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|j|v|s)\b")
 
@@ -189,6 +194,8 @@ def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
         return virtual_from(router, name, folder)
     if isinstance(router, ParallelRouter):
         return parallel_from(router, name, folder)
+    if isinstance(router, MultistageRouter):
+        return multistage_from(router, name, folder)
     return _explicit(router, name)
 
 

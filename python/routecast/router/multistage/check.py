@@ -1,11 +1,9 @@
-"""Whether servers, elements and their interconnect make a multistage router, with every fault at once.
-
-Machines are numbered as they are given, balancers first: ``machine[0]`` is the first balancer.
-"""
+"""Whether servers, elements and their interconnect make a multistage router, with every fault at once."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -64,7 +62,9 @@ def check_multistage(
         for one in balancers
         if one.server in by_name
     }
-    problems += machine_problems(servers, machines, functions=functions) if machines else []
+    if machines:
+        found = machine_problems(servers, machines, functions=functions)
+        problems += [Problem(_staged(one.place, len(balancers)), one.message) for one in found]
     if balancing not in get_args(Balancing):
         meant = did_you_mean(str(balancing), get_args(Balancing))
         problems.append(Problem("balancing", f'got "{balancing}": {meant}'))
@@ -85,11 +85,23 @@ def check_multistage(
         raise ModelProblem(subject, problems)
 
 
+def _staged(place: str, balancers: int) -> str:
+    """Name a machine as one of its stage: ``machine[2].vcpus`` is ``routers[0].vcpus`` behind two balancers."""
+    found = re.fullmatch(r"(server|machine)\[(\d+)\](.*)", place)
+    if found is None:
+        return place
+    kind, number, rest = found[1], int(found[2]), found[3]
+    if kind == "server":
+        return f"servers[{number}]{rest}"
+    stage, first = ("balancers", 0) if number < balancers else ("routers", balancers)
+    return f"{stage}[{number - first}]{rest}"
+
+
 def _local_problems(balancers: Sequence[Machine], routers: Sequence[Machine]) -> list[Problem]:
     homes = {router.server for router in routers}
     return [
         Problem(
-            f"machine[{index}]",
+            f"balancers[{index}]",
             f'"{balancer.name}" balances locally, but no router is on "{balancer.server}": '
             "put one there, or balance by round_robin",
         )

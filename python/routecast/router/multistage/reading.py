@@ -1,0 +1,83 @@
+"""Multistage routers from what router files say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from routecast.errors import ModelProblem, Problem
+from routecast.router.model import RouterModel
+from routecast.router.multistage.builder import multistage_router
+from routecast.router.multistage.control import Control
+from routecast.router.multistage.file_models import MultistageRouter
+from routecast.router.multistage.interconnect import Interconnect
+from routecast.router.virtual.reading import machine_from, servers_from
+
+__all__ = ["multistage_from"]
+
+_KEYS = {
+    "servers": "server",
+    "balancers": "balancer",
+    "routers": "router",
+}
+
+
+def multistage_from(router: MultistageRouter, name: str, folder: Path | None = None) -> RouterModel:
+    """Build the multistage router that a file says.
+
+    Parameters
+    ----------
+    router : MultistageRouter
+    name : str
+    folder : Path or None
+        Where techniques that are files are looked for.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        With all faults, their places those of the file.
+    """
+    servers, problems = servers_from(router.server, router.technology, folder)
+    between, control = router.interconnect, router.control
+    model = None
+    try:
+        model = multistage_router(
+            servers,
+            [machine_from(table, servers) for table in router.balancer],
+            [machine_from(table, servers) for table in router.router],
+            interconnect=Interconnect(
+                kind=between.kind,
+                tag_s=between.tag,
+                filtered_by=between.filtered_by,
+                joined=between.joined,
+                link_bps=between.link,
+                links=between.links,
+                link_queue_frames=between.link_queue,
+                switch_bps=between.switch,
+            ),
+            balancing=router.balancing,
+            ports_per_balancer=router.ports_per_balancer,
+            link_bps=router.link,
+            tx_ring_frames=router.tx_ring,
+            control=Control(rate_pps=control.rate, message_s=control.message) if control else None,
+            name=name,
+        )
+    except ModelProblem as problem:
+        # A machine on a technique that could not be read may well have backend threads.
+        unread = bool(problems)
+        known = {one.place for one in problems}
+        problems += [
+            _placed(one)
+            for one in problem.problems
+            if one.place not in known and not (unread and ".backend_cores" in one.place)
+        ]
+    if problems or model is None:
+        raise ModelProblem(name, problems)
+    return model
+
+
+def _placed(problem: Problem) -> Problem:
+    """Return a problem with its place in a file."""
+    for ours, theirs in _KEYS.items():
+        if problem.place == ours or problem.place.startswith(f"{ours}["):
+            return Problem(theirs + problem.place.removeprefix(ours), problem.message)
+    return problem
