@@ -1,7 +1,9 @@
 //! Checks a scenario once, so that the engine need not: every index inside its list, every number in its range.
 
 use crate::error::SimError;
-use crate::scenario::{Activation, Load, Model, Process, RandomTime, RouteKind, Scenario, Target, Task, Variation};
+use crate::scenario::{
+    Activation, Load, Model, Policy, Process, RandomTime, RouteKind, Scenario, Target, Task, Variation,
+};
 
 impl Scenario {
     /// Checks every index and number, so that the engine need not.
@@ -30,6 +32,9 @@ impl Scenario {
             not_negative(format!("pools[{i}].migration_ps"), pool.migration_ps)?;
             if let Some(quantum) = pool.policy.quantum_ps() {
                 positive(format!("pools[{i}].policy quantum"), quantum)?;
+            }
+            if let Policy::Linux { wakeup_granularity_ps, .. } = pool.policy {
+                not_negative(format!("pools[{i}].policy.wakeup_granularity_ps"), wakeup_granularity_ps)?;
             }
             for (n, state) in pool.sleep.iter().enumerate() {
                 not_negative(format!("pools[{i}].sleep[{n}].after_ps"), state.after_ps)?;
@@ -127,7 +132,51 @@ impl Scenario {
                 random_time(&place("activation.wakeup"), wakeup)?;
             }
         }
+        if let Activation::Thread { budget, cost_ps, wakeup, .. } = &task.activation {
+            count(place("activation.budget"), *budget)?;
+            not_negative(place("activation.cost_ps"), *cost_ps)?;
+            if let Some(wakeup) = wakeup {
+                random_time(&place("activation.wakeup"), wakeup)?;
+            }
+        }
+        self.check_thread(i, task)?;
         variation(&place("variation"), task.variation)
+    }
+
+    /// Task units of one thread ask for their units as one; only threads and pollers can wait for room.
+    fn check_thread(&self, i: usize, task: &Task) -> Result<(), SimError> {
+        let refuse = |field: &str, got: f64, allowed: &'static str| {
+            Err(SimError::Number { place: format!("tasks[{i}].{field}"), got, allowed })
+        };
+        let is_thread = matches!(task.activation, Activation::Thread { .. });
+        if (is_thread || task.thread.is_some() || task.holds_back) && task.parallel != Some(1) {
+            return refuse("parallel", task.parallel.unwrap_or(0) as f64, "1 for a thread");
+        }
+        if (task.thread.is_some() || task.holds_back) && !is_thread && task.activation != Activation::Polling {
+            return refuse(
+                "activation",
+                f64::NAN,
+                "thread or polling, where several queues share a thread or are held back",
+            );
+        }
+        let by_turn = matches!(task.route.kind, RouteKind::RoundRobin | RouteKind::Random) && task.route.to.len() > 1;
+        if task.holds_back && by_turn {
+            return refuse("route.kind", f64::NAN, "a route that the flow decides, where frames are held back");
+        }
+        let Some(first) = task.thread.and_then(|_| self.model.tasks.iter().find(|other| other.thread == task.thread))
+        else {
+            return Ok(());
+        };
+        let like = first.needs == task.needs
+            && first.pin == task.pin
+            && first.priority == task.priority
+            && first.weight == task.weight
+            && std::mem::discriminant(&first.activation) == std::mem::discriminant(&task.activation);
+        if like {
+            return Ok(());
+        }
+        let allowed = "a thread whose task units agree in needs, pin, priority, weight and the kind of activation";
+        refuse("thread", task.thread.unwrap_or(0) as f64, allowed)
     }
 }
 

@@ -6,10 +6,13 @@
 
 mod activation;
 mod lanes;
+mod room;
+mod threads;
 
 use std::collections::VecDeque;
 
 use lanes::{Lane, State, Unit, lanes_of, port_as_task, wakeup_of};
+use threads::Thread;
 
 use crate::calendar::Calendar;
 use crate::frame::Frame;
@@ -44,6 +47,9 @@ enum Way {
 /// A frame for a node, at an instant.
 pub type Delivery = (Frame, u32);
 
+/// Marks the node of a delivery for which room was promised there.
+const PROMISED: u32 = 1 << 30;
+
 /// Runs the event nodes of a graph.
 #[derive(Debug)]
 pub struct Engine {
@@ -52,6 +58,9 @@ pub struct Engine {
     lanes: Vec<Lane>,
     /// Lanes that hold their units and poll until their time is up.
     lingering: Vec<u32>,
+    threads: Vec<Thread>,
+    /// Nodes whose queue shrank during the present event, and that had refused frames.
+    roomier: Vec<u32>,
     units: Vec<Option<Unit>>,
     claims: Vec<Claim>,
     task_of: Vec<u32>,
@@ -86,19 +95,34 @@ impl Engine {
         claims.extend((0..ports.len()).map(|port| Claim::nothing(model.tasks.len() + port)));
         let mut lanes = Vec::new();
         let mut task_of = Vec::new();
+        let mut threads: Vec<Thread> = Vec::new();
+        let mut thread_of: Vec<Option<u32>> = vec![None; graph.planes.len()];
         let mut units: Vec<Option<Unit>> = (0..graph.planes.len()).map(|_| None).collect();
         let with_lanes: Vec<usize> = nodes.iter().copied().filter(|&n| graph.grouped[n].is_none()).collect();
         for &n in &with_lanes {
             let is_port = n >= graph.tasks;
             let task = if is_port { &ports[n - graph.tasks] } else { &model.tasks[n] };
-            let first = lanes.len() as u32;
-            for _ in 0..lanes_of(scenario, task) {
+            let mates = (0..n).find(|&other| !is_port && other < n && are_mates(task, model.tasks.get(other)));
+            let thread = match mates {
+                Some(mate) => thread_of[mate],
+                None if works_in_turn(task) => {
+                    threads.push(Thread::new(lanes.len() as u32));
+                    Some(threads.len() as u32 - 1)
+                }
+                None => None,
+            };
+            thread_of[n] = thread;
+            if let Some(thread) = thread {
+                threads[thread as usize].members.push(n as u32);
+            }
+            let first = mates.map_or(lanes.len() as u32, |_| threads[thread.expect("mates have one") as usize].lane);
+            for _ in 0..if mates.is_some() { 0 } else { lanes_of(scenario, task) } {
                 lanes.push(Lane::new(n as u32));
                 task_of.push(n as u32);
             }
             let rng = stream(scenario.run.seed, scenario.run.replication, "service", n);
             let batch = match task.activation {
-                Activation::Interrupt { budget, .. } => budget,
+                Activation::Interrupt { budget, .. } | Activation::Thread { budget, .. } => budget,
                 _ => task.batch,
             };
             units[n] = Some(Unit {
@@ -113,17 +137,22 @@ impl Engine {
                 activation: task.activation.clone(),
                 wakeup: wakeup_of(scenario, n, task),
                 batch,
-                idle: (first..lanes.len() as u32).rev().collect(),
+                idle: if thread.is_some() { vec![] } else { (first..lanes.len() as u32).rev().collect() },
                 requesting: 0,
-                lanes: first..lanes.len() as u32,
+                lanes: if thread.is_some() { first..first + 1 } else { first..lanes.len() as u32 },
                 timer: None,
                 interrupts_on: true,
                 last_interrupt: None,
                 priority: 255 - graph.depth[n],
                 quantum: None,
+                thread,
+                ahead: task.holds_back.then(|| graph.next_of(n).clone()),
+                promised: 0,
+                refused: Vec::new(),
+                is_refused: false,
             });
         }
-        let managers = Managers::new(&model.pools, claims.len(), lanes.len(), scenario.run.message_limit);
+        let managers = Managers::new(&model.pools, &claims, &task_of, scenario.run.message_limit);
         let mut timer_task = Vec::new();
         for unit in units.iter_mut().flatten() {
             unit.quantum = managers.quantum_ps(&claims[unit.claim]);
@@ -146,6 +175,8 @@ impl Engine {
             calendar,
             lanes,
             lingering: Vec::new(),
+            threads,
+            roomier: Vec::new(),
             units,
             claims,
             task_of,
@@ -164,7 +195,9 @@ impl Engine {
         };
         for n in with_lanes {
             let unit = engine.unit(n as u32);
-            if unit.activation == Activation::Polling {
+            let leads = unit.thread.is_none_or(|thread| engine.threads[thread as usize].members[0] == n as u32);
+            let unit = engine.unit(n as u32);
+            if unit.activation == Activation::Polling && leads {
                 for lane in unit.lanes.clone() {
                     engine.unit(n as u32).idle.clear();
                     engine.request(lane, ledger);
@@ -192,7 +225,11 @@ impl Engine {
                 }
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
-                if let Some((frame, node)) = self.fire(slot, graph, ledger) {
+                let moved = self.fire(slot, graph, ledger);
+                if !self.roomier.is_empty() {
+                    self.tell_of_room(ledger);
+                }
+                if let Some((frame, node)) = moved {
                     self.deliver(&frame, node, next_in, graph, ledger);
                 }
             } else {
@@ -241,10 +278,10 @@ impl Engine {
                 (lane.state, lane.work_from, lane.work_end.min(end))
             };
             match state {
-                State::Working if from < end => ledger.work(self.task_of[lane as usize] as usize, from, until),
+                State::Working if from < end => ledger.work(self.lanes[lane as usize].task as usize, from, until),
                 State::Waking => self.book_waking(lane, until, ledger),
                 State::Holding | State::Lingering => self.book_spinning(lane, end, ledger),
-                State::Working | State::Idle | State::Requesting => {}
+                State::Working | State::Idle | State::Requesting | State::Stirring => {}
             }
         }
         self.managers.close(end, ledger);
@@ -257,7 +294,7 @@ impl Engine {
     /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
     #[inline]
     fn deliver(&mut self, frame: &Frame, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
-        if node == EXIT || !self.inside[node as usize] {
+        if node == EXIT || !self.inside[(node & !PROMISED) as usize] {
             self.outbox.push((*frame, node));
         } else if self.instant.is_empty() && self.calendar.next_at() > self.now && next_in > self.now {
             self.arrive(node, frame, graph, ledger);
@@ -269,10 +306,16 @@ impl Engine {
 
     #[inline]
     fn arrive(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
-        if self.stations[node as usize].is_some() {
+        if node & PROMISED != 0 {
+            self.unit(node & !PROMISED).promised -= 1;
+            self.queue_up(node & !PROMISED, frame, ledger);
+        } else if self.stations[node as usize].is_some() {
             self.pass(node, *frame, graph, ledger);
         } else {
             self.queue_up(node, frame, ledger);
+        }
+        if !self.roomier.is_empty() {
+            self.tell_of_room(ledger);
         }
     }
 
@@ -341,6 +384,10 @@ impl Engine {
             self.rest_is_over(slot, ledger);
             return None;
         }
+        if lane.state == State::Stirring {
+            self.stirred(slot, ledger);
+            return None;
+        }
         if lane.work_end > self.now {
             self.expire(slot, ledger);
             return None;
@@ -365,6 +412,16 @@ impl Group {
         }
         place == 0
     }
+}
+
+/// Whether task units share a thread.
+fn are_mates(task: &Task, other: Option<&Task>) -> bool {
+    task.thread.is_some() && other.is_some_and(|other| other.thread == task.thread)
+}
+
+/// Whether a task unit asks before each poll which of its thread can go on.
+fn works_in_turn(task: &Task) -> bool {
+    matches!(task.activation, Activation::Thread { .. }) || task.thread.is_some() || task.holds_back
 }
 
 /// The way on from each node.

@@ -5,6 +5,12 @@
 //! there is no deadlock. A request that cannot be granted yet does not block younger ones that can (the managers are
 //! work-conserving); whenever a unit comes free the oldest that fits goes first.
 
+mod linux;
+
+use std::cmp::Reverse;
+
+use linux::{Applicant, Market, markets};
+
 use crate::ledger::Ledger;
 use crate::planes::allowed_units;
 use crate::scenario::{Model, Need, Policy};
@@ -28,6 +34,8 @@ pub struct Claim {
     weight: f64,
     /// Task unit.
     pub task: u32,
+    /// The first task unit of its thread: service, switches and migrations are those of the thread.
+    account: u32,
 }
 
 impl Claim {
@@ -46,13 +54,15 @@ impl Claim {
                 list.iter().fold(0_u128, |set, &u| set | (1 << u))
             })
             .collect();
-        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task: task as u32 }
+        let first = unit.thread.and_then(|_| model.tasks.iter().position(|other| other.thread == unit.thread));
+        let account = first.unwrap_or(task) as u32;
+        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task: task as u32, account }
     }
 
     /// The claim of a node that works on a processor of its own (paper 000: ⊗), such as a port.
     #[must_use]
     pub fn nothing(node: usize) -> Self {
-        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task: node as u32 }
+        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task: node as u32, account: node as u32 }
     }
 }
 
@@ -72,6 +82,10 @@ struct Pool {
     waiting: Vec<LaneId>,
     /// Fair policy: no waking task unit starts behind this virtual time.
     virtual_time: f64,
+    /// Lane that holds each unit.
+    holder: Vec<LaneId>,
+    /// Linux policy: what threads of priority 0 compete for.
+    markets: Vec<Market>,
 }
 
 /// What a grant costs and how fast its units work.
@@ -125,9 +139,11 @@ pub struct Managers {
     /// Units held by each lane: `(pool, unit)`.
     held: Vec<Vec<(u32, u32)>>,
     held_since: Vec<u64>,
-    /// Service received by each task unit over its weight (fair policy).
+    /// What each lane may ask for.
+    applicants: Vec<Applicant>,
+    /// Service received by each thread over its weight (policies fair and linux).
     virtual_runtime: Vec<f64>,
-    /// Unit that each task unit used last in its first pool.
+    /// Unit that each thread used last in its first pool.
     last_unit: Vec<u32>,
     /// Messages kept so far.
     pub messages: Vec<Message>,
@@ -135,12 +151,15 @@ pub struct Managers {
 }
 
 impl Managers {
-    /// Managers of pools for `lanes` lanes of `nodes` nodes.
+    /// Managers of pools for the lanes whose claims are `claims[task_of[lane]]`.
     #[must_use]
-    pub fn new(pools: &[crate::scenario::Pool], nodes: usize, lanes: usize, message_limit: usize) -> Self {
+    pub fn new(pools: &[crate::scenario::Pool], claims: &[Claim], task_of: &[u32], message_limit: usize) -> Self {
+        let (nodes, lanes) = (claims.len(), task_of.len());
+        let applicants: Vec<Applicant> = task_of.iter().map(|&task| Applicant::of(&claims[task as usize])).collect();
         let pools = pools
             .iter()
-            .map(|pool| Pool {
+            .enumerate()
+            .map(|(number, pool)| Pool {
                 policy: pool.policy,
                 free: if pool.speed.len() == 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
                 speed: pool.speed.clone(),
@@ -152,12 +171,15 @@ impl Managers {
                 working: 0,
                 waiting: Vec::new(),
                 virtual_time: 0.0,
+                holder: vec![NOBODY; pool.speed.len()],
+                markets: markets(number, &applicants),
             })
             .collect();
         Self {
             pools,
             held: vec![Vec::new(); lanes],
             held_since: vec![0; lanes],
+            applicants,
             virtual_runtime: vec![0.0; nodes],
             last_unit: vec![NOBODY; nodes],
             messages: Vec::new(),
@@ -168,11 +190,15 @@ impl Managers {
     /// REQ: records the application; call [`Self::try_grant`] or [`Self::enqueue`] next.
     #[inline]
     pub fn request(&mut self, claim: &Claim, now: u64) {
-        for need in &claim.needs {
+        for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
             let pool = &mut self.pools[need.pool];
-            if let Policy::Fair { .. } = pool.policy {
-                let runtime = &mut self.virtual_runtime[claim.task as usize];
-                *runtime = runtime.max(pool.virtual_time);
+            match pool.policy {
+                Policy::Fair { .. } => {
+                    let runtime = &mut self.virtual_runtime[claim.account as usize];
+                    *runtime = runtime.max(pool.virtual_time);
+                }
+                Policy::Linux { .. } => self.admit(need.pool, claim, allowed, now),
+                Policy::Fifo | Policy::Priority | Policy::Preemptive | Policy::RoundRobin { .. } => {}
             }
             if self.message_limit > 0 {
                 self.note(now, Kind::Request, claim.task, need.pool as u32, None);
@@ -192,15 +218,16 @@ impl Managers {
                 let unit = self.choose(need.pool, claim, i);
                 let pool = &mut self.pools[need.pool];
                 pool.free &= !(1 << unit);
+                pool.holder[unit] = lane;
                 terms.waking_ps = terms.waking_ps.max(pool.sleepers.rouse(need.pool, unit, now, ledger));
-                if pool.last_task[unit] != claim.task {
+                if pool.last_task[unit] != claim.account {
                     if pool.last_task[unit] != NOBODY {
                         terms.overhead_ps += pool.switch;
                     }
-                    pool.last_task[unit] = claim.task;
+                    pool.last_task[unit] = claim.account;
                 }
                 if i == 0 && need.units == 1 {
-                    let last = &mut self.last_unit[claim.task as usize];
+                    let last = &mut self.last_unit[claim.account as usize];
                     if *last != NOBODY && *last != unit as u32 {
                         terms.overhead_ps += pool.migration;
                     }
@@ -228,30 +255,50 @@ impl Managers {
             .all(|(need, allowed)| (self.pools[need.pool].free & allowed).count_ones() as usize >= need.units)
     }
 
-    /// The unit to take: the one that served this task unit last, else one that served nobody, else the first free.
+    /// The unit to take: the one that served this thread last, else the first free. One that served others since is as
+    /// good as any, but under the policy `linux`, whose threads wake up where they slept.
     #[inline]
     fn choose(&self, pool: usize, claim: &Claim, need: usize) -> usize {
         let state = &self.pools[pool];
         let free = state.free & claim.allowed[need];
-        let last = self.last_unit[claim.task as usize];
-        if last != NOBODY && last < 128 && free & (1 << last) != 0 && state.last_task[last as usize] == claim.task {
+        let last = self.last_unit[claim.account as usize];
+        if last != NOBODY
+            && last < 128
+            && free & (1 << last) != 0
+            && (state.last_task[last as usize] == claim.account || matches!(state.policy, Policy::Linux { .. }))
+        {
             return last as usize;
         }
         free.trailing_zeros() as usize
     }
 
-    /// Puts a lane that was not granted on the waiting lists of its pools.
-    pub fn enqueue(&mut self, lane: LaneId, claim: &Claim) {
+    /// Puts a lane that was not granted on the waiting lists of its pools. Real-time work that was revoked comes before
+    /// its equals (POSIX: a preempted thread is at the head of the list for its priority).
+    pub fn enqueue(&mut self, lane: LaneId, claim: &Claim, revoked: bool) {
         for need in &claim.needs {
-            self.pools[need.pool].waiting.push(lane);
+            let pool = &mut self.pools[need.pool];
+            if revoked && claim.priority > 0 && matches!(pool.policy, Policy::Linux { .. }) {
+                pool.waiting.insert(0, lane);
+            } else {
+                pool.waiting.push(lane);
+            }
         }
     }
 
-    /// Whether anybody waits for a unit of the lane's pools.
+    /// Whether anybody waits for a unit of the claim's pools, whom it would have to let in.
     #[inline]
     #[must_use]
     pub fn is_contested(&self, claim: &Claim) -> bool {
-        claim.needs.iter().any(|need| !self.pools[need.pool].waiting.is_empty())
+        claim.needs.iter().zip(&claim.allowed).any(|(need, allowed)| {
+            let pool = &self.pools[need.pool];
+            if !matches!(pool.policy, Policy::Linux { .. }) {
+                return !pool.waiting.is_empty();
+            }
+            pool.waiting
+                .iter()
+                .map(|&lane| &self.applicants[lane as usize])
+                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool) & allowed != 0)
+        })
     }
 
     /// Whether a lane holds a unit that the claim could use.
@@ -267,10 +314,17 @@ impl Managers {
     #[inline]
     pub fn take_back(&mut self, lane: LaneId, claim: &Claim, now: u64, kind: Kind) {
         let held = now - self.held_since[lane as usize];
-        self.virtual_runtime[claim.task as usize] += held as f64 / claim.weight;
+        for need in 0..claim.needs.len() {
+            let p = claim.needs[need].pool;
+            if claim.priority == 0 && matches!(self.pools[p].policy, Policy::Linux { .. }) {
+                self.tick(p, claim.allowed[need], now);
+            }
+        }
+        self.virtual_runtime[claim.account as usize] += held as f64 / claim.weight;
         for i in 0..self.held[lane as usize].len() {
             let (pool, unit) = self.held[lane as usize][i];
             self.pools[pool as usize].free |= 1 << unit;
+            self.pools[pool as usize].holder[unit as usize] = NOBODY;
             self.pools[pool as usize].sleepers.release(unit as usize, now);
             if self.message_limit > 0 {
                 self.note(now, kind, claim.task, pool, Some(unit));
@@ -294,12 +348,20 @@ impl Managers {
                 fitting.reduce(|a, b| if claim(b).priority > claim(a).priority { b } else { a })?
             }
             Policy::Fair { .. } => {
-                let runtime = |lane: LaneId| self.virtual_runtime[task_of[lane as usize] as usize];
+                let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
                 fitting.reduce(|a, b| if runtime(b) < runtime(a) { b } else { a })?
+            }
+            Policy::Linux { .. } => {
+                let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
+                fitting.reduce(|a, b| match (claim(a).priority, claim(b).priority) {
+                    (0, 0) if runtime(b) < runtime(a) => b,
+                    (of_a, of_b) if of_b > of_a => b,
+                    _ => a,
+                })?
             }
         };
         let task = task_of[chosen as usize];
-        let runtime = self.virtual_runtime[task as usize];
+        let runtime = self.virtual_runtime[claims[task as usize].account as usize];
         self.pools[pool].virtual_time = self.pools[pool].virtual_time.max(runtime);
         for need in &claims[task as usize].needs {
             self.pools[need.pool].waiting.retain(|&lane| lane != chosen);
@@ -308,8 +370,10 @@ impl Managers {
     }
 
     /// Lanes to revoke so that the claim fits: the least urgent first, only less urgent ones; none if that is not enough.
+    ///
+    /// Under the policy `linux` that at the thread's last unit comes first among equals, which saves a migration.
     #[must_use]
-    pub fn victims(&self, claim: &Claim, claims: &[Claim], task_of: &[u32]) -> Option<Vec<LaneId>> {
+    pub fn victims(&self, claim: &Claim, now: u64) -> Option<Vec<LaneId>> {
         let mut victims: Vec<LaneId> = Vec::new();
         for (need, allowed) in claim.needs.iter().zip(&claim.allowed) {
             let pool = &self.pools[need.pool];
@@ -324,26 +388,35 @@ impl Managers {
             if available.count_ones() as usize >= need.units {
                 continue;
             }
-            if pool.policy != Policy::Preemptive {
+            if !matches!(pool.policy, Policy::Preemptive | Policy::Linux { .. }) {
                 return None;
             }
-            let mut candidates: Vec<(i32, std::cmp::Reverse<u64>, LaneId, u128)> = self
-                .held
-                .iter()
-                .enumerate()
-                .filter(|&(lane, _)| !victims.contains(&(lane as u32)))
-                .filter_map(|(lane, held)| {
-                    let units = held
+            let last = self.last_unit[claim.account as usize];
+            let stays = matches!(pool.policy, Policy::Linux { .. }) && last < 128;
+            let last = if stays { 1_u128 << last } else { 0 };
+            let mut holders: Vec<LaneId> = (0..pool.holder.len())
+                .filter(|&unit| allowed & (1 << unit) != 0)
+                .map(|unit| pool.holder[unit])
+                .filter(|lane| *lane != NOBODY && !victims.contains(lane))
+                .collect();
+            holders.sort_unstable();
+            holders.dedup();
+            let mut candidates: Vec<_> = holders
+                .into_iter()
+                .filter_map(|lane| {
+                    let lead = self.may_revoke(need.pool, claim, lane, now)?;
+                    let units = self.held[lane as usize]
                         .iter()
                         .filter(|&&(p, _)| p as usize == need.pool)
                         .fold(0_u128, |set, &(_, unit)| set | (1 << unit));
-                    let theirs = claims[task_of[lane] as usize].priority;
-                    (units & allowed != 0 && theirs < claim.priority)
-                        .then(|| (theirs, std::cmp::Reverse(self.held_since[lane]), lane as u32, units & allowed))
+                    let theirs = self.applicants[lane as usize].priority;
+                    let held_since = self.held_since[lane as usize];
+                    let order = (theirs, units & last == 0, Reverse(lead), Reverse(held_since), lane);
+                    Some((order, units & allowed))
                 })
                 .collect();
             candidates.sort_unstable();
-            for (_, _, lane, units) in candidates {
+            for ((.., lane), units) in candidates {
                 if available.count_ones() as usize >= need.units {
                     break;
                 }
@@ -363,6 +436,7 @@ impl Managers {
         claim
             .needs
             .iter()
+            .filter(|need| claim.priority == 0 || !matches!(self.pools[need.pool].policy, Policy::Linux { .. }))
             .filter_map(|need| self.pools[need.pool].policy.quantum_ps())
             .reduce(f64::min)
             .map(|quantum| Span::from_ps(quantum).0.max(1))

@@ -56,9 +56,11 @@ impl Planes {
     /// Recursion was asked for where it cannot be; a managed pool has more than 128 units.
     pub fn assign(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) -> Result<Self, SimError> {
         let (nodes, tasks) = (successors.len(), scenario.model.tasks.len());
+        let watched = watched(scenario, successors);
         let obstacle: Vec<Option<&str>> = (0..nodes)
             .map(|n| match scenario.run.path {
                 Path::Events => Some("events were asked for"),
+                _ if watched[n] => Some("frames are held back before it"),
                 _ if n < tasks => needs_events(scenario, n),
                 _ => None,
             })
@@ -67,7 +69,7 @@ impl Planes {
         let mut planes = vec![Plane::Prefix; nodes];
         for &n in order {
             let n = n as usize;
-            if n < tasks && is_passthrough(&scenario.model.tasks[n], sources_only[n]) {
+            if n < tasks && !watched[n] && is_passthrough(&scenario.model.tasks[n], sources_only[n]) {
                 // A passthrough stands in the plane of what feeds it; nothing ever waits there.
                 let fed_by_events = planes[n] == Plane::Suffix;
                 planes[n] = Plane::Passthrough;
@@ -95,10 +97,21 @@ impl Planes {
         {
             return Err(SimError::NotRecursive { task, why: obstacle[task].unwrap_or("it lies between others") });
         }
-        let (groups, grouped) = group(scenario, &planes);
+        let (groups, grouped) = group(scenario, &planes, &watched);
         check_pools(scenario, &planes, &grouped)?;
         Ok(Self { planes, sources_only, groups, grouped })
     }
+}
+
+/// Nodes whose queue others look at, to hold frames back while it is full: it must be kept frame by frame.
+fn watched(scenario: &Scenario, successors: &[Vec<u32>]) -> Vec<bool> {
+    let mut watched = vec![false; successors.len()];
+    for (task, _) in scenario.model.tasks.iter().enumerate().filter(|(_, task)| task.holds_back) {
+        for &next in &successors[task] {
+            watched[next as usize] = true;
+        }
+    }
+    watched
 }
 
 /// A recursive node between two event nodes must take part in the events.
@@ -145,8 +158,12 @@ fn is_passthrough(task: &Task, sources_only: bool) -> bool {
 /// Why a task unit cannot be a station by itself; none if it can.
 fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
     let this = &scenario.model.tasks[task];
-    if matches!(this.activation, Activation::Interrupt { .. }) {
-        return Some("it is activated by interrupts");
+    match this.activation {
+        Activation::Interrupt { .. } => return Some("it is activated by interrupts"),
+        Activation::Thread { .. } => return Some("it is a thread that sleeps and wakes"),
+        _ if this.thread.is_some() => return Some("it shares a thread with others"),
+        _ if this.holds_back => return Some("it holds frames back"),
+        Activation::Dedicated | Activation::Polling => {}
     }
     if this.batch > 1 {
         return Some("it takes frames in batches");
@@ -183,14 +200,14 @@ fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
 }
 
 /// Finds the stations inside the events.
-fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>) {
+fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>, Vec<Option<u32>>) {
     let model = &scenario.model;
     let mut groups = Vec::new();
     let mut grouped = vec![None; planes.len()];
     if scenario.run.path == Path::Events {
         return (groups, grouped);
     }
-    for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events) {
+    for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events && !watched[node]) {
         if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
             grouped[node] = Some(groups.len() as u32);
             groups.push(Group { servers: servers(scenario, node) });
@@ -202,6 +219,7 @@ fn group(scenario: &Scenario, planes: &[Plane]) -> (Vec<Group>, Vec<Option<u32>>
         let frame_by_frame = |&t: &usize| {
             let task = &model.tasks[t];
             planes[t] == Plane::Events
+                && !watched[t]
                 && task.parallel.is_none()
                 && task.needs.len() == 1
                 && task.needs[0].units == 1

@@ -142,7 +142,7 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
     }
     if pipeline.engine.is_none() {
         // Pools that nobody needs sleep through the trial.
-        Managers::new(&scenario.model.pools, 0, 0, 0).close(scenario.run.duration_ps, &mut pipeline.ledger);
+        Managers::new(&scenario.model.pools, &[], &[], 0).close(scenario.run.duration_ps, &mut pipeline.ledger);
     }
     Ok(pipeline.finish(scenario.run.duration_ps))
 }

@@ -120,6 +120,18 @@ pub enum Policy {
         /// The slice in picoseconds.
         slice_ps: f64,
     },
+    /// Linux's two schedulers. A priority above 0 is a real-time one: the higher revokes the lower, equals come in
+    /// order of request, and none has a time slice. What they leave is shared by priority 0 as under `Fair`.
+    ///
+    /// One list of waiting threads for the whole pool, from which a unit that comes free takes the next at once, stands
+    /// for Linux's placement at wake-up and for its idle balancing.
+    Linux {
+        /// The slice of priority 0 while others of priority 0 wait, in picoseconds.
+        quantum_ps: f64,
+        /// A thread that wakes revokes one of priority 0 whose service per weight, that of its present grant included,
+        /// is ahead of its own by more than these picoseconds (`sched_wakeup_granularity_ns`).
+        wakeup_granularity_ps: f64,
+    },
 }
 
 impl Policy {
@@ -129,6 +141,7 @@ impl Policy {
         match self {
             Self::RoundRobin { quantum_ps } => Some(quantum_ps),
             Self::Fair { slice_ps } => Some(slice_ps),
+            Self::Linux { quantum_ps, .. } => Some(quantum_ps),
             Self::Fifo | Self::Priority | Self::Preemptive => None,
         }
     }
@@ -162,12 +175,19 @@ pub struct Task {
     pub weight: f64,
     /// Units of its first pool that it may use; empty means all.
     pub pin: Vec<usize>,
+    /// Number of the thread that it belongs to: task units of the same thread have one grant between them. None: a
+    /// thread of its own.
+    #[serde(default)]
+    pub thread: Option<usize>,
+    /// Takes a frame only where there is room for it at the next node.
+    #[serde(default)]
+    pub holds_back: bool,
     /// Where frames go next.
     pub route: Route,
 }
 
 /// So many units of a pool.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Need {
     /// Index of the pool.
@@ -231,6 +251,20 @@ pub enum Activation {
         /// Picoseconds that it goes on polling after a poll that came back short, before interrupts are enabled.
         #[serde(default)]
         linger_ps: f64,
+    },
+    /// A thread of an operating system: a frame that it can serve wakes it, and it works until nothing is left that it
+    /// could do.
+    Thread {
+        /// Frames per poll, at most; then it turns to the next task unit of its thread.
+        budget: usize,
+        /// Picoseconds of work for being woken.
+        cost_ps: f64,
+        /// From the frame that wakes it until it asks for its units; it occupies none.
+        #[serde(default)]
+        wakeup: Option<RandomTime>,
+        /// Whether a poll takes also what comes while it is under way, frame by frame, or only what it found.
+        #[serde(default)]
+        exhaustive: bool,
     },
 }
 

@@ -183,6 +183,8 @@ mod tests {
             priority: 0,
             weight: 1.0,
             pin: vec![],
+            thread: None,
+            holds_back: false,
             route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
         }
     }

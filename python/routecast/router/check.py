@@ -12,6 +12,7 @@ from typing import Final, get_args
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_power import check_power
+from routecast.router.check_thread import check_threads
 from routecast.router.check_time import check_interruptions, check_time, check_variation
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
@@ -69,6 +70,7 @@ def check_model(model: RouterModel) -> None:
         _check_pool(f"pool[{index}]", pool, add)
     for index, task in enumerate(model.tasks):
         _check_task(f"task[{index}]", task, model, add)
+    check_threads(model, add)
     _check_polling(model, add)
     _check_graph(model, add)
     if problems:
@@ -126,7 +128,7 @@ def _check_pool(place: str, pool: ResourcePool, add: Add) -> None:
         for index, ratio in enumerate(pool.unit_speed_ratio):
             _positive(f"{place}.unit_speed_ratio[{index}]", ratio, "a relative speed", add)
     _known(f"{place}.policy.kind", pool.policy.kind, get_args(PolicyKind), add)
-    sliced = pool.policy.kind in {"round_robin", "fair"}
+    sliced = pool.policy.kind in {"round_robin", "fair", "linux"}
     if sliced and pool.policy.quantum_s is None:
         add(
             f"{place}.policy.quantum_s",
@@ -137,6 +139,12 @@ def _check_pool(place: str, pool: ResourcePool, add: Add) -> None:
     elif pool.policy.quantum_s is not None:
         add(
             f"{place}.policy.quantum_s", f"is given, but {pool.policy.kind} knows no time slice: leave it out"
+        )
+    _not_negative(f"{place}.policy.wakeup_granularity_s", pool.policy.wakeup_granularity_s, add)
+    if pool.policy.wakeup_granularity_s and pool.policy.kind != "linux":
+        add(
+            f"{place}.policy.wakeup_granularity_s",
+            f"is given, but under {pool.policy.kind} nobody is revoked for waking up: only linux uses it",
         )
     _not_negative(f"{place}.switch_cost_s", pool.switch_cost_s, add)
     _not_negative(f"{place}.migration_cost_s", pool.migration_cost_s, add)
@@ -227,10 +235,11 @@ def _check_activation(place: str, activation: Activation, add: Add) -> None:
     _known(f"{place}.discipline", activation.discipline, get_args(PollDiscipline), add)
     if activation.wakeup is None:
         return
-    if known and activation.kind != "interrupt":
+    if known and activation.kind not in {"interrupt", "thread"}:
         add(
             f"{place}.wakeup",
-            f"is given, but a task unit that is {activation.kind} never sleeps: only interrupts wake; leave it out",
+            f"is given, but a task unit that is {activation.kind} never sleeps: interrupts wake, and threads are "
+            "woken; leave it out",
         )
     check_time(f"{place}.wakeup", activation.wakeup, add)
 
@@ -316,10 +325,13 @@ def _check_polling(model: RouterModel, add: Add) -> None:
     for index, pool in enumerate(model.pools):
         held = 0
         waiting = []
+        threads: set[str] = set()
         for task in model.tasks:
             units = sum(need.units for need in task.needs if need.pool == pool.name)
             if units and task.activation.kind == "polling":
-                held += units * task.parallel
+                # Task units of one thread hold the same units.
+                held += 0 if task.thread in threads else units * task.parallel
+                threads |= {task.thread} - {""}
             elif units:
                 waiting.append(task.name)
         if held > pool.units:

@@ -116,16 +116,21 @@ class InterruptionsTable(FileModel):
 class ActivationTable(FileModel):
     """When a task unit works (S6)."""
 
-    kind: ActivationKind = Field(default="dedicated", description="dedicated, polling, or interrupt (NAPI)")
+    kind: ActivationKind = Field(
+        default="dedicated", description="dedicated, polling, interrupt (NAPI), or thread"
+    )
     budget: FrameCount = Field(default=64, description="Most frames of a poll, frames")
-    interrupt_cost: Span = Field(default=0.0, description="Cost of an interrupt, s")
+    interrupt_cost: Span = Field(
+        default=0.0, description="Cost of an interrupt, or of the notification that wakes a thread, s"
+    )
     moderation: Span = Field(default=0.0, description="Least time between two interrupts, s")
     linger: Span = Field(
         default=0.0,
         description="How long it goes on polling after a poll that came back short, at active power, s",
     )
     wakeup: RandomTimeTable | None = Field(
-        default=None, description="From an interrupt until a sleeping task unit runs, occupying nothing"
+        default=None,
+        description="From an interrupt, or the frame that wakes a thread, until it asks for its unit",
     )
     discipline: PollDiscipline = Field(
         default="gated",
@@ -199,8 +204,14 @@ class TaskTable(FileModel):
         default="task", description="Who asks for units: the task unit, or every waiting frame for itself"
     )
     priority: Count = Field(default=0, description="Larger is more urgent")
-    weight: Number = Field(default=1.0, description="Share under the policy fair")
+    weight: Number = Field(default=1.0, description="Share under the policies fair and linux")
     pin: list[Count] = Field(default=[], description="Units of its first pool that it may use; none: all")
+    thread: str = Field(
+        default="", description="Name of the thread that it shares with others; none: a thread of its own"
+    )
+    holds_back: bool = Field(
+        default=False, description="Takes a frame only where there is room for it at the next queue"
+    )
     route: RouteTable = Field(default=RouteTable(), description="Where frames go next")
 
 

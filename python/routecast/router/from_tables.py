@@ -53,6 +53,8 @@ def task_unit(table: TaskTable) -> TaskUnit:
         priority=table.priority,
         weight=table.weight,
         pin=tuple(table.pin),
+        thread=table.thread,
+        holds_back=table.holds_back,
         route=Route(
             kind=table.route.kind,
             to=tuple(table.route.to),

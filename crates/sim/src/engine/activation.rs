@@ -23,7 +23,12 @@ impl Engine {
     pub(super) fn wake(&mut self, node: u32, asleep: bool, ledger: &mut Ledger) {
         let now = self.now;
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
+        if let Some(thread) = unit.thread {
+            self.wake_thread(node, thread, ledger);
+            return;
+        }
         match &unit.activation {
+            Activation::Thread { .. } => {}
             Activation::Dedicated => {
                 if unit.requesting < unit.queue.len()
                     && let Some(lane) = unit.idle.pop()
@@ -78,6 +83,10 @@ impl Engine {
             let holder = &self.lanes[lane as usize];
             (holder.task, holder.polled, holder.quantum_end)
         };
+        if let Some(thread) = self.unit(task).thread {
+            self.end_of_batch(lane, thread, ledger);
+            return;
+        }
         let claim = &self.claims[task as usize];
         let contested = self.managers.is_contested(claim);
         let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
@@ -89,19 +98,10 @@ impl Engine {
                 } else if more {
                     self.poll(lane, 0.0, ledger);
                 } else {
-                    self.lanes[lane as usize].state = State::Holding;
-                    self.lanes[lane as usize].work_from = self.now;
-                    self.calendar.cancel(lane);
-                    if self.lanes[lane as usize].quantum_end < u64::MAX {
-                        // Spinning uses up the quantum like work does.
-                        let at = quantum_end.max(self.now + 1);
-                        let priority = self.unit(task).priority;
-                        self.lanes[lane as usize].work_end = u64::MAX;
-                        self.calendar.schedule(lane, at, priority);
-                    }
+                    self.spin(lane);
                 }
             }
-            Activation::Dedicated => {
+            Activation::Dedicated | Activation::Thread { .. } => {
                 self.give_back(lane, Kind::Release, more, ledger);
             }
             Activation::Interrupt { budget, .. } if polled >= budget => {
@@ -124,6 +124,22 @@ impl Engine {
         }
     }
 
+    /// Nothing to do: the lane holds its units and polls, for good or until its quantum is over.
+    pub(super) fn spin(&mut self, lane: LaneId) {
+        let holder = &mut self.lanes[lane as usize];
+        holder.state = State::Holding;
+        holder.work_from = self.now;
+        self.calendar.cancel(lane);
+        if holder.quantum_end < u64::MAX {
+            // Spinning uses up the quantum like work does.
+            let at = holder.quantum_end.max(self.now + 1);
+            holder.work_end = u64::MAX;
+            let task = holder.task;
+            let priority = self.unit(task).priority;
+            self.calendar.schedule(lane, at, priority);
+        }
+    }
+
     /// Nothing to do: the lane holds its units and polls for a while.
     fn linger(&mut self, lane: LaneId, for_ps: u64) {
         let until = self.now.saturating_add(for_ps);
@@ -140,7 +156,7 @@ impl Engine {
         self.hold(lane, State::Waking, self.now + terms.waking_ps);
     }
 
-    fn hold(&mut self, lane: LaneId, state: State, until: u64) {
+    pub(super) fn hold(&mut self, lane: LaneId, state: State, until: u64) {
         let holder = &mut self.lanes[lane as usize];
         (holder.state, holder.work_from, holder.work_end) = (state, self.now, until);
         let priority = self.units[holder.task as usize].as_ref().expect("event nodes have a unit").priority;

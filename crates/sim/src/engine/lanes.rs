@@ -10,9 +10,10 @@
 
 use std::collections::VecDeque;
 
+use super::threads::is_exhaustive;
 use super::{Delivery, Engine};
 use crate::frame::Frame;
-use crate::graph::Graph;
+use crate::graph::{Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId, Terms};
 use crate::random::stream;
@@ -31,6 +32,8 @@ pub(super) enum State {
     Holding,
     /// As `Holding`, until its time is up (interrupts that linger).
     Lingering,
+    /// Has been woken, and does not ask for its units yet (threads).
+    Stirring,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,15 @@ pub(super) struct Unit {
     pub(super) last_interrupt: Option<u64>,
     pub(super) priority: u8,
     pub(super) quantum: Option<u64>,
+    pub(super) thread: Option<u32>,
+    /// Where its frames go, if it holds them back.
+    pub(super) ahead: Option<Next>,
+    /// Frames on their way to this queue that room was promised to.
+    pub(super) promised: usize,
+    /// Task units that found no room here.
+    pub(super) refused: Vec<u32>,
+    /// Whether it is among those that some other node refused.
+    pub(super) is_refused: bool,
 }
 
 impl Engine {
@@ -126,23 +138,29 @@ impl Engine {
     /// No unit is free: some are revoked where that is allowed, else the lane waits.
     fn request_from_others(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let task = self.lanes[lane as usize].task;
-        if let Some(victims) = self.managers.victims(&self.claims[task as usize], &self.claims, &self.task_of) {
+        if let Some(victims) = self.managers.victims(&self.claims[task as usize], self.now) {
+            // They may go on at once where another unit is free.
+            let others: Vec<u32> = victims.iter().map(|&victim| self.lanes[victim as usize].task).collect();
             for victim in victims {
                 self.revoke(victim, ledger);
             }
             if let Some(terms) = self.managers.try_grant(lane, &self.claims[task as usize], self.now, ledger) {
                 self.granted(lane, terms, ledger);
+                for other in others {
+                    self.dispatch(other, ledger);
+                }
                 return;
             }
         }
-        self.line_up(lane);
+        self.line_up(lane, false);
     }
 
-    pub(super) fn line_up(&mut self, lane: LaneId) {
+    /// The lane waits for its units; one that was revoked may come before its equals.
+    pub(super) fn line_up(&mut self, lane: LaneId, revoked: bool) {
         let task = self.lanes[lane as usize].task;
         self.lanes[lane as usize].state = State::Requesting;
         self.unit(task).requesting += 1;
-        self.managers.enqueue(lane, &self.claims[task as usize]);
+        self.managers.enqueue(lane, &self.claims[task as usize], revoked);
     }
 
     #[inline]
@@ -170,7 +188,7 @@ impl Engine {
         }
         if holder.interrupt_due {
             holder.interrupt_due = false;
-            if let Activation::Interrupt { cost_ps, .. } = unit.activation {
+            if let Activation::Interrupt { cost_ps, .. } | Activation::Thread { cost_ps, .. } = unit.activation {
                 work += cost_ps;
             }
         }
@@ -182,6 +200,10 @@ impl Engine {
     pub(super) fn poll(&mut self, lane: LaneId, extra: f64, ledger: &mut Ledger) {
         let holder = &mut self.lanes[lane as usize];
         let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
+        if let Some(thread) = unit.thread {
+            self.poll_in_turn(lane, thread, extra, ledger);
+            return;
+        }
         let Some(frame) = unit.queue.pop_front() else {
             holder.polled = 0;
             self.end_of_poll(lane, ledger);
@@ -192,7 +214,9 @@ impl Engine {
         holder.batch.extend(unit.queue.drain(..more));
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();
-        ledger.poll(holder.task as usize);
+        let task = holder.task;
+        self.notice_room(task);
+        ledger.poll(task as usize);
         self.serve(lane, frame, extra, ledger);
     }
 
@@ -252,8 +276,9 @@ impl Engine {
     pub(super) fn finish(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<Delivery> {
         self.stop_work(lane, ledger);
         let holder = &mut self.lanes[lane as usize];
-        let (mut frame, task, start) = (holder.frame, holder.task, holder.start);
-        holder.has_frame = false;
+        let had_frame = std::mem::replace(&mut holder.has_frame, false);
+        let moved = if had_frame { self.move_on(lane, graph, ledger) } else { None };
+        let holder = &mut self.lanes[lane as usize];
         if let Some(next) = holder.batch.pop_front() {
             self.serve(lane, next, 0.0, ledger);
         } else if let Some(next) = self.drained(lane) {
@@ -265,12 +290,29 @@ impl Engine {
                 self.calendar.cancel(lane);
             }
         }
+        moved
+    }
+
+    /// The frame of a lane goes on. To another task unit of the same thread it goes at once, which then need not be
+    /// woken for it.
+    #[inline]
+    fn move_on(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<Delivery> {
+        let holder = &self.lanes[lane as usize];
+        let (mut frame, task) = (holder.frame, holder.task);
         if self.is_port[task as usize] {
-            ledger.forward(&frame, 0, start, self.now);
+            ledger.forward(&frame, 0, holder.start, self.now);
             return None;
         }
         frame.at = self.now;
-        Some((frame, graph.onward(task, frame.flow, frame.seq)))
+        let next = graph.onward(task, frame.flow, frame.seq);
+        let Some(thread) = self.unit(task).thread else { return Some((frame, next)) };
+        let node = self.with_promise(task, next);
+        if self.threads[thread as usize].members.contains(&next) {
+            self.unit(next).promised -= usize::from(node != next);
+            self.queue_up(next, &frame, ledger);
+            return None;
+        }
+        Some((frame, node))
     }
 
     /// The next frame of a poll that takes also what came meanwhile.
@@ -278,12 +320,16 @@ impl Engine {
     fn drained(&mut self, lane: LaneId) -> Option<Frame> {
         let holder = &mut self.lanes[lane as usize];
         let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
-        let Activation::Interrupt { budget, exhaustive: true, .. } = unit.activation else { return None };
-        if holder.polled >= budget {
+        if !is_exhaustive(&unit.activation) || holder.polled == 0 || holder.polled >= unit.batch {
             return None;
         }
-        let frame = unit.queue.pop_front()?;
-        holder.polled += 1;
+        let task = holder.task;
+        if unit.thread.is_some() && (!self.can_go_on(task) || self.take_room(task, 1) == 0) {
+            return None;
+        }
+        let frame = self.unit(task).queue.pop_front()?;
+        self.lanes[lane as usize].polled += 1;
+        self.notice_room(task);
         Some(frame)
     }
 
@@ -309,7 +355,7 @@ impl Engine {
                 self.granted(lane, terms, ledger);
                 return;
             }
-            self.line_up(lane);
+            self.line_up(lane, false);
         } else {
             self.rest(lane);
         }
@@ -321,7 +367,10 @@ impl Engine {
         let holder = &mut self.lanes[lane as usize];
         holder.state = State::Idle;
         let task = holder.task;
-        self.unit(task).idle.push(lane);
+        let unit = self.unit(task);
+        if unit.thread.is_none() {
+            unit.idle.push(lane);
+        }
     }
 
     /// Serves the waiting lists of all pools that a task unit uses.
@@ -351,12 +400,12 @@ impl Engine {
             }
             State::Waking => self.stop_waking(lane, ledger),
             State::Holding | State::Lingering => self.book_spinning(lane, self.now, ledger),
-            State::Idle | State::Requesting => {}
+            State::Idle | State::Requesting | State::Stirring => {}
         }
         self.calendar.cancel(lane);
         let task = self.lanes[lane as usize].task;
         self.managers.take_back(lane, &self.claims[task as usize], self.now, Kind::Revoke);
-        self.line_up(lane);
+        self.line_up(lane, true);
     }
 
     /// A quantum is over.
@@ -411,7 +460,11 @@ const MOST_LANES: usize = 4096;
 
 /// How long a task unit takes to wake up, drawn from a stream of its own; none if it does not sleep or wakes at once.
 pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option<Times> {
-    let Activation::Interrupt { wakeup: Some(wakeup), .. } = &task.activation else { return None };
+    let (Activation::Interrupt { wakeup: Some(wakeup), .. } | Activation::Thread { wakeup: Some(wakeup), .. }) =
+        &task.activation
+    else {
+        return None;
+    };
     Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node)))
 }
 
@@ -430,6 +483,8 @@ pub(super) fn port_as_task(port: &Port) -> Task {
         priority: 0,
         weight: 1.0,
         pin: vec![],
+        thread: None,
+        holds_back: false,
         route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
     }
 }

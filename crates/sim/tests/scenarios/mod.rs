@@ -37,6 +37,8 @@ pub fn task(per_frame_ps: f64, variation: Variation, queue: usize, route: Route)
         priority: 0,
         weight: 1.0,
         pin: vec![],
+        thread: None,
+        holds_back: false,
         route,
     }
 }

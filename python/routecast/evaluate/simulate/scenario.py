@@ -63,6 +63,9 @@ def _pool(pool: ResourcePool) -> dict[str, Any]:
         policy["quantum_ps"] = quantum_ps
     elif pool.policy.kind == "fair":
         policy["slice_ps"] = quantum_ps
+    elif pool.policy.kind == "linux":
+        policy["quantum_ps"] = quantum_ps
+        policy["wakeup_granularity_ps"] = pool.policy.wakeup_granularity_s * _PS
     contention = pool.contention
     interruptions = pool.interruptions
     return {
@@ -99,6 +102,7 @@ def _task(
     task: TaskUnit, model: RouterModel, tasks: dict[str, int], pools: dict[str, int], ports: dict[str, int]
 ) -> dict[str, Any]:
     service = task.service
+    threads = list(dict.fromkeys(one.thread for one in model.tasks))
     frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
     cycle_ps = _PS / frequency_hz if frequency_hz else 0.0
     activation: dict[str, Any] = {"kind": task.activation.kind}
@@ -108,8 +112,12 @@ def _task(
         activation["moderation_ps"] = task.activation.moderation_s * _PS
         activation["linger_ps"] = task.activation.linger_s * _PS
         activation["exhaustive"] = task.activation.discipline == "exhaustive"
-        if task.activation.wakeup is not None:
-            activation["wakeup"] = _time(task.activation.wakeup)
+    elif task.activation.kind == "thread":
+        activation["budget"] = task.activation.budget_frames
+        activation["cost_ps"] = task.activation.interrupt_cost_s * _PS
+        activation["exhaustive"] = task.activation.discipline == "exhaustive"
+    if task.activation.wakeup is not None:
+        activation["wakeup"] = _time(task.activation.wakeup)
     memory_s = service.memory_accesses * service.memory_latency_s
     return {
         "needs": [{"pool": pools[need.pool], "units": need.units} for need in task.needs],
@@ -124,6 +132,8 @@ def _task(
         "priority": task.priority,
         "weight": task.weight,
         "pin": list(task.pin),
+        "thread": threads.index(task.thread) if task.thread else None,
+        "holds_back": task.holds_back,
         "route": {
             "kind": task.route.kind,
             "to": [

@@ -63,13 +63,15 @@ def activity_of(model: RouterModel, nodes: Mapping[str, Any]) -> tuple[TaskActiv
 
 def _polls_in_batches(task: TaskUnit) -> bool:
     kind = task.activation.kind
-    return kind == "interrupt" or (kind == "polling" and task.batch_frames > 1)
+    return kind in {"interrupt", "thread"} or (
+        kind == "polling" and (task.batch_frames > 1 or bool(task.thread))
+    )
 
 
 def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> float:
     """Grants held without work. Where units are never revoked, a polling task unit holds its own for good."""
     revoked = any(model.pool(need.pool).policy.kind not in {"fifo", "priority"} for need in task.needs)
-    if task.activation.kind == "polling" and not (node["by_events"] and revoked):
+    if task.activation.kind == "polling" and not task.thread and not (node["by_events"] and revoked):
         return max(task.parallel - float(node["working_units"]), 0.0)
     return float(node["spinning_units"])
 

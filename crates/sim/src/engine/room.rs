@@ -1,0 +1,104 @@
+//! Room ahead: a task unit that holds back takes no frame for which there is none at its next node.
+//!
+//! Room is what the queue of the next node can still take, less what others that hold back have taken for it and are
+//! still working on: so much is *promised*. One that was refused is remembered there, and woken when that queue
+//! shrinks; those that were refused first are woken first.
+
+use super::{Engine, PROMISED};
+use crate::graph::{EXIT, Next};
+use crate::ledger::Ledger;
+
+impl Engine {
+    /// Whether a task unit has a frame and may take it. One that may not is woken when it may.
+    pub(super) fn can_go_on(&mut self, task: u32) -> bool {
+        let unit = self.units[task as usize].as_ref().expect("event nodes have a unit");
+        let Some(head) = unit.queue.front() else { return false };
+        let Some(next) = unit.ahead.as_ref().and_then(|ahead| node_ahead(ahead, head.flow)) else { return true };
+        if self.room(next) > 0 {
+            return true;
+        }
+        let unit = self.unit(task);
+        if !unit.is_refused {
+            unit.is_refused = true;
+            self.unit(next).refused.push(task);
+        }
+        false
+    }
+
+    /// How many frames, at most `most`, a task unit may take from the head of its queue; they are promised.
+    pub(super) fn take_room(&mut self, task: u32, most: usize) -> usize {
+        let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
+        let waiting = unit.queue.len().min(most);
+        let Some(ahead) = unit.ahead.take() else { return waiting };
+        let takes = match &ahead {
+            Next::Fixed(EXIT) => waiting,
+            &Next::Fixed(next) => {
+                let takes = waiting.min(self.room(next));
+                self.unit(next).promised += takes;
+                takes
+            }
+            _ => (0..waiting)
+                .take_while(|&place| {
+                    let flow = self.unit(task).queue[place].flow;
+                    node_ahead(&ahead, flow).is_none_or(|next| {
+                        let fits = self.room(next) > 0;
+                        self.unit(next).promised += usize::from(fits);
+                        fits
+                    })
+                })
+                .count(),
+        };
+        self.unit(task).ahead = Some(ahead);
+        takes
+    }
+
+    /// Frames that a queue can take beyond those that are promised. Nobody waits for one that takes none at all.
+    fn room(&self, node: u32) -> usize {
+        let unit = self.units[node as usize].as_ref().expect("a node that is watched has a unit");
+        if unit.capacity == 0 {
+            return usize::MAX;
+        }
+        unit.capacity.saturating_sub(unit.queue.len() + unit.promised)
+    }
+
+    /// A queue has shrunk: those that it refused are told when the present event is over.
+    #[inline]
+    pub(super) fn notice_room(&mut self, node: u32) {
+        if !self.unit(node).refused.is_empty() {
+            self.roomier.push(node);
+        }
+    }
+
+    /// Wakes those that were refused where there is room now.
+    pub(super) fn tell_of_room(&mut self, ledger: &mut Ledger) {
+        let mut place = 0;
+        while let Some(&node) = self.roomier.get(place) {
+            place += 1;
+            if self.room(node) == 0 {
+                continue;
+            }
+            for task in std::mem::take(&mut self.unit(node).refused) {
+                self.unit(task).is_refused = false;
+                self.wake(task, true, ledger);
+            }
+        }
+        self.roomier.clear();
+    }
+
+    /// Marks a frame that goes where room was promised to it.
+    #[inline]
+    pub(super) fn with_promise(&self, task: u32, next: u32) -> u32 {
+        let holds_back = self.units[task as usize].as_ref().is_some_and(|unit| unit.ahead.is_some());
+        if holds_back && next != EXIT { next | PROMISED } else { next }
+    }
+}
+
+/// The node that a frame of a flow goes to; none for outside.
+fn node_ahead(ahead: &Next, flow: u32) -> Option<u32> {
+    let next = match ahead {
+        Next::Fixed(next) => *next,
+        Next::ByFlow(table) => table[flow as usize],
+        Next::Dynamic => EXIT,
+    };
+    (next != EXIT).then_some(next)
+}

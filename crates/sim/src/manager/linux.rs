@@ -1,0 +1,123 @@
+//! Linux's schedulers as a policy: real-time priorities above threads that share what is left fairly.
+//!
+//! Service received is counted per thread, over its weight (virtual runtime). A *clock* for each set of units that
+//! threads compete for follows the least virtual runtime among those that can run, and never goes back (CFS:
+//! `min_vruntime`). A thread that wakes is lifted to that clock less half a quantum (CFS: `GENTLE_FAIR_SLEEPERS`), so
+//! that sleeping earns little. A lead over the clock of more than a quantum can only stem from times when a thread had
+//! a unit for itself, which took nothing from anybody; it is forgiven when somebody else wakes (Linux keeps a clock for
+//! each unit instead, and sets a thread that changes its unit to that one's).
+
+use super::{Claim, LaneId, Managers, NOBODY};
+use crate::scenario::Policy;
+
+/// What the managers know of a lane.
+#[derive(Debug, Clone)]
+pub(super) struct Applicant {
+    pub(super) account: u32,
+    pub(super) priority: i32,
+    pub(super) weight: f64,
+    /// Units that it may use, by pool.
+    allowed: Vec<(usize, u128)>,
+}
+
+impl Applicant {
+    pub(super) fn of(claim: &Claim) -> Self {
+        let allowed = claim.needs.iter().map(|need| need.pool).zip(claim.allowed.iter().copied()).collect();
+        Self { account: claim.account, priority: claim.priority, weight: claim.weight, allowed }
+    }
+
+    pub(super) fn allowed(&self, pool: usize) -> u128 {
+        self.allowed.iter().find(|(p, _)| *p == pool).map_or(0, |&(_, units)| units)
+    }
+}
+
+/// Units that threads compete for, and their clock.
+#[derive(Debug)]
+pub(super) struct Market {
+    units: u128,
+    clock: f64,
+}
+
+/// The smallest sets of units of a pool such that nobody may use units of two of them.
+pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
+    let mut markets: Vec<Market> = Vec::new();
+    for allowed in applicants.iter().map(|applicant| applicant.allowed(pool)).filter(|&allowed| allowed != 0) {
+        let mut units = allowed;
+        markets.retain(|market| {
+            let apart = market.units & allowed == 0;
+            units |= if apart { 0 } else { market.units };
+            apart
+        });
+        markets.push(Market { units, clock: 0.0 });
+    }
+    markets
+}
+
+impl Managers {
+    /// A thread of priority 0 asks for a unit: sleeping earns it little, and leads that nobody paid for are forgiven.
+    pub(super) fn admit(&mut self, p: usize, claim: &Claim, allowed: u128, now: u64) {
+        let Policy::Linux { quantum_ps, .. } = self.pools[p].policy else { return };
+        if claim.priority > 0 {
+            return;
+        }
+        let clock = self.tick(p, allowed, now);
+        let own = &mut self.virtual_runtime[claim.account as usize];
+        *own = own.max(clock - 0.5 * quantum_ps).min(clock + quantum_ps / claim.weight);
+        let pool = &self.pools[p];
+        let holders = pool.holder.iter().copied().enumerate();
+        let running = holders.filter(|&(unit, lane)| lane != NOBODY && allowed & (1 << unit) != 0);
+        let rivals = running.map(|(_, lane)| lane).chain(pool.waiting.iter().copied());
+        for lane in rivals {
+            let rival = &self.applicants[lane as usize];
+            if rival.priority == 0 && rival.allowed(p) & allowed != 0 {
+                let excess = self.runtime(lane, now) - (clock + quantum_ps / rival.weight);
+                self.virtual_runtime[rival.account as usize] -= excess.max(0.0);
+            }
+        }
+    }
+
+    /// Brings the clock of a set of units up to the least virtual runtime among those that can run there.
+    pub(super) fn tick(&mut self, p: usize, allowed: u128, now: u64) -> f64 {
+        let pool = &self.pools[p];
+        let Some(place) = pool.markets.iter().position(|market| market.units & allowed != 0) else { return 0.0 };
+        let units = pool.markets[place].units;
+        let running = pool.holder.iter().copied().filter(|&lane| lane != NOBODY);
+        let least = running
+            .chain(pool.waiting.iter().copied())
+            .filter(|&lane| {
+                let applicant = &self.applicants[lane as usize];
+                applicant.priority == 0 && applicant.allowed(p) & units != 0
+            })
+            .map(|lane| self.runtime(lane, now))
+            .fold(f64::INFINITY, f64::min);
+        let market = &mut self.pools[p].markets[place];
+        if least < f64::INFINITY {
+            market.clock = market.clock.max(least);
+        }
+        market.clock
+    }
+
+    /// Service that a lane's thread received over its weight, that of its present grant included.
+    pub(super) fn runtime(&self, lane: LaneId, now: u64) -> f64 {
+        let applicant = &self.applicants[lane as usize];
+        let before = self.virtual_runtime[applicant.account as usize];
+        if self.held[lane as usize].is_empty() {
+            return before;
+        }
+        before + (now - self.held_since[lane as usize]) as f64 / applicant.weight
+    }
+
+    /// Whether a claim may revoke the grant of a lane in a pool of this policy; how far ahead that one is, if it
+    /// is for being ahead.
+    pub(super) fn may_revoke(&self, p: usize, claim: &Claim, victim: LaneId, now: u64) -> Option<u64> {
+        let theirs = self.applicants[victim as usize].priority;
+        match self.pools[p].policy {
+            Policy::Linux { wakeup_granularity_ps, .. } if theirs == 0 && claim.priority == 0 => {
+                let lead = self.runtime(victim, now) - self.virtual_runtime[claim.account as usize];
+                (lead > wakeup_granularity_ps).then_some(lead as u64)
+            }
+            Policy::Linux { .. } | Policy::Preemptive if theirs < claim.priority => Some(0),
+            _ => None,
+        }
+    }
+}
