@@ -79,7 +79,7 @@ def check_multistage(
     problems += interconnect_problems(interconnect)
     if interconnect.kind == "shared_hub":
         problems += _hub_problems(machines, by_name)
-    if control is not None and not problems:
+    if control is not None:
         problems += control_problems(control, servers, machines)
     if problems:
         raise ModelProblem(subject, problems)

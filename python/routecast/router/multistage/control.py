@@ -49,6 +49,8 @@ def control_problems(
     if problems:
         return problems
     for server in servers:
+        if server.cores < 1 or not server.speed_ratio > 0.0:
+            continue
         rate_hz, message_s = _on_core(control, server, machines)
         if rate_hz * message_s >= 1.0:
             message = f'messages would take {rate_hz * message_s:.3g} of each core of "{server.name}": less than 1 can'
