@@ -159,11 +159,14 @@ class Assembly:
         technology = self.technology(machine)
         if technology.backend == "none":
             return None
+        parts = [technology.send, extra]
+        if technology.backend == "polling":  # the vSwitch itself puts frames on the wire
+            parts += [technology.switch, technology.nic_send]
         return self._backend(
             machine,
             interface,
             label or f"{machine.name} send {interface}",
-            added(technology.send, extra),
+            added(*parts),
             route,
             ring_frames=max(technology.guest_ring_frames // ring_share, 1),
         )

@@ -49,7 +49,7 @@ _FIELDS = {
     "migration_cost": "migration_cost_s",
     "smp_factor": "smp_factor",
 }
-_COSTS = ("nic_receive", "receive", "send", "switch", "guest_driver")
+_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
 _COST_FIELDS = {
     "per_packet": "per_packet_s",
     "per_byte": "per_byte_s",

@@ -30,7 +30,7 @@ _FRAMES = (
     *("backend_budget_frames", "guest_ring_frames", "guest_budget_frames"),
 )
 _TIMES = ("nic_interrupt_s", "backend_wake_s", "guest_wake_s", "switch_cost_s", "migration_cost_s")
-_COSTS = ("nic_receive", "receive", "send", "switch", "guest_driver")
+_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
 
 
 def check_machines(

@@ -62,6 +62,9 @@ class TechnologyTable(FileModel):
     nic_receive: CostTable | None = Field(
         default=None, description="Work of the host for a frame off a wire, until it waits for its machine"
     )
+    nic_send: CostTable | None = Field(
+        default=None, description="Work of a polling vSwitch for a frame onto a wire"
+    )
     nic_interrupt: Span | None = Field(default=None, description="Work of an interrupt of a card, s")
     nic_ring: FrameCount | None = Field(default=None, description="Receive ring of a card, frames")
     nic_budget: FrameCount | None = Field(

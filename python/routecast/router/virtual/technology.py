@@ -54,6 +54,8 @@ class Technology:
     name, title : str
     nic_receive : ServiceCost
         Work of the host for a frame that comes off a wire, until it waits for its machine: driver, bridge or macvtap.
+    nic_send : ServiceCost
+        Work of a polling vSwitch for a frame onto a wire; other backends have it in ``send``.
     nic_interrupt_s : float
         Work of an interrupt of the card.
     nic_ring_frames, nic_budget_frames : int
@@ -72,7 +74,8 @@ class Technology:
     backend_wake_s : float
         Work of a notification that wakes the backend.
     switch : ServiceCost
-        Work for a frame that crosses the virtual switch from machine to machine; the sender's backend does it.
+        Work for a frame that crosses the virtual switch from machine to machine; the sender's backend does it. A
+        polling vSwitch does it for every frame, off a wire and onto one too.
     guest : {"thread", "softirq", "polling"}
         What runs the function in the machine.
     guest_ring_frames : int
@@ -103,6 +106,7 @@ class Technology:
     name: str
     title: str = ""
     nic_receive: ServiceCost = field(default_factory=ServiceCost)
+    nic_send: ServiceCost = field(default_factory=ServiceCost)
     nic_interrupt_s: float = 0.0
     nic_ring_frames: int = 512
     nic_budget_frames: int = 64
