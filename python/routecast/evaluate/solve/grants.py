@@ -98,6 +98,33 @@ class Rows:
                 rest = np.maximum(rest - loads, 0.0)
         return got
 
+    def entitled(
+        self, demand: Vector, granted: Vector, weight: Vector, level: Sequence[Index], most: Vector
+    ) -> Vector:
+        """Return what each thread would get if it wanted more than there is, and the others what they want.
+
+        Row by row, and each row by itself: a thread that another row keeps short takes here what it gets.
+        """
+        entitled = np.append(most, 0.0)
+        if not len(self.rows):
+            return most
+        rest = self.capacity.copy()
+        for position, threads in enumerate(level):
+            mine = np.zeros(self.threads + 1, dtype=bool)
+            mine[threads] = True
+            inside = mine[self.member]
+            used = np.where(inside, np.append(granted, 0.0)[self.member], 0.0)
+            loads = (self.at_once * used).sum(axis=1)
+            full = loads >= rest * (1.0 - 1e-9)
+            wanted = np.where(inside & full[:, None], np.append(demand, 0.0)[self.member], used)
+            base = np.where(inside, np.append(weight, 0.0)[self.member], 0.0)
+            heights = _surface_of_one(wanted, base, rest, self.at_once)
+            np.minimum.at(entitled, self.member, np.where(inside, heights * base, np.inf))
+            if position + 1 < len(level):
+                rest = np.maximum(rest - loads, 0.0)
+        whole: Vector = np.maximum(entitled[:-1], granted)
+        return whole
+
     def _fill(self, wanted: Vector, weight: Vector, rest: Vector) -> Vector:
         weights = np.append(weight, 0.0)
         got = wanted.copy()
@@ -177,4 +204,33 @@ def surface(wanted: Vector, weight: Vector, capacity: Vector, *, at_once: Vector
     rows = np.arange(len(capacity))
     rise = np.maximum(capacity - below[rows, at], 0.0) / np.maximum(wider[rows, at], 1e-300)
     heights: Vector = np.where(position > last, np.inf, rise)
+    return heights
+
+
+def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: Vector) -> Vector:
+    """Return how high water stands in each row when vessel ``j`` alone has no rim; shape as ``wanted``."""
+    height = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0.0)
+    order = np.argsort(height, axis=1)
+    step = np.take_along_axis(height, order, axis=1)
+    volume = np.take_along_axis(np.where(weight > 0.0, wanted, 0.0) * at_once, order, axis=1)
+    base = np.take_along_axis(weight * at_once, order, axis=1)
+    below = np.cumsum(volume, axis=1) - volume
+    wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
+    filled = below + step * wider
+    # Above its own rim, a vessel without one holds what rises over it besides.
+    own, rim = (weight * at_once)[:, :, None], (np.where(weight > 0.0, wanted, 0.0) * at_once)[:, :, None]
+    extra = np.maximum(own * step[:, None, :] - rim, 0.0)
+    position = (filled[:, None, :] + extra < capacity[:, None, None]).sum(axis=2)
+    last = wanted.shape[1] - 1
+    at = np.minimum(position, last)
+    rows = np.arange(len(capacity))[:, None]
+    # Vessels from ``at`` on are open; where all are full, only the one without a rim is.
+    full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])
+    open_base = np.where(position > last, 0.0, wider[rows, at])
+    beyond = step[rows, at] > height
+    over = beyond | (position > last)
+    level = (capacity[:, None] - full_below + np.where(over, rim[:, :, 0], 0.0)) / np.maximum(
+        open_base + np.where(over, own[:, :, 0], 0.0), 1e-300
+    )
+    heights: Vector = np.maximum(level, 0.0)
     return heights

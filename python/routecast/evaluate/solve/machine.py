@@ -87,6 +87,8 @@ class Machine:
     threads: tuple[Thread, ...]
     busy_s: Vector
     limit_pps: Vector
+    costly: NDArray[np.bool_]
+    """By node: whether frames take its thread time."""
     queue_frames: Vector
     turn_frames: Vector
     thread: Index
@@ -211,6 +213,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         threads=tuple(threads),
         busy_s=busy_s,
         limit_pps=limit_pps,
+        costly=busy_s > 0.0,
         queue_frames=queue_frames,
         turn_frames=turn_frames,
         thread=thread_of,

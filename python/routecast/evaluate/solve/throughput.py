@@ -143,6 +143,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     wanted_in = np.bincount(machine.graph.ingress, weights=intended_pps * machine.graph.share)
     taken_in = np.bincount(machine.graph.ingress, weights=offered)
     entering = passage.entry(intended_pps, taken_in / np.maximum(wanted_in, _LEAST))
+    costly = machine.costly
     threads, nodes = len(machine.threads), len(passage.order)
     factor, copies = np.ones(threads), np.zeros(nodes)
     limit, served = machine.limit_pps, np.zeros(nodes)
@@ -161,10 +162,12 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         hard = np.where(machine.last_level, wakes.least_start, wakes.start)
         demand = np.minimum(work + hard, machine.most)
         asked = np.where(machine.polling, machine.most, demand)
-        granted = machine.rows.divide(asked, weights(machine, work_s, wanted, demand), machine.levels)
+        weight = weights(machine, work_s, wanted, demand)
+        granted = machine.rows.divide(asked, weight, machine.levels)
+        entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
         needed = work + wakes.least_start
-        short = granted < needed * (1.0 - _SHORT)
-        new_limit = _limits(machine, wanted, work_s, granted - wakes.least_start, short)
+        short = entitled < needed * (1.0 - _SHORT)
+        new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
         used = machine.by(flowing.served * work_s)
         new_wakes = wakes_of(machine, machine.by(flowing.served), used, short, factor, wakes.per_s)
         busy = np.minimum(used + new_wakes.start, machine.most)
@@ -180,10 +183,9 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         if settled:
             break
         step = _step(rounds)
-        both = np.isfinite(new_limit) & np.isfinite(limit)
-        limit = np.where(
-            both, limit + step * (np.where(both, new_limit, 0.0) - np.where(both, limit, 0.0)), new_limit
-        )
+        if rounds > 1:
+            new_limit[costly] = limit[costly] + step * (new_limit[costly] - limit[costly])
+        limit = new_limit
         factor = factor + step * (new_factor - factor)
         copies = copies + step * (flowing.copies - copies)
         wakes = Wakes(
@@ -217,26 +219,22 @@ def _step(rounds: int) -> float:
     return 0.5 if rounds <= 60 else 30.0 / rounds
 
 
-def _limits(machine: Machine, wanted: Vector, work_s: Vector, granted: Vector, short: Flags) -> Vector:
-    """Frames per second that task units of short threads can serve: equal turns, what one does not use for others."""
-    limit = machine.limit_pps
-    if not short.any():
-        return limit
-    table = machine.by_thread[short]
-    pad = len(wanted)
-    want = np.append(wanted * work_s, 0.0)[np.minimum(table, pad)]
-    turn = np.append(machine.turn_frames * work_s, 0.0)[np.minimum(table, pad)]
-    height = surface(want, turn, np.maximum(granted[short], 0.0))
-    limit = limit.copy()
-    inside = table < pad
-    # A free frame is never late: task units without work are not limited by their thread.
-    costly = inside & (turn > 0.0)
-    rates = (
-        np.broadcast_to(height[:, None], table.shape)
-        * np.append(machine.turn_frames, 0.0)[np.minimum(table, pad)]
-    )
-    limit[table[costly]] = rates[costly]
-    return limit
+def _limits(machine: Machine, wanted: Vector, work_s: Vector, entitled: Vector) -> Vector:
+    """Frames per second that each task unit could serve: equal turns, and what others of its thread do not use."""
+    table = machine.by_thread
+    turn_s = np.append(machine.turn_frames * work_s, 0.0)[table]
+    want = np.append(wanted * work_s, 0.0)[table]
+    spare = entitled - want.sum(axis=1)
+    highest = np.divide(want, turn_s, out=np.zeros_like(want), where=turn_s > 0.0).max(axis=1)
+    height = np.where(spare >= 0.0, highest, 0.0)
+    over = spare < 0.0
+    if over.any():
+        height[over] = surface(want[over], turn_s[over], entitled[over])
+    by_turns = np.append(height, 0.0)[machine.thread] * machine.turn_frames
+    if_free = wanted + np.append(np.maximum(spare, 0.0), 0.0)[machine.thread] / np.maximum(work_s, _LEAST)
+    could = np.where(np.append(over, False)[machine.thread], by_turns, np.maximum(by_turns, if_free))
+    limits: Vector = np.where(machine.costly, could, machine.limit_pps)
+    return limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
