@@ -115,6 +115,7 @@ class Assembly:
                     kind="interrupt",
                     budget_frames=technology.nic_budget_frames,
                     interrupt_cost_s=technology.nic_interrupt_s,
+                    moderation_s=technology.nic_moderation_s,
                 ),
                 batch_frames=technology.nic_budget_frames,
                 priority=SOFTIRQ,
@@ -324,7 +325,10 @@ class Assembly:
         elif technology.backend == "softirq":
             thread, priority = "", BACKEND_SOFTIRQ
             activation = Activation(
-                kind="interrupt", budget_frames=budget, interrupt_cost_s=technology.backend_wake_s
+                kind="interrupt",
+                budget_frames=budget,
+                interrupt_cost_s=technology.backend_wake_s,
+                moderation_s=technology.backend_moderation_s,
             )
         else:
             activation = Activation(

@@ -33,6 +33,7 @@ _TOLD = ("name", "title", "reference", "notes", "base", "source", "functions")
 
 _FIELDS = {
     "nic_interrupt": "nic_interrupt_s",
+    "nic_moderation": "nic_moderation_s",
     "nic_ring": "nic_ring_frames",
     "nic_budget": "nic_budget_frames",
     "backend": "backend",
@@ -40,6 +41,7 @@ _FIELDS = {
     "queue": "queue_frames",
     "backend_budget": "backend_budget_frames",
     "backend_wake": "backend_wake_s",
+    "backend_moderation": "backend_moderation_s",
     "guest": "guest",
     "guest_ring": "guest_ring_frames",
     "guest_budget": "guest_budget_frames",

@@ -66,6 +66,9 @@ class TechnologyTable(FileModel):
         default=None, description="Work of a polling vSwitch for a frame onto a wire"
     )
     nic_interrupt: Span | None = Field(default=None, description="Work of an interrupt of a card, s")
+    nic_moderation: Span | None = Field(
+        default=None, description="Least time between two interrupts of a card, s"
+    )
     nic_ring: FrameCount | None = Field(default=None, description="Receive ring of a card, frames")
     nic_budget: FrameCount | None = Field(
         default=None, description="Most frames of a poll of a card (NAPI weight), frames"
@@ -91,6 +94,9 @@ class TechnologyTable(FileModel):
     )
     backend_wake: Span | None = Field(
         default=None, description="Work of a notification that wakes the backend, s"
+    )
+    backend_moderation: Span | None = Field(
+        default=None, description="Least time between two notifications of a backend in softirqs, s"
     )
     switch: CostTable | None = Field(
         default=None, description="Work for a frame that crosses the virtual switch"

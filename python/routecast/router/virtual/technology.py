@@ -58,6 +58,8 @@ class Technology:
         Work of a polling vSwitch for a frame onto a wire; other backends have it in ``send``.
     nic_interrupt_s : float
         Work of an interrupt of the card.
+    nic_moderation_s : float
+        Least time between two interrupts of the card.
     nic_ring_frames, nic_budget_frames : int
         Receive ring of a card, and frames of a NAPI poll.
     backend : {"thread", "softirq", "polling", "none"}
@@ -73,6 +75,8 @@ class Technology:
         Frames of one direction before the backend turns to the next.
     backend_wake_s : float
         Work of a notification that wakes the backend.
+    backend_moderation_s : float
+        Least time between two notifications of a backend in softirqs, of each direction (coalescing).
     switch : ServiceCost
         Work for a frame that crosses the virtual switch from machine to machine; the sender's backend does it. A
         polling vSwitch does it for every frame, off a wire and onto one too.
@@ -108,6 +112,7 @@ class Technology:
     nic_receive: ServiceCost = field(default_factory=ServiceCost)
     nic_send: ServiceCost = field(default_factory=ServiceCost)
     nic_interrupt_s: float = 0.0
+    nic_moderation_s: float = 0.0
     nic_ring_frames: int = 512
     nic_budget_frames: int = 64
     backend: Backend = "thread"
@@ -117,6 +122,7 @@ class Technology:
     queue_frames: int = 512
     backend_budget_frames: int = 256
     backend_wake_s: float = 0.0
+    backend_moderation_s: float = 0.0
     switch: ServiceCost = field(default_factory=ServiceCost)
     guest: Guest = "thread"
     guest_ring_frames: int = 256
