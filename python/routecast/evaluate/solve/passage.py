@@ -279,10 +279,11 @@ def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
     one: Index = np.zeros(streams, dtype=np.intp)
     alone: Index = np.zeros(1, dtype=np.intp)
     labels: list[Index] = [one] * (graph.exit + 1)
+    known: dict[bytes, tuple[Index, Index]] = {one.tobytes(): (one, alone)}
     samples: list[Index] = [alone] * (graph.exit + 1)
     for index in range(len(graph.tasks) - 1, -1, -1):
         edges = graph.edges[index]
-        plain = all(float(part[0]) > 0.0 and not np.ptp(part) for _, part in edges)
+        plain = all(float(part[0]) > 0.0 and bool((part == part[0]).all()) for _, part in edges)
         ahead = {id(labels[node]): node for node, _ in edges}
         if plain and len(ahead) == 1:
             (node,) = ahead.values()
@@ -297,7 +298,8 @@ def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
                 mine = np.unique(part, return_inverse=True)[1] * len(samples[node]) + labels[node]
             code = np.unique(code * (int(mine.max()) + 1) + mine, return_inverse=True)[1]
         _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-        labels[index], samples[index] = inverse, first
+        # Nodes that tell streams apart alike share one array, so that the nodes before them see it at a glance.
+        labels[index], samples[index] = known.setdefault(inverse.tobytes(), (inverse, first))
     return labels, samples
 
 

@@ -172,8 +172,11 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         new_wakes = wakes_of(machine, machine.by(flowing.served), used, short, factor, wakes.per_s)
         busy = np.minimum(used + new_wakes.start, machine.most)
         new_factor = machine.contended.factor(busy)
+        near = 2.0 * flowing.arriving
         moved = max(
             float(np.abs(flowing.served - served).max()) / scale,
+            # A limit far above what comes may still move; one that comes near it matters next.
+            float(np.abs(np.minimum(new_limit, near) - np.minimum(limit, near)).max()) / scale,
             float(np.abs(new_factor - factor).max()),
             float(np.abs(new_wakes.start - wakes.start).max()),
             float(np.abs(flowing.copies - copies).max()) / scale,
