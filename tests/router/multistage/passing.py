@@ -4,13 +4,17 @@ It knows only what routes mean (:class:`routecast.router.Route`), and no rate, q
 """
 
 from collections import Counter
+from collections.abc import Mapping
 
 from routecast.load.flows import Flow, rss_index
-from routecast.router import RouterModel
+from routecast.router import Route, RouterModel
 
 
-def passes(model: RouterModel, flow: Flow) -> Counter[str]:
-    """Return how often a frame of a flow passes each task unit and port on average, copies not counted."""
+def passes(model: RouterModel, flow: Flow, routes: Mapping[str, Route] | None = None) -> Counter[str]:
+    """Return how often a frame of a flow passes each task unit and port on average, copies not counted.
+
+    ``routes`` are those of task units that have another one than the model says.
+    """
     tasks = {task.name: task for task in model.tasks}
     seen: Counter[str] = Counter()
     pending = [(model.ports[flow.ingress].entry, 1.0)]
@@ -19,7 +23,7 @@ def passes(model: RouterModel, flow: Flow) -> Counter[str]:
         seen[name] += share
         if name not in tasks:
             continue
-        route = tasks[name].route
+        route = (routes or {}).get(name, tasks[name].route)
         if route.kind == "egress":
             ahead = [(model.ports[flow.egress].name, 1.0)]
         elif route.kind == "by_egress":
