@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
 
-__all__ = ["fields_at", "parse_toml", "place_of", "read_text", "shown", "validated"]
+__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "read_text", "shown", "validated"]
 
 _SHOWN_CHARACTERS = 60
 
@@ -140,6 +140,14 @@ def fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str
         here = _inside(here, step)
     owner = _model_in(here)
     return {field.alias or name: field for name, field in owner.model_fields.items()} if owner else {}
+
+
+def names_own_keys(model: type[BaseModel], location: Sequence[int | str]) -> bool:
+    """Return whether the keys of the table at a place are names that its writer chooses."""
+    here: object = model
+    for step in location:
+        here = _inside(here, step)
+    return dict in {typing.get_origin(one) for one in (here, *typing.get_args(here))}
 
 
 def _inside(annotation: object, step: int | str) -> object:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import fields_at
+from routecast.quantity.toml_file import fields_at, names_own_keys
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -95,10 +95,11 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
     place: list[int | str] = []
     for number, (key, entries) in enumerate(steps):
         known = fields_at(table, place)
-        if not known:
+        chosen = names_own_keys(table, place)
+        if not known and not chosen:
             above = steps[number - 1][0]
             raise _WrongPathError(f'"{above}" is no table, so nothing in it is called "{key}"')
-        if key not in known:
+        if key not in known and not chosen:
             raise _WrongPathError(f'"{key}" is no key that is known here: {did_you_mean(key, known)}')
         place.append(key)
         is_last = number == len(steps) - 1
@@ -110,13 +111,15 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
             tables = _entered(tables, key, entries, value=value, is_last=is_last)
             place += [0] * len(entries)
         else:
-            tables = [_opened(one, key) for one in tables]
+            tables = [_opened(one, key, fields_at(table, place)) for one in tables]
         if is_last:
             return
 
 
-def _opened(table: dict[str, Any], key: str) -> dict[str, Any]:
+def _opened(table: dict[str, Any], key: str, known: Container[str]) -> dict[str, Any]:
     inner = table.setdefault(key, {})
+    if isinstance(inner, str) and "base" in known:  # a text is short for a table with that base alone
+        inner = table[key] = {"base": inner}
     if not isinstance(inner, dict):
         raise _WrongPathError(f'"{key}" is no table; if it is a list, name the entry: "{key}[…]"')
     return inner
