@@ -1,0 +1,195 @@
+"""Studies of virtual routers on a router whose rates are known by hand: cores that each take a microsecond a frame."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from routecast.errors import FileProblem, FitProblem
+from routecast.study.kinds import VirtualStudyFile
+from routecast.study.reading import read_study
+from routecast.study.virtual.result import VirtualResult
+from routecast.study.virtual.run import run_virtual_study
+
+STUDY = """
+kind = "virtual"
+name = "by_hand"
+title = "Cores that take a microsecond a frame"
+source = "by hand"
+
+[run]
+duration = "20 ms"
+
+[router.cores]
+builder = "multicore"
+cores = 2
+service = { per_packet = "1 us" }
+
+[[figure]]
+name = "rates"
+title = "Forwarded against offered"
+offered = ["500 kpps", "1500 kpps", "3000 kpps"]
+traffic = { frame = "64 B", flows = 2 }
+
+[[figure.curve]]
+name = "two"
+router = "cores"
+
+[[figure.curve]]
+name = "one"
+router = "cores"
+set = { cores = 1 }
+"""
+
+
+def run(tmp_path: Path, more: str = "", *, out: str = "out") -> VirtualResult:
+    path = tmp_path / "by_hand.study.toml"
+    path.write_text(STUDY + more)
+    file = read_study(path)
+    assert isinstance(file, VirtualStudyFile)
+    return run_virtual_study(file.study, tmp_path / out, folder=tmp_path, workers=1)
+
+
+def test_curves_rise_to_what_the_cores_can_do(tmp_path: Path) -> None:
+    result = run(tmp_path)
+    curves = result.figures[0].curves
+    assert [point.forwarded_pps for point in curves["two"]] == pytest.approx([0.5e6, 1.5e6, 2e6], rel=1e-3)
+    assert [point.forwarded_pps for point in curves["one"]] == pytest.approx([0.5e6, 1e6, 1e6], rel=1e-3)
+    assert curves["one"][-1].solved_pps == pytest.approx(1e6)
+    assert curves["one"][-1].busiest == ("core 0", pytest.approx(1.0, abs=1e-3))
+
+
+def test_a_cost_is_set_so_that_a_stated_rate_is_met_and_tells_the_other_curve(tmp_path: Path) -> None:
+    stated = """
+[[figure.stated]]
+curve = "one"
+value = "800 kpps"
+within = 0.01
+calibrates = { set = ["service.per_packet"], between = ["0.2 us", "5 us"] }
+
+[[figure.stated]]
+curve = "two"
+value = "1600 kpps"
+at = "highest"
+within = 0.01
+"""
+    result = run(tmp_path, stated)
+    assert result.calibrated[0].value_s == pytest.approx(1.25e-6, rel=5e-3)  # 1 / 800 kpps
+    assert all(criterion.is_met for criterion in result.criteria)
+    assert result.compared[1].found_pps == pytest.approx(1.6e6, rel=5e-3)
+
+
+def test_a_rate_that_no_cost_of_the_range_meets_is_refused_with_what_the_range_gives(tmp_path: Path) -> None:
+    stated = """
+[[figure.stated]]
+curve = "one"
+value = "800 kpps"
+calibrates = { set = ["service.per_packet"], between = ["2 us", "5 us"] }
+"""
+    with pytest.raises(FitProblem, match=r"200 kpps to 500 kpps.*800 kpps: widen"):
+        run(tmp_path, stated)
+
+
+def test_orders_shapes_and_bottlenecks_are_told_apart(tmp_path: Path) -> None:
+    told = """
+[[figure.ordered]]
+says = "two cores beat one"
+curves = ["two", "one"]
+least = "1 Mpps"
+
+[[figure.ordered]]
+says = "one core beats two"
+curves = ["one", "two"]
+least = "1 Mpps"
+
+[[figure.shape]]
+curve = "one"
+kind = "flat"
+says = "stays at its peak"
+
+[[figure.shape]]
+curve = "one"
+kind = "falls"
+says = "falls"
+
+[[figure.limited]]
+curve = "one"
+thread = "core 0"
+says = "the core limits"
+"""
+    result = run(tmp_path, told)
+    met = {criterion.name: criterion.is_met for criterion in result.criteria}
+    assert met == {
+        "two cores beat one": True,
+        "one core beats two": False,
+        "stays at its peak": True,
+        "falls": False,
+        "the core limits": True,
+    }
+    wrong = next(one for one in result.statements if one.says == "one core beats two")
+    assert wrong.here.startswith("not at 1.5 Mpps, 3 Mpps of 2 loads")
+
+
+def test_what_each_flow_passes_stands_beside_what_is_stated(tmp_path: Path) -> None:
+    # Two flows of 1 and 3 parts to a core each at 3 Mpps: 0.75 Mpps pass whole, 2.25 Mpps pass 1 of 2.25.
+    passing = """
+[[figure.curve]]
+name = "unequal"
+router = "cores"
+set = { distribution = "per_flow" }
+traffic = { frame = "64 B", flows = 2, shares = [1, 3] }
+
+[[figure.passing]]
+curve = "unequal"
+at = "3 Mpps"
+ratios = [1.0, 0.444]
+
+[criteria]
+passing_error = 0.02
+"""
+    result = run(tmp_path, passing)
+    assert result.passed[0].found == pytest.approx((1.0, 1 / 2.25), abs=0.02)
+    assert all(criterion.is_met for criterion in result.criteria)
+
+
+def test_a_study_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> None:
+    first = run(tmp_path)
+    (tmp_path / "out" / "summary.json").unlink()
+    again = run(tmp_path)
+    assert again.made.resumed_trials == again.made.trials == first.made.trials
+    assert again.figures == first.figures
+
+
+def test_the_report_and_the_summary_hold_every_curve(tmp_path: Path) -> None:
+    run(tmp_path)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [curve["name"] for curve in summary["figures"][0]["curves"]] == ["two", "one"]
+    assert "Who works at the highest load" in (tmp_path / "out" / "report.html").read_text()
+    assert (tmp_path / "out" / "figures" / "rates.svg").stat().st_size > 1000
+
+
+WRONG = [
+    ('[[figure.stated]]\ncurve = "too"\nvalue = "1 Mpps"', r"figure\[0\].stated\[0\].curve: 'too'.*two"),
+    (
+        '[[figure.curve]]\nname = "x"\nrouter = "cores"\nset = { "service.per_paket" = "1 us" }',
+        r"per_paket.*per_packet",
+    ),
+    ('[[figure.curve]]\nname = "x"\nrouter = "core"', r"'core' is no \[router.…\].*cores"),
+    ('[[figure.curve]]\nname = "one"\nrouter = "cores"', r"figure\[0\].curve\[2\].name: 'one' is taken"),
+    (
+        '[[figure.passing]]\ncurve = "one"\nat = "1 Mpps"\nratios = [1.0]',
+        r"has 1 entries for 0 flows with shares",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "message"), WRONG)
+def test_a_study_that_contradicts_itself_is_refused_with_the_place(
+    tmp_path: Path, more: str, message: str
+) -> None:
+    path = tmp_path / "wrong.study.toml"
+    path.write_text(STUDY + "\n" + more + "\n")
+    with pytest.raises(FileProblem, match=message):
+        read_study(path)
