@@ -3,7 +3,15 @@
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing
 from routecast.router.multistage.control import Control
-from routecast.router.multistage.failures import Absence, elements, events_of, failover, switched
+from routecast.router.multistage.failures import (
+    Absence,
+    away_by_plan,
+    elements,
+    events_of,
+    failed,
+    failover,
+    switched,
+)
 from routecast.router.multistage.interconnect import Interconnect
 
 __all__ = [
@@ -11,8 +19,10 @@ __all__ = [
     "Balancing",
     "Control",
     "Interconnect",
+    "away_by_plan",
     "elements",
     "events_of",
+    "failed",
     "failover",
     "multistage_router",
     "switched",

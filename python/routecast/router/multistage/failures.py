@@ -17,7 +17,23 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["Absence", "elements", "events_of", "failover", "switched", "tasks_of"]
+__all__ = [
+    "DRAIN_S",
+    "Absence",
+    "away_by_plan",
+    "elements",
+    "events_of",
+    "failed",
+    "failover",
+    "switched",
+    "tasks_of",
+]
+
+DRAIN_S = 10e-3
+"""How long an element that is switched off by plan may take to send what it holds.
+
+An assumption: 1000 frames, about what the queues and rings of a machine hold together, at 100 kpps.
+"""
 
 _CHOICES = ("round_robin", "rss", "per_flow", "random")
 _THREAD = re.compile(r"(.+) (?:vcpu \d+|backend(?: \d+)?)")
@@ -63,18 +79,18 @@ def failover(
     at_s, until_s : float
         Down from, to; seconds since the start of the trial.
     detection_s : float
-        Until the control plane has noticed and has told all balancers.
+        Until the control plane has noticed and has told all balancers; infinite: it never does.
 
     Raises
     ------
     routecast.errors.ModelProblem
         There is no such element, or a time cannot be; all at once.
     """
-    return events_of(model, (_failure(element, at_s, until_s, detection_s),))
+    return events_of(model, (failed(element, at_s=at_s, until_s=until_s, detection_s=detection_s),))
 
 
 def switched(
-    model: RouterModel, element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = 10e-3
+    model: RouterModel, element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S
 ) -> tuple[Event, ...]:
     """Return the events of an element that is switched off by plan, and on again: nothing that it holds is lost.
 
@@ -86,8 +102,23 @@ def switched(
     routecast.errors.ModelProblem
         As :func:`failover`.
     """
-    away = Absence(element=element, down_s=off_s + drain_s, up_s=on_s, avoided_s=off_s, used_s=on_s)
-    return events_of(model, (away,))
+    return events_of(model, (away_by_plan(element, off_s=off_s, on_s=on_s, drain_s=drain_s),))
+
+
+def failed(element: str, *, at_s: float, until_s: float = math.inf, detection_s: float) -> Absence:
+    """Return the absence of an element that fails, with the times of :func:`failover`."""
+    return Absence(
+        element=element,
+        down_s=at_s,
+        up_s=until_s,
+        avoided_s=at_s + detection_s,
+        used_s=until_s + detection_s,
+    )
+
+
+def away_by_plan(element: str, *, off_s: float, on_s: float = math.inf, drain_s: float = DRAIN_S) -> Absence:
+    """Return the absence of an element that is switched off and on, with the times of :func:`switched`."""
+    return Absence(element=element, down_s=off_s + drain_s, up_s=on_s, avoided_s=off_s, used_s=on_s)
 
 
 def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, ...]:
@@ -134,16 +165,6 @@ def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
     """Return the task units of a machine: of its threads and, where it is physical, of its softirqs."""
     mine = tuple(task.name for task in model.tasks if _element(task) == element)
     return mine or tuple(task.name for task in model.tasks if task.name == element)
-
-
-def _failure(element: str, at_s: float, until_s: float, detection_s: float) -> Absence:
-    return Absence(
-        element=element,
-        down_s=at_s,
-        up_s=until_s,
-        avoided_s=at_s + detection_s,
-        used_s=until_s + detection_s,
-    )
 
 
 def _element(task: TaskUnit) -> str:

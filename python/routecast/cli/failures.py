@@ -1,0 +1,151 @@
+"""What fails, or is switched off, while a router is simulated: the options of ``simulate`` and the events they mean."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.errors import QuantityProblem
+from routecast.quantity import format_duration, parse_duration_s
+
+if TYPE_CHECKING:
+    from routecast.router.events import Event
+    from routecast.router.model import RouterModel
+
+__all__ = [
+    "AtOption",
+    "DetectOption",
+    "DrainOption",
+    "FailOption",
+    "SwitchOffOption",
+    "UntilOption",
+    "events_asked",
+]
+
+PANEL = "Failures"
+
+FailOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail",
+        metavar="ELEMENT",
+        help="A machine or a task unit that fails; may be given several times.",
+        rich_help_panel=PANEL,
+    ),
+]
+SwitchOffOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--switch-off",
+        metavar="ELEMENT",
+        help="One that is switched off by plan: first nothing is sent to it any more; may be given several times.",
+        rich_help_panel=PANEL,
+    ),
+]
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="When, since the start; once for all, or for each --fail and then each --switch-off.",
+        rich_help_panel=PANEL,
+    ),
+]
+UntilOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="When it is back, likewise; without it, or with never: not within the trial.",
+        rich_help_panel=PANEL,
+    ),
+]
+DetectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--detect",
+        metavar="TIME",
+        help="How long until the others know of a failure, and that it is over; without it, nobody notices.",
+        rich_help_panel=PANEL,
+    ),
+]
+DrainOption = Annotated[
+    str,
+    typer.Option(
+        "--drain",
+        metavar="TIME",
+        help="From when nothing more is sent to an element until it is switched off.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+_NEVER = "never"
+
+
+def events_asked(
+    model: RouterModel,
+    duration_s: float,
+    *,
+    fail: Sequence[str] | None,
+    switch_off: Sequence[str] | None,
+    at: Sequence[str] | None,
+    until: Sequence[str] | None,
+    detect: str | None,
+    drain: str,
+) -> tuple[Event, ...]:
+    """Return the events that the options mean, none where nothing fails and nothing is switched off.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        An option is missing, too many, or no time; an element is not there; something fails after the end.
+    """
+    from routecast.router.multistage.failures import away_by_plan, events_of, failed
+
+    fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
+    count = len(fails) + len(switched_off)
+    if count == 0:
+        for option, given in (("--at", at), ("--until", until), ("--detect", detect)):
+            if given:
+                raise QuantityProblem(
+                    "", f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
+                )
+        return ()
+    if not at:
+        raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
+    starts = [parse_duration_s(text) for text in _for_each("--at", at, count)]
+    ends = [
+        math.inf if text == _NEVER else parse_duration_s(text)
+        for text in _for_each("--until", until or (_NEVER,), count)
+    ]
+    for name, start_s in zip((*fails, *switched_off), starts, strict=True):
+        if start_s >= duration_s:
+            message = (
+                f'"{name}" goes down at {format_duration(start_s)}, but the trial ends at '
+                f"{format_duration(duration_s)}: give an earlier --at or a longer --duration"
+            )
+            raise QuantityProblem("", message)
+    detection_s = parse_duration_s(detect) if detect else math.inf
+    drain_s = parse_duration_s(drain)
+    absences = [
+        failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s)
+        for name, start_s, end_s in zip(fails, starts, ends, strict=False)
+    ]
+    absences += [
+        away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s)
+        for name, start_s, end_s in zip(switched_off, starts[len(fails) :], ends[len(fails) :], strict=True)
+    ]
+    return events_of(model, absences)
+
+
+def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
+    """Return one time for each element: the only one for all."""
+    if len(given) == 1:
+        return [given[0]] * count
+    if len(given) != count:
+        message = f"{option} is given {len(given)} times for {count} elements: give it once, or once for each"
+        raise QuantityProblem("", message)
+    return given
