@@ -1,0 +1,87 @@
+"""What ``simulate`` is told of failures: elements, times, and what cannot be."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from routecast.cli.failures import events_asked
+from routecast.errors import ModelProblem, QuantityProblem
+from routecast.router.events import Event, Outage, Reroute
+from routecast.router.files import read_router
+
+ROUTER = Path(__file__).parents[2] / "examples" / "multistage.router.toml"
+
+
+def asked(
+    duration_s: float = 1.0,
+    *,
+    fail: tuple[str, ...] = (),
+    switch_off: tuple[str, ...] = (),
+    at: tuple[str, ...] = (),
+    until: tuple[str, ...] = (),
+    detect: str | None = None,
+    drain: str = "10 ms",
+) -> tuple[Event, ...]:
+    return events_asked(
+        read_router(ROUTER),
+        duration_s,
+        fail=fail,
+        switch_off=switch_off,
+        at=at,
+        until=until,
+        detect=detect,
+        drain=drain,
+    )
+
+
+def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:
+    return {
+        (one.from_s, one.until_s)
+        for one in events
+        if isinstance(one, Outage) and one.task.startswith(f"{element} ")
+    }
+
+
+def test_without_failures_there_are_no_events() -> None:
+    assert asked() == ()
+
+
+def test_one_time_holds_for_all_elements_and_several_are_taken_in_order() -> None:
+    both = asked(fail=("br 1", "br 2"), at=("200 ms",), until=("0.5 s",), detect="10 ms")
+    assert times(both, "br 1") == times(both, "br 2") == {(0.2, 0.5)}
+    each = asked(
+        fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms"
+    )
+    assert times(each, "br 1") == {(0.1, 0.5)}
+    assert times(each, "br 2") == {(0.6 + 0.01, math.inf)}
+    rerouted = sorted({one.at_s for one in each if isinstance(one, Reroute)})
+    assert rerouted == pytest.approx([0.101, 0.501, 0.6])
+
+
+def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
+    events = asked(fail=("br 1",), at=("100 ms",))
+    assert {type(one) for one in events} == {Outage}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fail": ("br 1",)}, "say when: --at TIME"),
+        ({"at": ("1 ms",)}, "--at is given, but nothing fails"),
+        ({"detect": "1 ms"}, "--detect is given, but nothing fails"),
+        ({"fail": ("br 1",), "at": ("1 s",)}, "the trial ends at 1 s"),
+        ({"fail": ("br 1",), "at": ("1 ms", "2 ms")}, "--at is given 2 times for 1 elements"),
+        ({"fail": ("br 1",), "at": ("soon",)}, "soon"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(QuantityProblem, match=said):
+        asked(**options)  # type: ignore[arg-type]  # each case gives some of them
+
+
+def test_an_element_that_is_not_there_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ModelProblem, match='did you mean "br 1"'):
+        asked(fail=("br1",), at=("1 ms",), until=("1 us",))
