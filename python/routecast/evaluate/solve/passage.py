@@ -134,7 +134,7 @@ class Passage:
                     nodes = level.holding[level.holding_starts]
                     room = allowed[level.ahead] / np.maximum(could[level.ahead], _LEAST)
                     least = np.minimum.reduceat(room, level.holding_starts)
-                    ahead[nodes] = np.where(least < 1.0, served[nodes] * least, np.inf)
+                    ahead[nodes] = np.where(least < 1.0, served[nodes] * np.minimum(least, 1.0), np.inf)
                     allowed[nodes] = np.minimum(allowed[nodes], ahead[nodes])
             arriving, served, leaving = self._forward(entering, allowed, copies)
         ratio = served / np.maximum(arriving, _LEAST)
