@@ -1,4 +1,4 @@
-"""What cannot be a multistage router is refused, in code and in files, with every fault at once and its place."""
+"""What is a multistage router and what cannot be one, in code and in files: every fault at once, with its place."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem, ModelProblem
-from routecast.router.files import parse_router, read_router, read_router_and_load
+from routecast.router.files import build_router, parse_router, read_router, read_router_and_load
 from routecast.router.multistage import Control, Interconnect, multistage_router
-from routecast.router.multistage.thesis_scenarios import figure_4_5, table_3_2
+from routecast.router.multistage.thesis_scenarios import figure_3_14, figure_4_5, table_3_2
+from routecast.router.multistage.writing import router_document
 from routecast.router.virtual import Machine, Server
 from routecast.router.virtual.catalogue import technology
 
@@ -152,3 +153,12 @@ def test_faults_of_a_file_have_its_places():
         "ports_per_balancer",
         "control.message",
     }
+
+
+def test_every_scenario_of_the_thesis_can_be_written_as_a_file_and_read_again():
+    vmware, kvm = technology("vmware-esxi-4.0"), technology("kvm-vhost-2012")
+    cases = [("vmware-esxi-4.0", one) for one in (*table_3_2(vmware).values(), *figure_3_14(vmware).values())]
+    cases += [("kvm-vhost-2012", one) for one in figure_4_5(kvm).values()]
+    for name, scenario in cases:
+        document = router_document(scenario, name)
+        assert build_router(document, subject=f"{scenario.name}.router.toml")[0] == scenario.model()
