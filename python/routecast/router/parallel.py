@@ -8,7 +8,7 @@ from typing import Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["Balancing", "parallel_router"]
@@ -68,9 +68,7 @@ def parallel_router(
     problems = machine_problems((server,), machines)
     if balancing not in _ROUTES:
         problems.append(Problem("balancing", f'got "{balancing}": "flow_hash" or "round_robin" is wanted'))
-    for place, number in (("ports", ports), ("interfaces", interfaces)):
-        if number < 1:
-            problems.append(Problem(place, f"got {number}: at least 1 is wanted"))
+    problems += size_problems(machines, ports=ports, interfaces=interfaces)
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))

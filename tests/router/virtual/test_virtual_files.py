@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from routecast.errors import FileProblem
 from routecast.quantity.toml_file import parse_toml
@@ -154,3 +158,43 @@ def test_the_schema_knows_the_builders_of_virtual_routers() -> None:
     )
     technology_key = tables["VirtualRouter"]["properties"]["technology"]["anyOf"]
     assert {"type": "string"} in technology_key
+
+
+LINES = [line for line in PARALLEL.splitlines() if line]
+WORDS = st.sampled_from(
+    [
+        *("0", "-1", "1", "7", "1000000000", "1.5", "nan", "inf", "true", "[]", "{}", "[[]]", "[[0], []]"),
+        *('""', '"vm"', '"host"', '"memif"', '"sr-iov"', '"x.virtualisation.toml"', '"1 us"', '"1 Mpps"'),
+        *(
+            "[0, 1]",
+            "[[9]]",
+            "[[-1]]",
+            '["a"]',
+            '{ base = "memif" }',
+            '{ base = "container", queue = "0 frames" }',
+        ),
+        *('{ backend = "polling" }', '{ base = "kvm-vhost-2012", guest = "polling" }'),
+    ]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    changes=st.lists(
+        st.tuples(st.integers(0, len(LINES) - 1), WORDS, st.sampled_from(["value", "drop", "double"])),
+        max_size=4,
+    )
+)
+def test_any_change_to_a_file_is_read_or_refused(changes) -> None:
+    lines = list(LINES)
+    for number, value, kind in changes:
+        line = lines[number]
+        if kind == "drop":
+            lines[number] = ""
+        elif kind == "double":
+            lines[number] = f"{line}\n{line}"
+        elif "=" in line and not line.startswith("["):
+            lines[number] = f"{line.split('=')[0]}= {value}"
+    with contextlib.suppress(FileProblem):
+        model, _ = parse_router("\n".join(lines))
+        assert model.tasks

@@ -16,13 +16,27 @@ from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Cores, Machine, Server
 from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
 
-__all__ = ["MAX_CORES", "MAX_PRIORITY", "check_machines", "machine_problems"]
+__all__ = [
+    "MAX_CORES",
+    "MAX_PORTS",
+    "MAX_PRIORITY",
+    "MAX_THREADS",
+    "check_machines",
+    "machine_problems",
+    "size_problems",
+]
 
 MAX_CORES: Final = 4096
 """Most cores of a server; more is taken for a typing error."""
 
 MAX_PRIORITY: Final = 99
 """Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
+
+MAX_PORTS: Final = 1024
+"""Most ports of a server, or interfaces of a machine."""
+
+MAX_THREADS: Final = 4096
+"""Most threads of all machines of a router; more is taken for a typing error."""
 
 _MAX_VCPUS: Final = 1024
 _FRAMES = (
@@ -100,6 +114,23 @@ def machine_problems(
         wanted = functions.get(machine.name, ()) if isinstance(functions, Mapping) else functions
         problems += _function_problems(f"{place}.functions", machine, on.technology, wanted)
         problems += _pin_problems(place, machine, on)
+    return problems
+
+
+def size_problems(machines: Sequence[Machine], *, ports: int, interfaces: int) -> list[Problem]:
+    """Return what is wrong with how many ports, interfaces and threads a router has."""
+    problems = [
+        Problem(place, f"got {number}: a whole number from 1 to {MAX_PORTS} is wanted")
+        for place, number in (("ports", ports), ("interfaces", interfaces))
+        if not _whole(number, 1, MAX_PORTS)
+    ]
+    threads = sum(machine.vcpus + interfaces for machine in machines)
+    if not problems and threads > MAX_THREADS:
+        problems.append(
+            Problem(
+                "machine", f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed"
+            )
+        )
     return problems
 
 

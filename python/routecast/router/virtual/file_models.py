@@ -241,6 +241,7 @@ class ParallelRouter(FileModel):
         default=None,
         description="How many machines; the one machine table, if any, then says what all of them are like",
         ge=1,
+        le=4096,
     )
     machine: list[MachineTable] = Field(default=[], description="The machines")
     balancing: Literal["flow_hash", "round_robin"] = Field(

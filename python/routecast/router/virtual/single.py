@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from routecast.errors import ModelProblem, Problem
+from routecast.errors import ModelProblem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
-from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["virtual_router"]
@@ -52,9 +52,7 @@ def virtual_router(
     """
     name = name or f"{machine.name} on {server.name}"
     problems = machine_problems((server,), (machine,))
-    for place, number in (("ports", ports), ("interfaces", interfaces)):
-        if number < 1:
-            problems.append(Problem(place, f"got {number}: at least 1 is wanted"))
+    problems += size_problems((machine,), ports=ports, interfaces=interfaces)
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
