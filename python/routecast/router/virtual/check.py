@@ -82,9 +82,9 @@ def machine_problems(
 ) -> list[Problem]:
     """Return what is wrong with servers and the machines on them.
 
-    Names that are empty or taken, numbers of cores that cannot be, pins to cores that are not there or that a vSwitch
-    polls for good, machines on no server, priorities that Linux does not have, functions without a cost, and
-    technologies whose numbers cannot be. More pinned threads than cores is no fault: they share.
+    Names that are empty or taken, numbers of cores that cannot be, pins to cores that are not there, machines on no
+    server, priorities that Linux does not have, functions without a cost, and technologies whose numbers cannot be.
+    More pinned threads than cores is no fault: they share.
 
     Parameters
     ----------
@@ -212,14 +212,6 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
         yield Problem(
             f"{place}.backend_cores", f'technology "{technology.name}" has no backend threads: {why}'
         )
-    if technology.backend == "polling":
-        polled = set(server.switch_cores or (0,))
-        for number, cores in enumerate(machine.vcpu_cores):
-            if cores and set(cores) <= polled:
-                yield Problem(
-                    f"{place}.vcpu_cores[{number}]",
-                    f"{_listed(cores)} is polled by the vSwitch for good: it would never run; add another core",
-                )
 
 
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
