@@ -113,6 +113,15 @@ class Machine:
     """Chance that a thread finds another of its units than its last one, if all are used alike."""
     granularity_s: Vector
     """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
+    fair: NDArray[np.bool_]
+    """By thread: of the level that Linux shares by weight."""
+    rivals: Vector
+    """1 where two such threads may use the same unit, shape (threads, threads)."""
+    may_revoke: Vector
+    """1 where one that wakes can be behind by more than the wakeup granularity."""
+    pinned_to: Vector
+    """Units that each thread may use, at least 1."""
+    starts_cost: bool
     on_unit: Vector
     """Part of a thread's time on each unit if it uses all that it may alike, shape (units of all pools, threads)."""
     pool_of: Index
@@ -199,6 +208,13 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
     quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
     shared = _shared(threads)
+    switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools])
+    migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools])
+    granularity_s = np.array(
+        [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
+    )
+    fair = np.isfinite(granularity_s)
+    on_unit = _on_unit(model, threads)
     levels = _levels(model, firsts, threads)
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
@@ -230,13 +246,18 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
         rows=rows_of(rows, most),
         contended=contended(model, firsts, most),
-        switch_s=np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * shared,
-        migration_s=np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]),
+        switch_s=switch_s * shared,
+        migration_s=migration_s,
         moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
-        granularity_s=np.array(
-            [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
+        granularity_s=granularity_s,
+        fair=fair,
+        rivals=np.where(
+            fair[:, None] & fair[None, :] & ~np.eye(len(threads), dtype=bool), on_unit.T @ on_unit > 0, 0.0
         ),
-        on_unit=_on_unit(model, threads),
+        may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
+        pinned_to=np.array([max(len(thread.units), 1.0) for thread in threads]),
+        starts_cost=bool(start_s.any() or (switch_s * shared).any() or migration_s.any()),
+        on_unit=on_unit,
         pool_of=pool_of,
         shares_units=shared,
         complete=complete,

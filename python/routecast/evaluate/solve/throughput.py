@@ -149,6 +149,8 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     limit, served = machine.limit_pps, np.zeros(nodes)
     wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
     scale = max(float(offered.sum()), _LEAST)
+    unlimited = passage.flow(entering, np.full(nodes, np.inf), copies)
+    pressure = machine.by(unlimited.served * machine.busy_s)
     state = None
     rounds, settled = 0, False
     while rounds < _MOST_ROUNDS and not settled:
@@ -169,7 +171,9 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         short = entitled < needed * (1.0 - _SHORT)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
         used = machine.by(flowing.served * work_s)
-        new_wakes = wakes_of(machine, machine.by(flowing.served), used, short, factor, wakes.per_s)
+        new_wakes = wakes_of(
+            machine, machine.by(flowing.served), used, work, pressure * factor, short, factor, wakes
+        )
         busy = np.minimum(used + new_wakes.start, machine.most)
         new_factor = machine.contended.factor(busy)
         near = 2.0 * flowing.arriving
@@ -299,7 +303,7 @@ def lossless_of(machine: Machine) -> Lossless:
         if settled:
             break
         work = np.minimum(unit_work * rate, machine.most)
-        new_wakes = wakes_of(machine, frames * rate, work, never, factor, wakes.per_s)
+        new_wakes = wakes_of(machine, frames * rate, work, work, work, never, factor, wakes)
         new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
         factor = factor + step * (new_factor - factor)
         wakes = Wakes(

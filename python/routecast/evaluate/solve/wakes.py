@@ -5,13 +5,13 @@ and sleeps again: one wake for a *batch*. With frames at rate λ, work rho and a
 own wakes ``ω = (1 - rho)/(1/λ + h)`` times a second for Poisson arrivals (M/G/1 with set-up, exact), and
 ``ω = min(λ, (1 - rho)/h)`` for frames at equal gaps: each frame wakes it until starts fill what work leaves.
 
-Where threads share units, a thread that wakes may have to wait, while more comes: starts take no more than work of the
-same and more urgent levels leaves of every set of units, so batches grow with the load (the cycle of a polling system,
-``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986). The wait is at most what makes a thread revoke another:
-it ends after the wakeup granularity, or when a queue is full.
+Where threads share units, one that has used less than the one that runs revokes it and is served at once, frame by
+frame; the one that has used most, and threads of which none can revoke another, wait while more comes: their starts
+take no more than work of the same and more urgent levels leaves of every set of units, so batches grow with the load
+(the cycle of a polling system, ``Σh/(1 - Σrho)``; Takagi, Analysis of Polling Systems, 1986), at most until a queue is
+full.
 
-Valid for means within about a factor of two where threads of several levels and pins meet: they decide
-utilisation below overload and the cost of urgent threads, not what full units carry.
+These are means for pinned threads; for threads that are free to move, how often they do is a guess.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["Wakes", "wakes_of"]
 
 Flags = NDArray[np.bool_]
 _LEAST = 1e-300
+_SLOPE = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,14 @@ class Wakes:
 
 
 def wakes_of(
-    machine: Machine, rate: Vector, work: Vector, short: Flags, factor: Vector, before: Vector
+    machine: Machine,
+    rate: Vector,
+    work: Vector,
+    demand: Vector,
+    pressure: Vector,
+    short: Flags,
+    factor: Vector,
+    before: Wakes,
 ) -> Wakes:
     """Return how often threads wake.
 
@@ -50,37 +58,57 @@ def wakes_of(
         Frames per second that each thread serves.
     work : array
         Units that these keep busy.
+    demand : array
+        Units that each thread would keep busy with what comes to it.
+    pressure : array
+        Units that each thread would keep busy if nothing were lost or held back.
     short : array of bool
         Threads that get less time than they want, which never sleep.
     factor : array
         Contention.
-    before : array
-        Wakes per second found in the last round.
+    before : Wakes
+        What the last round found.
     """
-    start_s = machine.start_s * factor + _switch_s(machine, before, work)
-    asleep = np.where(short | machine.polling, 0.0, np.maximum(machine.most - work, 0.0)) / machine.most
-    freely = _woken(machine, rate, asleep, start_s, 0.0)
-    at_least = np.minimum(_woken(machine, rate, asleep, start_s, _longest_wait_s(machine, rate)), freely)
-    if not start_s.any():
+    if not machine.starts_cost:
+        freely = _woken(machine, rate, _asleep(machine, work, short), machine.start_s, 0.0)
         return Wakes(per_s=freely, start=np.zeros_like(rate), least_start=np.zeros_like(rate))
+    asleep = _asleep(machine, work, short)
+    busy = np.minimum(work + before.start, machine.most)
+    at_once, victims = _at_once(machine, busy, demand, pressure)
+    interrupted = victims.sum(axis=1)
+    start_s = machine.start_s * factor + _switch_s(
+        machine, before.per_s, busy, demand + before.start, interrupted
+    )
+    freely = _woken(machine, rate, asleep, start_s, 0.0)
+    late = np.minimum(_woken(machine, rate, asleep, start_s, _longest_wait_s(machine, rate)), freely)
+    least = late + at_once * (freely - late)
     rows = machine.rows
-    per_s, least = freely.copy(), at_least
+    per_s = freely.copy()
     rest = rows.capacity.copy()
     for threads in machine.levels:
         here = np.zeros(rows.threads + 1)
-        here[threads] = work[threads]
+        here[threads] = (work + least * start_s)[threads]
         wanted = np.zeros(rows.threads + 1)
-        wanted[threads] = (freely * start_s)[threads]
+        wanted[threads] = ((freely - least) * start_s)[threads]
         if len(rows.rows):
             room = rest - (rows.at_once * here[rows.member]).sum(axis=1)
             asked = (rows.at_once * wanted[rows.member]).sum(axis=1)
             scale = np.clip(room / np.maximum(asked, _LEAST), 0.0, 1.0)
             lowest = np.ones(rows.threads + 1)
             np.minimum.at(lowest, rows.member, np.broadcast_to(scale[:, None], rows.member.shape))
-            per_s[threads] = np.maximum((freely * lowest[:-1])[threads], least[threads])
-            here[threads] += (per_s * start_s)[threads]
+            per_s[threads] = (least + (freely - least) * lowest[:-1])[threads]
+            here[threads] = (work + per_s * start_s)[threads]
             rest = np.maximum(rest - (rows.at_once * here[rows.member]).sum(axis=1), 0.0)
-    return Wakes(per_s=per_s, start=per_s * start_s, least_start=least * start_s)
+    # Who is interrupted pays for the switch back.
+    back = machine.switch_s * (per_s @ victims)
+    return Wakes(per_s=per_s, start=per_s * start_s + back, least_start=least * start_s + back)
+
+
+def _asleep(machine: Machine, work: Vector, short: Flags) -> Vector:
+    """Share of time that a thread has no work, for each grant that it may have at once."""
+    rests = np.maximum(machine.most - work, 0.0) / machine.most
+    asleep: Vector = np.where(short | machine.polling, 0.0, rests)
+    return asleep
 
 
 def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
@@ -94,28 +122,57 @@ def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait
 
 
 def _longest_wait_s(machine: Machine, rate: Vector) -> Vector:
-    """How long a thread that woke may wait for its unit: until it may revoke another, or its queues are full."""
-    room = np.bincount(machine.thread, weights=machine.queue_frames, minlength=len(machine.threads) + 1)[:-1]
-    longest = np.minimum(room / np.maximum(rate, _LEAST), machine.granularity_s)
-    wait_s: Vector = np.where(machine.shares_units, longest, 0.0)
+    """How long a thread that woke may wait for its unit before its queues are full."""
+    room = machine.by(machine.queue_frames)
+    wait_s: Vector = np.where(machine.shares_units, room / np.maximum(rate, _LEAST), 0.0)
     return wait_s
 
 
-def _switch_s(machine: Machine, wakes: Vector, work: Vector) -> Vector:
-    """Mean cost of the switches that a wake brings: to the thread, and back to one of lower level that it revokes."""
+def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -> tuple[Vector, Vector]:
+    """Return how far each thread gets its unit as soon as it wakes, and the chance that it interrupts each other then.
+
+    Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
+    most by which it can be behind, is more than the wakeup granularity. Where work alone is more than the units carry,
+    rings are full before it comes to that, and rooms, a turn at a time, set the pace; but without granularity threads
+    take turns frame by frame then too.
+    """
+    used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
+    both = used[:, None] + used[None, :]
+    # Continuous where two have used alike, as the fixed point needs.
+    behind = np.clip(1.0 + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(both, _LEAST), 0.0, 1.0)
+    behind *= machine.rivals
+    at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke
+    if len(machine.rows.rows) and (machine.granularity_s > 0.0).any():
+        loads = machine.rows.load(pressure) / machine.rows.capacity
+        fullest = np.zeros(machine.rows.threads + 1)
+        np.maximum.at(
+            fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape)
+        )
+        at_once *= np.where(
+            machine.granularity_s > 0.0, np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0), 1.0
+        )
+    running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
+    running /= np.maximum(1.0 - busy, _LEAST)[:, None]
+    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * at_once[:, None]
+    return at_once, victims
+
+
+def _switch_s(machine: Machine, wakes: Vector, busy: Vector, demand: Vector, interrupted: Vector) -> Vector:
+    """Mean cost of the switches and moves that a wake brings: to the thread, and back to the one that it revokes."""
     if not machine.switch_s.any() and not machine.migration_s.any():
         return np.zeros_like(wakes)
     on_unit = machine.on_unit
+    lower = np.zeros_like(busy)
+    below = np.zeros(on_unit.shape[0])
+    for threads in reversed(machine.levels):
+        # Whoever is less urgent runs whenever nobody else does, if there is work for it.
+        lower[threads] = (on_unit.T @ below)[threads]
+        below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
+    lower = np.clip(lower / np.maximum(1.0 - busy, _LEAST), 0.0, 1.0)
+    runs = np.maximum(lower, interrupted)
     turns = on_unit.T @ (on_unit @ wakes)
     own = (on_unit * on_unit).sum(axis=0) * wakes
-    other = np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0)
-    cost: Vector = machine.switch_s * np.clip(other, 0.0, 1.0)
-    used = on_unit @ work
-    full = np.clip(on_unit.T @ used, 0.0, 1.0)
-    cost += machine.migration_s * machine.moves * full
-    for number, threads in enumerate(machine.levels[:-1]):
-        lower = np.zeros_like(work)
-        for below in machine.levels[number + 1 :]:
-            lower[below] = work[below]
-        cost[threads] += (machine.switch_s * np.clip(on_unit.T @ (on_unit @ lower), 0.0, 1.0))[threads]
-    return cost
+    other = np.clip(np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0), 0.0, 1.0)
+    cost: Vector = machine.switch_s * (runs + (1.0 - runs) * other + lower)
+    full = np.clip(on_unit.T @ (on_unit @ busy), 0.0, 1.0)
+    return cost + machine.migration_s * machine.moves * full
