@@ -21,6 +21,7 @@ from routecast.router.virtual.catalogue import (
     technology_sources,
 )
 from routecast.router.virtual.file_models import TechnologyTable
+from routecast.router.virtual.technology import Technology
 
 AGREED = {
     *("kvm-vhost-2012", "kvm-e1000-2012", "vmware-esxi-4.0", "xen-3.3-bridged", "container"),
@@ -163,3 +164,36 @@ def test_the_schema_describes_every_key() -> None:
         assert table["additionalProperties"] is False
         for key, entry in table["properties"].items():
             assert entry.get("description"), key
+
+
+SAID = {
+    **{
+        key: "1 us"
+        for key in ("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake")
+    },
+    **{key: "1 us" for key in ("switch_cost", "migration_cost")},
+    **{
+        key: "3 frames"
+        for key in ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget")
+    },
+    **{
+        key: {"per_packet": "1 us"}
+        for key in ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
+    },
+    "backend": "softirq",
+    "backend_threads": "machine",
+    "guest": "softirq",
+    "guest_wakeup": {"mean": "1 us"},
+    "holds_back": False,
+    "functions": {"forward": {"per_packet": "1 us"}},
+    "policy": {"kind": "fair"},
+    "contention": {"sigma": 0.1},
+    "smp_factor": 1.5,
+}
+
+
+def test_files_can_say_everything_of_a_technique() -> None:
+    assert set(SAID) == set(TechnologyTable.model_fields) - {"base"}
+    said, silent = technology_from(TechnologyTable.model_validate(SAID), name="x"), Technology(name="y")
+    same = {one.name for one in fields(Technology) if getattr(said, one.name) == getattr(silent, one.name)}
+    assert same == {"title"}
