@@ -167,15 +167,13 @@ def test_the_schema_describes_every_key() -> None:
 
 
 SAID = {
-    **{
-        key: "1 us"
-        for key in ("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake")
-    },
-    **{key: "1 us" for key in ("switch_cost", "migration_cost")},
-    **{
-        key: "3 frames"
-        for key in ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget")
-    },
+    **dict.fromkeys(
+        ("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake"), "1 us"
+    ),
+    **dict.fromkeys(("switch_cost", "migration_cost"), "1 us"),
+    **dict.fromkeys(
+        ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget"), "3 frames"
+    ),
     **{
         key: {"per_packet": "1 us"}
         for key in ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")

@@ -39,11 +39,8 @@ MAX_THREADS: Final = 4096
 """Most threads of all machines of a router; more is taken for a typing error."""
 
 _MAX_VCPUS: Final = 1024
-_FRAMES = (
-    *("nic_ring_frames", "nic_budget_frames", "queue_frames"),
-    *("backend_budget_frames", "guest_ring_frames", "guest_budget_frames"),
-)
-_TIMES = ("nic_interrupt_s", "backend_wake_s", "guest_wake_s", "switch_cost_s", "migration_cost_s")
+_FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
+_TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
 _COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
 
 
