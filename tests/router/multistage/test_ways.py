@@ -1,9 +1,12 @@
 """The ways of frames through a multistage router: which threads, links and hubs see them how often."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.router.multistage import Interconnect, multistage_router
@@ -259,3 +262,38 @@ def test_bindings_of_fig_4_5_put_each_thread_where_the_thesis_says(kvm):
         "br 1 backend 0": (1,),
     }
     assert set(pins["4 cores"].values()) == {()}
+
+
+@settings(max_examples=40)
+@given(
+    balancers=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    routers=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    links=st.integers(1, 3),
+    joined=st.sampled_from(["cable", "switch"]),
+    kind=st.sampled_from(["switch", "vlan", "hub", "shared_hub"]),
+)
+def test_wherever_elements_are_links_carry_the_pairs_that_are_on_different_servers(
+    kvm, passing, balancers, routers, links, joined, kind
+):
+    """Of a frame from balancer i to balancer j each router has 1/k: count the pairs that two servers separate."""
+    model = multistage_router(
+        servers(kvm, 1, 2, 3),
+        machines("lb", balancers),
+        machines("br", routers),
+        interconnect=Interconnect(kind=kind, joined=joined, links=links),
+    )
+    for i, first in enumerate(balancers):
+        for j, second in enumerate(balancers):
+            carried = Counter()
+            for pool, times in passing.per_pool(model, Flow(rss_hash=0, ingress=i, egress=j)).items():
+                if not pool.startswith("server") or " to " in pool:
+                    carried[re.sub(r" link \d+", "", pool)] += times
+            by_hand = Counter()
+            for router in routers:
+                for source, target in ((first, router), (router, second)):
+                    if source != target and joined == "cable":
+                        by_hand[f"server {source} to server {target}"] += 1 / len(routers)
+                    elif source != target:
+                        by_hand[f"server {source} to switch"] += 1 / len(routers)
+                        by_hand[f"switch to server {target}"] += 1 / len(routers)
+            assert {pool: times for pool, times in carried.items() if times} == pytest.approx(dict(by_hand))
