@@ -2,7 +2,7 @@
 
 use crate::error::SimError;
 use crate::scenario::{
-    Activation, Load, Model, Policy, Process, RandomTime, RouteKind, Scenario, Target, Task, Variation,
+    Activation, Event, Load, Model, Policy, Process, RandomTime, Route, RouteKind, Scenario, Target, Task, Variation,
 };
 
 impl Scenario {
@@ -63,11 +63,45 @@ impl Scenario {
                 allowed: "at most 60,000 grants over all task units together",
             });
         }
+        for (i, event) in self.run.events.iter().enumerate() {
+            self.check_event(i, event)?;
+        }
         self.load.check(&self.model)?;
         if self.run.duration_ps == 0 {
             return Err(SimError::Number { place: "run.duration".into(), got: 0.0, allowed: "more than 0 s" });
         }
         Ok(())
+    }
+
+    fn check_event(&self, i: usize, event: &Event) -> Result<(), SimError> {
+        let (ports, tasks) = (self.model.ports.len(), self.model.tasks.len());
+        let place = |field: &str| format!("run.events[{i}].{field}");
+        index(place("task"), event.task(), tasks)?;
+        for &copy in event.copies() {
+            index(place("copies"), copy, tasks)?;
+        }
+        let within = |at_ps: f64| at_ps >= 0.0 && at_ps < self.run.duration_ps as f64;
+        match event {
+            Event::Outage { from_ps, until_ps, .. } => {
+                if !within(*from_ps) {
+                    return Err(SimError::Number { place: place("from_ps"), got: *from_ps, allowed: WITHIN });
+                }
+                match until_ps {
+                    Some(until_ps) if !(*until_ps > *from_ps && until_ps.is_finite()) => Err(SimError::Number {
+                        place: place("until_ps"),
+                        got: *until_ps,
+                        allowed: "later than from_ps",
+                    }),
+                    _ => Ok(()),
+                }
+            }
+            Event::Reroute { at_ps, route, .. } => {
+                if !within(*at_ps) {
+                    return Err(SimError::Number { place: place("at_ps"), got: *at_ps, allowed: WITHIN });
+                }
+                check_route(&place("route"), route, ports, tasks)
+            }
+        }
     }
 
     fn check_task(&self, i: usize, task: &Task, ports: usize, tasks: usize, pools: usize) -> Result<(), SimError> {
@@ -103,25 +137,9 @@ impl Scenario {
                 index(place("pin"), unit, self.model.pools[first.pool].speed.len())?;
             }
         }
-        for target in &task.route.to {
-            match *target {
-                Target::Task(t) => index(place("route.to"), t, tasks)?,
-                Target::Port(p) => index(place("route.to"), p, ports)?,
-            }
-        }
-        if task.route.kind == RouteKind::ByEgress && task.route.to.len() != ports {
-            return Err(SimError::Number {
-                place: place("route.to"),
-                got: task.route.to.len() as f64,
-                allowed: "one target per port",
-            });
-        }
-        if task.route.kind == RouteKind::Random && task.route.weights.len() != task.route.to.len() {
-            return Err(SimError::Number {
-                place: place("route.weights"),
-                got: task.route.weights.len() as f64,
-                allowed: "one weight per target",
-            });
+        check_route(&place("route"), &task.route, ports, tasks)?;
+        for &copy in &task.copies {
+            index(place("copies"), copy, tasks)?;
         }
         if let Activation::Interrupt { budget, cost_ps, moderation_ps, wakeup, linger_ps, .. } = &task.activation {
             count(place("activation.budget"), *budget)?;
@@ -178,6 +196,25 @@ impl Scenario {
         let allowed = "a thread whose task units agree in needs, pin, priority, weight and the kind of activation";
         refuse("thread", task.thread.unwrap_or(0) as f64, allowed)
     }
+}
+
+fn check_route(place: &str, route: &Route, ports: usize, tasks: usize) -> Result<(), SimError> {
+    for target in &route.to {
+        match *target {
+            Target::Task(task) => index(format!("{place}.to"), task, tasks)?,
+            Target::Port(port) => index(format!("{place}.to"), port, ports)?,
+        }
+    }
+    let wrong = |field: &str, got: usize, allowed| {
+        Err(SimError::Number { place: format!("{place}.{field}"), got: got as f64, allowed })
+    };
+    if route.kind == RouteKind::ByEgress && route.to.len() != ports {
+        return wrong("to", route.to.len(), "one target per port");
+    }
+    if route.kind == RouteKind::Random && route.weights.len() != route.to.len() {
+        return wrong("weights", route.weights.len(), "one weight per target");
+    }
+    Ok(())
 }
 
 fn variation(place: &str, variation: Variation) -> Result<(), SimError> {
@@ -302,6 +339,8 @@ impl Load {
         Ok(())
     }
 }
+
+const WITHIN: &str = "an instant within the trial";
 
 /// The calendar numbers activities with 16 bits.
 const MOST_ACTIVITIES: usize = 60_000;

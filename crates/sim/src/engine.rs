@@ -5,12 +5,15 @@
 //! their frame number, so a frame that leaves makes room for one that comes.
 
 mod activation;
+mod changes;
+mod copies;
 mod lanes;
 mod room;
 mod threads;
 
 use std::collections::VecDeque;
 
+use changes::{Changes, Outages};
 use lanes::{Lane, State, Unit, lanes_of, port_as_task, wakeup_of};
 use threads::Thread;
 
@@ -21,7 +24,7 @@ use crate::ledger::Ledger;
 use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
 use crate::random::stream;
-use crate::scenario::{Activation, Scenario, Task};
+use crate::scenario::{Activation, Event, Scenario, Task};
 use crate::service::Service;
 use crate::station::{Passage, Servers, Station};
 
@@ -65,6 +68,10 @@ pub struct Engine {
     claims: Vec<Claim>,
     task_of: Vec<u32>,
     timer_task: Vec<u32>,
+    changes: Changes,
+    change_slot: u32,
+    /// Whether there are copies of frames, which go nowhere and need no room ahead.
+    makes_copies: bool,
     stations: Vec<Option<(u32, Station)>>,
     groups: Vec<Group>,
     ways: Vec<Way>,
@@ -150,6 +157,7 @@ impl Engine {
                 promised: 0,
                 refused: Vec::new(),
                 is_refused: false,
+                outages: Outages::default(),
             });
         }
         let managers = Managers::new(&model.pools, &claims, &task_of, scenario.run.message_limit);
@@ -161,7 +169,8 @@ impl Engine {
                 timer_task.push(unit.claim as u32);
             }
         }
-        let first_group_slot = (lanes.len() + timer_task.len()) as u32;
+        let change_slot = (lanes.len() + timer_task.len()) as u32;
+        let first_group_slot = change_slot + 1;
         let calendar = Calendar::new(first_group_slot as usize + graph.groups.len());
         let stations =
             (0..graph.planes.len()).map(|n| Some((graph.grouped[n]?, Station::of_node(scenario, n)))).collect();
@@ -181,9 +190,12 @@ impl Engine {
             claims,
             task_of,
             timer_task,
+            changes: Changes::new(scenario),
+            change_slot,
+            makes_copies: graph.makes_copies,
             stations,
             groups,
-            ways: ways(graph),
+            ways: ways(graph, scenario.run.events.iter().any(Event::is_reroute)),
             end: scenario.run.duration_ps,
             first_group_slot,
             priority: graph.depth.iter().map(|depth| 255 - depth).collect(),
@@ -204,6 +216,7 @@ impl Engine {
                 }
             }
         }
+        engine.expect_change();
         Some(engine)
     }
 
@@ -257,7 +270,7 @@ impl Engine {
         let serving =
             self.lanes.iter().flat_map(|lane| lane.has_frame.then_some(&lane.frame).into_iter().chain(&lane.batch));
         let leaving = self.groups.iter().flat_map(|group| &group.leaving).chain(&self.instant).chain(&self.outbox);
-        waiting.chain(serving).chain(leaving.map(|(frame, _)| frame))
+        waiting.chain(serving).chain(leaving.map(|(frame, _)| frame)).filter(|frame| !frame.is_copy())
     }
 
     /// Stations inside the events, by node.
@@ -376,7 +389,11 @@ impl Engine {
             return Some(self.depart(slot, graph));
         }
         if slot as usize >= self.lanes.len() {
-            self.interrupt(slot, ledger);
+            if slot == self.change_slot {
+                self.change(graph, ledger);
+            } else {
+                self.interrupt(slot, ledger);
+            }
             return None;
         }
         let lane = &self.lanes[slot as usize];
@@ -424,11 +441,10 @@ fn works_in_turn(task: &Task) -> bool {
     matches!(task.activation, Activation::Thread { .. }) || task.thread.is_some() || task.holds_back
 }
 
-/// The way on from each node.
-fn ways(graph: &Graph) -> Vec<Way> {
+/// The way on from each node; `unsure` if ways change during the trial.
+fn ways(graph: &Graph, mut unsure: bool) -> Vec<Way> {
     let nodes = graph.planes.len();
     let mut feeders = vec![0_usize; nodes];
-    let mut unsure = false;
     for node in (0..nodes).filter(|&node| graph.planes[node] != Plane::Passthrough) {
         match graph.next_of(node) {
             Next::Fixed(EXIT) => {}

@@ -7,7 +7,7 @@ use crate::source::Arrival;
 pub struct Frame {
     /// When it reached the present stage, picoseconds. First, because stages sort by it.
     pub at: u64,
-    /// Number in order of arrival at the router; decides ties.
+    /// Number in order of arrival at the router; decides ties. A copy has that of its frame and the top bit set.
     pub seq: u64,
     /// Last bit in (S9), picoseconds.
     pub arrival: u64,
@@ -37,6 +37,24 @@ impl Frame {
     pub fn passed(&self, start: u64, done: u64) -> Self {
         let Self { at, seq, arrival, waited, flow, bytes } = *self;
         Self { at: done, seq, arrival, waited: waited + (start - at), flow, bytes }
+    }
+}
+
+/// Marks the number of a copy. No trial has so many frames.
+const COPY: u64 = 1 << 63;
+
+impl Frame {
+    /// A copy of the frame, which comes after all frames of its instant.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self { seq: self.seq | COPY, ..*self }
+    }
+
+    /// Whether it is a copy: no frame of the load, it counts as none.
+    #[inline]
+    #[must_use]
+    pub fn is_copy(&self) -> bool {
+        self.seq & COPY != 0
     }
 }
 

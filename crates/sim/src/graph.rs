@@ -6,7 +6,7 @@
 use crate::error::SimError;
 use crate::planes::{Group, Plane, Planes};
 use crate::random::mix;
-use crate::scenario::{RouteKind, Scenario, Target};
+use crate::scenario::{Event, Route, RouteKind, Scenario, Target};
 
 /// The place outside the router.
 pub const EXIT: u32 = u32::MAX;
@@ -40,6 +40,51 @@ pub enum Router {
 }
 
 impl Router {
+    /// The way on from a task unit by one of its routes.
+    #[must_use]
+    pub fn new(scenario: &Scenario, task: usize, route: &Route) -> Self {
+        let to: Vec<u32> = route.to.iter().map(|&target| node_of(scenario, target)).collect();
+        if to.is_empty() {
+            return Self::One(EXIT);
+        }
+        let flows = &scenario.load.flows;
+        let tasks = scenario.model.tasks.len();
+        match route.kind {
+            RouteKind::Egress => Self::ByFlow(flows.iter().map(|flow| (tasks + flow.egress) as u32).collect()),
+            RouteKind::ByEgress => Self::ByFlow(flows.iter().map(|flow| to[flow.egress]).collect()),
+            RouteKind::Rss if to.len() > 1 => Self::ByFlow(
+                flows
+                    .iter()
+                    .map(|flow| {
+                        let entry = flow.hash as usize & 127;
+                        let queue = match route.indirection.as_slice() {
+                            [] => entry,
+                            table => table[entry % table.len()],
+                        };
+                        to[queue % to.len()]
+                    })
+                    .collect(),
+            ),
+            RouteKind::PerFlow => Self::ByFlow((0..flows.len()).map(|flow| to[flow % to.len()]).collect()),
+            RouteKind::RoundRobin if to.len() > 1 => Self::RoundRobin { to, next: 0 },
+            RouteKind::Random if to.len() > 1 => {
+                let total: f64 = route.weights.iter().sum();
+                let mut sum = 0.0;
+                let cumulative = route
+                    .weights
+                    .iter()
+                    .map(|weight| {
+                        sum += weight / total;
+                        sum
+                    })
+                    .collect();
+                let key = mix(scenario.run.seed ^ mix(scenario.run.replication)) ^ mix(task as u64);
+                Self::Random { to, cumulative, key: mix(key) }
+            }
+            _ => Self::One(to[0]),
+        }
+    }
+
     /// The node after this one for a frame.
     #[inline]
     pub fn target(&mut self, flow: u32, seq: u64) -> u32 {
@@ -77,6 +122,10 @@ pub struct Graph {
     pub planes: Vec<Plane>,
     /// Router of each node (ports lead out).
     routers: Vec<Router>,
+    /// Task units that get a copy of what a task unit has served.
+    copies: Vec<Vec<u32>>,
+    /// Whether any task unit sends copies at any time.
+    pub makes_copies: bool,
     /// Next node of each node, and first node from each entry, where flows decide it once and for all.
     onward: Vec<Next>,
     /// First node of each flow, or [`DYNAMIC`].
@@ -111,16 +160,12 @@ impl Graph {
         let model = &scenario.model;
         let tasks = model.tasks.len();
         let nodes = tasks + model.ports.len();
-        let node = |target: Target| match target {
-            Target::Task(t) => t as u32,
-            Target::Port(p) => (tasks + p) as u32,
-        };
-        let mut routers: Vec<Router> = (0..tasks).map(|t| router(scenario, t, &node)).collect();
+        let mut routers: Vec<Router> =
+            model.tasks.iter().enumerate().map(|(t, task)| Router::new(scenario, t, &task.route)).collect();
         routers.resize(nodes, Router::One(EXIT));
 
-        let successors: Vec<Vec<u32>> = (0..nodes)
-            .map(|n| if n < tasks { model.tasks[n].route.to.iter().map(|&to| node(to)).collect() } else { vec![] })
-            .collect();
+        let successors: Vec<Vec<u32>> =
+            (0..nodes).map(|n| if n < tasks { successors_of(scenario, n) } else { vec![] }).collect();
         let order = topological(&successors)?;
         let mut depth = vec![0_u8; nodes];
         for &n in &order {
@@ -137,6 +182,8 @@ impl Graph {
             groups,
             grouped,
             routers,
+            copies: model.tasks.iter().map(|task| task.copies.iter().map(|&copy| copy as u32).collect()).collect(),
+            makes_copies: scenario.makes_copies(),
             onward: vec![],
             inward: vec![],
             entry: vec![],
@@ -160,6 +207,19 @@ impl Graph {
     #[must_use]
     pub fn servers(&self, scenario: &Scenario, node: usize) -> usize {
         crate::planes::servers(scenario, node)
+    }
+
+    /// From now on frames go another way after a task unit, which is none that frames merely pass.
+    pub fn reroute(&mut self, node: u32, router: Router, copies: Vec<u32>) {
+        let flows = self.inward.len();
+        self.routers[node as usize] = router;
+        self.copies[node as usize] = copies;
+        self.onward[node as usize] = self.next_from(node, flows);
+    }
+
+    /// Task units that get a copy of a frame which goes from a task unit to `next`: none gets the frame and a copy.
+    pub fn copies_of(&self, task: u32, next: u32) -> impl Iterator<Item = u32> + '_ {
+        self.copies[task as usize].iter().copied().filter(move |&copy| copy != next)
     }
 
     /// Where frames go after a node.
@@ -226,48 +286,24 @@ impl Graph {
     }
 }
 
-fn router(scenario: &Scenario, task: usize, node: &impl Fn(Target) -> u32) -> Router {
-    let route = &scenario.model.tasks[task].route;
-    let to: Vec<u32> = route.to.iter().map(|&target| node(target)).collect();
-    if to.is_empty() {
-        return Router::One(EXIT);
+fn node_of(scenario: &Scenario, target: Target) -> u32 {
+    match target {
+        Target::Task(task) => task as u32,
+        Target::Port(port) => (scenario.model.tasks.len() + port) as u32,
     }
-    let flows = &scenario.load.flows;
-    let tasks = scenario.model.tasks.len();
-    match route.kind {
-        RouteKind::Egress => Router::ByFlow(flows.iter().map(|flow| (tasks + flow.egress) as u32).collect()),
-        RouteKind::ByEgress => Router::ByFlow(flows.iter().map(|flow| to[flow.egress]).collect()),
-        RouteKind::Rss if to.len() > 1 => Router::ByFlow(
-            flows
-                .iter()
-                .map(|flow| {
-                    let entry = flow.hash as usize & 127;
-                    let queue = match route.indirection.as_slice() {
-                        [] => entry,
-                        table => table[entry % table.len()],
-                    };
-                    to[queue % to.len()]
-                })
-                .collect(),
-        ),
-        RouteKind::PerFlow => Router::ByFlow((0..flows.len()).map(|flow| to[flow % to.len()]).collect()),
-        RouteKind::RoundRobin if to.len() > 1 => Router::RoundRobin { to, next: 0 },
-        RouteKind::Random if to.len() > 1 => {
-            let total: f64 = route.weights.iter().sum();
-            let mut sum = 0.0;
-            let cumulative = route
-                .weights
-                .iter()
-                .map(|weight| {
-                    sum += weight / total;
-                    sum
-                })
-                .collect();
-            let key = mix(scenario.run.seed ^ mix(scenario.run.replication)) ^ mix(task as u64);
-            Router::Random { to, cumulative, key: mix(key) }
-        }
-        _ => Router::One(to[0]),
-    }
+}
+
+/// Where frames can go next from a task unit, whichever of its routes is in force.
+fn successors_of(scenario: &Scenario, task: usize) -> Vec<u32> {
+    let changed = scenario.run.events.iter().filter_map(|event| match event {
+        Event::Reroute { task: other, route, .. } if *other == task => Some(&route.to),
+        _ => None,
+    });
+    std::iter::once(&scenario.model.tasks[task].route.to)
+        .chain(changed)
+        .flatten()
+        .map(|&target| node_of(scenario, target))
+        .collect()
 }
 
 fn topological(successors: &[Vec<u32>]) -> Result<Vec<u32>, SimError> {

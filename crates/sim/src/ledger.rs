@@ -9,6 +9,7 @@ use crate::frame::{Fate, Frame};
 use crate::histogram::{Histogram, Sparse};
 use crate::scenario::Scenario;
 use crate::source::Arrival;
+use crate::timeline::Timeline;
 
 /// Segments of a trial.
 pub const SEGMENTS: usize = 20;
@@ -57,8 +58,12 @@ pub struct Account {
     pub busy_ps: Row,
     /// Picoseconds of waiting, all frames together.
     pub waited_ps: Row,
-    /// Frames dropped for want of room.
+    /// Frames dropped for want of room, or in an outage.
     pub dropped: Row,
+    /// Copies served.
+    pub copied: Row,
+    /// Copies dropped.
+    pub copies_lost: Row,
     /// Picoseconds of holding units without work (a poll that finds nothing), all lanes together; events only.
     pub spinning_ps: Row,
     /// Interrupts taken.
@@ -124,6 +129,8 @@ pub struct Ledger {
     pub fates: Option<Vec<Fate>>,
     /// Counts by flow, where they are kept.
     pub by_flow: Option<ByFlow>,
+    /// Counts by mini-batch, where they are kept.
+    pub timeline: Option<Timeline>,
 }
 
 impl Ledger {
@@ -132,6 +139,7 @@ impl Ledger {
     pub fn new(scenario: &Scenario) -> Self {
         let (model, run) = (&scenario.model, &scenario.run);
         let duration_ps = run.duration_ps;
+        let over_time = run.over_time || !run.events.is_empty();
         Self {
             end: duration_ps,
             per_segment: SEGMENTS as f64 / duration_ps as f64,
@@ -153,8 +161,9 @@ impl Ledger {
             rests: model.pools.iter().map(|pool| Rest::new(pool.sleep.len())).collect(),
             late: 0,
             lost: None,
-            details: run.record_frames || run.per_flow,
+            details: run.record_frames || run.per_flow || over_time,
             fates: run.record_frames.then(Vec::new),
+            timeline: over_time.then(|| Timeline::new(duration_ps)),
             by_flow: run.per_flow.then(|| ByFlow::new(scenario.load.flows.len())),
         }
     }
@@ -185,6 +194,11 @@ impl Ledger {
         offered.bytes[self.segment] += frames.iter().map(|frame| u64::from(frame.bytes)).sum::<u64>();
         if let Some(by_flow) = &mut self.by_flow {
             by_flow.offer(self.segment, frames);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            for frame in frames {
+                timeline.offer(frame.at);
+            }
         }
     }
 
@@ -251,7 +265,7 @@ impl Ledger {
         true
     }
 
-    /// A node had no room for a frame.
+    /// A node had no room for a frame, or lost it.
     #[inline]
     pub fn drop_frame(&mut self, node: usize, frame: &Frame) {
         let segment = self.segment_of(frame.at);
@@ -267,6 +281,9 @@ impl Ledger {
     fn drop_in_detail(&mut self, node: usize, frame: &Frame, segment: usize) {
         if let Some(by_flow) = &mut self.by_flow {
             by_flow.drop_frame(segment, frame);
+        }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.drop_frame(frame.at);
         }
         if let Some(fates) = &mut self.fates {
             let dropped_at = Some(node as u32);
@@ -302,6 +319,22 @@ impl Ledger {
         } else {
             self.spread(from_ps, to_ps).for_each(|(segment, ps)| self.accounts[node].spinning_ps[segment] += ps);
         }
+    }
+
+    /// A node had no room for a frame or a copy, or lost it.
+    #[inline(never)]
+    pub fn lose(&mut self, node: usize, frame: &Frame) {
+        if frame.is_copy() {
+            let segment = self.segment_of(frame.at);
+            self.accounts[node].copies_lost[segment] += 1;
+        } else {
+            self.drop_frame(node, frame);
+        }
+    }
+
+    /// A node has served a copy, now.
+    pub fn copied(&mut self, node: usize) {
+        self.accounts[node].copied[self.segment] += 1;
     }
 
     /// A node takes an interrupt, now.
@@ -367,7 +400,7 @@ impl Ledger {
 
 /// Beginning of a mini-batch.
 #[must_use]
-fn mini_boundary(duration_ps: u64, minis: usize) -> u64 {
+pub(crate) fn mini_boundary(duration_ps: u64, minis: usize) -> u64 {
     (u128::from(duration_ps) * minis as u128 / MINIS as u128) as u64
 }
 

@@ -60,6 +60,7 @@ pub mod source;
 pub mod station;
 pub mod steady;
 pub mod time;
+pub mod timeline;
 
 pub use error::SimError;
 pub use outcome::{Outcome, simulate};

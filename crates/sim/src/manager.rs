@@ -285,6 +285,13 @@ impl Managers {
         }
     }
 
+    /// Takes a lane off the waiting lists of its pools: it asks no more.
+    pub fn withdraw(&mut self, lane: LaneId, claim: &Claim) {
+        for need in &claim.needs {
+            self.pools[need.pool].waiting.retain(|&other| other != lane);
+        }
+    }
+
     /// Whether anybody waits for a unit of the claim's pools, whom it would have to let in.
     #[inline]
     #[must_use]

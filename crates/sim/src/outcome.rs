@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::error::SimError;
 use crate::frame::Fate;
 use crate::histogram::{Distribution, Sparse, summarise};
-use crate::ledger::{Offered, Row};
+use crate::ledger::{MINIS, Offered, Row};
 use crate::manager::{Kind, Message};
 use crate::run::{Record, run};
 use crate::scenario::Scenario;
@@ -33,6 +33,10 @@ pub struct NodeOutcome {
     pub waiting_frames: f64,
     /// Frames dropped per second.
     pub dropped_pps: f64,
+    /// Copies of frames served per second.
+    pub copied_pps: f64,
+    /// Copies of frames dropped per second.
+    pub copies_lost_pps: f64,
     /// Units held without work (a poll that finds nothing), on average; known only of what events ran.
     pub spinning_units: f64,
     /// Interrupts taken per second.
@@ -66,6 +70,19 @@ pub struct SourceOutcome {
 /// What became of one flow, after the transient.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct FlowOutcome {
+    /// Offered frames per second.
+    pub offered_pps: f64,
+    /// Forwarded frames per second.
+    pub forwarded_pps: f64,
+    /// Dropped frames per second.
+    pub dropped_pps: f64,
+}
+
+/// Rates during one of the equal parts of a trial, from its start: none is left out.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Moment {
+    /// When the part begins.
+    pub time_s: f64,
     /// Offered frames per second.
     pub offered_pps: f64,
     /// Forwarded frames per second.
@@ -109,7 +126,7 @@ pub struct Outcome {
     pub replications: usize,
     /// Simulated seconds after the transient, per replication.
     pub measured_s: f64,
-    /// Whether every replication passed its transient.
+    /// Whether every replication passed its transient; never where something happens during the trial.
     pub settled: bool,
     /// Frames offered, whole run, all replications.
     pub offered_frames: u64,
@@ -147,6 +164,8 @@ pub struct Outcome {
     pub pools: Vec<PoolOutcome>,
     /// By flow, where they were counted.
     pub flows: Vec<FlowOutcome>,
+    /// Rates over time, where they were kept.
+    pub over_time: Vec<Moment>,
     /// Kept messages of the first replication.
     pub messages: Vec<MessageRow>,
     /// Kept fates of the first replication, by frame number.
@@ -172,7 +191,7 @@ pub fn simulate(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) ->
 ///
 /// [`SimError::Transient`].
 pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<(), SimError> {
-    if outcome.settled || !scenario.run.need_steady_state {
+    if outcome.settled || !scenario.run.need_steady_state || !scenario.run.events.is_empty() {
         return Ok(());
     }
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
@@ -198,12 +217,12 @@ pub fn require_steady_state(scenario: &Scenario, outcome: &Outcome) -> Result<()
 #[must_use]
 pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
     let duration_s = scenario.run.duration_ps as f64 / PS_PER_S;
-    let window = window(&records);
+    let window = window(scenario, &records);
     let means: Vec<Means> = records.iter().map(|record| Means::of(record, duration_s, window.first)).collect();
-    let samples = if let [record] = records.as_slice() {
-        Samples::of_batches(record, duration_s, window.first)
-    } else {
-        Samples::of_replications(&means)
+    let samples = match records.as_slice() {
+        [_] if !scenario.run.events.is_empty() => Samples::none(),
+        [record] => Samples::of_batches(record, duration_s, window.first),
+        _ => Samples::of_replications(&means),
     };
     let over = |pick: fn(&Means) -> f64| means.iter().map(pick).sum::<f64>();
     let seconds = over(|m| m.seconds);
@@ -240,6 +259,7 @@ pub fn combine(scenario: &Scenario, records: Vec<Record>) -> Outcome {
         nodes: nodes(&records, window, seconds),
         pools: pools(&records, window, seconds),
         flows: flows(&records, window, seconds),
+        over_time: over_time(&records, duration_s),
         messages: Vec::new(),
         fates: Vec::new(),
     };
@@ -282,6 +302,8 @@ fn nodes(records: &[Record], window: Window, seconds: f64) -> Vec<NodeOutcome> {
                 outcome.working_units += after(&account.busy_ps, window.first) / PS_PER_S / seconds;
                 outcome.waiting_frames += after(&account.waited_ps, window.first) / PS_PER_S / seconds;
                 outcome.dropped_pps += after(&account.dropped, window.first) / seconds;
+                outcome.copied_pps += after(&account.copied, window.first) / seconds;
+                outcome.copies_lost_pps += after(&account.copies_lost, window.first) / seconds;
                 outcome.spinning_units += after(&account.spinning_ps, window.first) / PS_PER_S / seconds;
                 outcome.interrupts_per_s += after(&account.interrupts, window.first) / seconds;
                 outcome.polls_per_s += after(&account.polls, window.first) / seconds;
@@ -337,6 +359,24 @@ fn flows(records: &[Record], window: Window, seconds: f64) -> Vec<FlowOutcome> {
         }
     }
     outcomes
+}
+
+fn over_time(records: &[Record], duration_s: f64) -> Vec<Moment> {
+    let timelines: Vec<_> =
+        records.iter().filter_map(|record| Some((record.ledger.timeline.as_ref()?, &record.ledger.minis))).collect();
+    if timelines.is_empty() {
+        return vec![];
+    }
+    let part_s = duration_s / MINIS as f64;
+    let per_s = 1.0 / (part_s * timelines.len() as f64);
+    (0..MINIS)
+        .map(|part| Moment {
+            time_s: part as f64 * part_s,
+            offered_pps: timelines.iter().map(|(timeline, _)| timeline.offered[part]).sum::<u64>() as f64 * per_s,
+            forwarded_pps: timelines.iter().map(|(_, minis)| minis[part].frames).sum::<u64>() as f64 * per_s,
+            dropped_pps: timelines.iter().map(|(timeline, _)| timeline.dropped[part]).sum::<u64>() as f64 * per_s,
+        })
+        .collect()
 }
 
 fn message_row(message: &Message) -> MessageRow {

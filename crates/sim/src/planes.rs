@@ -69,7 +69,11 @@ impl Planes {
         let mut planes = vec![Plane::Prefix; nodes];
         for &n in order {
             let n = n as usize;
-            if n < tasks && !watched[n] && is_passthrough(&scenario.model.tasks[n], sources_only[n]) {
+            if n < tasks
+                && !watched[n]
+                && !is_touched(scenario, n)
+                && is_passthrough(&scenario.model.tasks[n], sources_only[n])
+            {
                 // A passthrough stands in the plane of what feeds it; nothing ever waits there.
                 let fed_by_events = planes[n] == Plane::Suffix;
                 planes[n] = Plane::Passthrough;
@@ -155,9 +159,20 @@ fn is_passthrough(task: &Task, sources_only: bool) -> bool {
         && (task.route.kind != RouteKind::RoundRobin || sources_only)
 }
 
+/// Whether something happens to a task unit during the trial, or it makes or gets copies: it is kept frame by frame.
+fn is_touched(scenario: &Scenario, task: usize) -> bool {
+    let Scenario { model, run, .. } = scenario;
+    run.events.iter().any(|event| event.task() == task || event.copies().contains(&task))
+        || !model.tasks[task].copies.is_empty()
+        || model.tasks.iter().any(|other| other.copies.contains(&task))
+}
+
 /// Why a task unit cannot be a station by itself; none if it can.
 fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
     let this = &scenario.model.tasks[task];
+    if is_touched(scenario, task) {
+        return Some("something happens to it during the trial, or it makes or gets copies");
+    }
     match this.activation {
         Activation::Interrupt { .. } => return Some("it is activated by interrupts"),
         Activation::Thread { .. } => return Some("it is a thread that sleeps and wakes"),
@@ -220,6 +235,7 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
             let task = &model.tasks[t];
             planes[t] == Plane::Events
                 && !watched[t]
+                && !is_touched(scenario, t)
                 && task.parallel.is_none()
                 && task.needs.len() == 1
                 && task.needs[0].units == 1

@@ -184,6 +184,9 @@ pub struct Task {
     pub holds_back: bool,
     /// Where frames go next.
     pub route: Route,
+    /// Task units that get a copy of every frame besides, unless it goes there itself. A copy is served there and ends.
+    #[serde(default)]
+    pub copies: Vec<usize>,
 }
 
 /// So many units of a pool.
@@ -402,6 +405,7 @@ pub enum Process {
 }
 
 /// How to run a scenario.
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one more thing is kept or asked for")]
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
@@ -427,6 +431,73 @@ pub struct Run {
     /// Refuse a result whose transient did not end.
     #[serde(default)]
     pub need_steady_state: bool,
+    /// Keep the rates of each part of the trial.
+    #[serde(default)]
+    pub over_time: bool,
+    /// What happens to the router meanwhile. Then all of the trial counts, and no steady state is asked for.
+    #[serde(default)]
+    pub events: Vec<Event>,
+}
+
+/// Something that happens to the router during the trial.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Event {
+    /// A task unit is down: it loses what it holds and what comes, and uses nothing.
+    Outage {
+        /// The task unit.
+        task: usize,
+        /// Picoseconds since the start.
+        from_ps: f64,
+        /// Up again from then on; none: not within this trial.
+        until_ps: Option<f64>,
+    },
+    /// Frames that a task unit has served go elsewhere from then on.
+    Reroute {
+        /// The task unit.
+        task: usize,
+        /// Picoseconds since the start.
+        at_ps: f64,
+        /// Where frames go.
+        route: Route,
+        /// Task units that get copies.
+        #[serde(default)]
+        copies: Vec<usize>,
+    },
+}
+
+impl Event {
+    /// The task unit that it happens to.
+    #[must_use]
+    pub fn task(&self) -> usize {
+        match self {
+            Self::Outage { task, .. } | Self::Reroute { task, .. } => *task,
+        }
+    }
+
+    /// Whether a route changes.
+    #[must_use]
+    pub fn is_reroute(&self) -> bool {
+        matches!(self, Self::Reroute { .. })
+    }
+
+    /// Task units that get copies from then on.
+    #[must_use]
+    pub fn copies(&self) -> &[usize] {
+        match self {
+            Self::Reroute { copies, .. } => copies,
+            Self::Outage { .. } => &[],
+        }
+    }
+}
+
+impl Scenario {
+    /// Whether any task unit sends copies at any time.
+    #[must_use]
+    pub fn makes_copies(&self) -> bool {
+        self.model.tasks.iter().any(|task| !task.copies.is_empty())
+            || self.run.events.iter().any(|event| !event.copies().is_empty())
+    }
 }
 
 /// The two execution paths. They give the same trace where both can run.

@@ -185,6 +185,7 @@ mod tests {
             pin: vec![],
             thread: None,
             holds_back: false,
+            copies: vec![],
             route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
         }
     }

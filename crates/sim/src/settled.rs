@@ -2,6 +2,7 @@
 
 use crate::ledger::{MINIS, Mini, Row, SEGMENTS};
 use crate::run::Record;
+use crate::scenario::Scenario;
 use crate::steady::{Truncation, mser5};
 use crate::time::PS_PER_S;
 
@@ -25,7 +26,12 @@ pub(crate) struct Window {
 ///
 /// One cut for all of them: a cut for each would leave out what happens to be high at its beginning, and so bias the
 /// mean.
-pub(crate) fn window(records: &[Record]) -> Window {
+///
+/// Where something happens during the trial, that is the question, and nothing is left out.
+pub(crate) fn window(scenario: &Scenario, records: &[Record]) -> Window {
+    if !scenario.run.events.is_empty() {
+        return Window { first: 0, settled: false };
+    }
     let mut sums = vec![Mini::default(); MINIS];
     for record in records {
         sums.iter_mut().zip(&record.ledger.minis).for_each(|(sum, mini)| sum.add(mini));
@@ -127,6 +133,11 @@ impl Samples {
             latency_s: mean(|batch| batch.latency_ps),
             waited_s: mean(|batch| batch.waited_ps),
         }
+    }
+
+    /// Parts of a trial in which something happens are no samples of one thing.
+    pub fn none() -> Self {
+        Self { forwarded_pps: vec![], loss: vec![], latency_s: vec![], waited_s: vec![] }
     }
 
     pub fn of_replications(means: &[Means]) -> Self {

@@ -20,6 +20,7 @@ from routecast.evaluate.trial import (
     Bottleneck,
     Delay,
     FlowOutcome,
+    Moment,
     Resource,
     TaskActivity,
     Trial,
@@ -168,6 +169,7 @@ def read_trial(text: str) -> Trial:
         document["power"] = _made(TrialPower, document["power"])
     document["activity"] = tuple(_made(TaskActivity, row) for row in document.get("activity", ()))
     document["flows"] = tuple(_made(FlowOutcome, row) for row in document.get("flows", ()))
+    document["over_time"] = tuple(_made(Moment, row) for row in document.get("over_time", ()))
     document["interval"] = {name: tuple(ends) for name, ends in document["interval"].items()}
     document["notes"] = tuple(document["notes"])
     document["invalid"] = tuple(document["invalid"])

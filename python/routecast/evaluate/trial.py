@@ -8,7 +8,7 @@ from typing import Literal
 
 from routecast.evaluate.plain import plain
 
-__all__ = ["Bottleneck", "Delay", "FlowOutcome", "Resource", "TaskActivity", "Trial", "TrialPower"]
+__all__ = ["Bottleneck", "Delay", "FlowOutcome", "Moment", "Resource", "TaskActivity", "Trial", "TrialPower"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +73,9 @@ class TaskActivity:
     name : str
     busy_ratio : float
         Time at work, interrupts included and spinning not, over (units that it may hold x time).
+    copies_per_s, copies_lost_per_s : float
+        Copies of frames (:attr:`routecast.router.model.Route.copies`) served, and dropped; NaN where the evaluator
+        does not know.
     interrupts_per_s, polls_per_s : float
         Interrupts taken and polls that found frames; NaN where the evaluator does not know.
     """
@@ -81,6 +84,8 @@ class TaskActivity:
     busy_ratio: float
     interrupts_per_s: float = float("nan")
     polls_per_s: float = float("nan")
+    copies_per_s: float = float("nan")
+    copies_lost_per_s: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +106,24 @@ class FlowOutcome:
     offered_pps: float
     forwarded_pps: float
     loss_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Rates during one of the equal parts of a trial: how it went over time.
+
+    Parameters
+    ----------
+    time_s : float
+        When the part begins, in seconds from the start of the trial.
+    offered_pps, forwarded_pps, dropped_pps : float
+        Frames per second whose last bit came in, whose last bit left, or that were dropped, during the part.
+    """
+
+    time_s: float
+    offered_pps: float
+    forwarded_pps: float
+    dropped_pps: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +187,8 @@ class Trial:
         What each task unit did; empty where the evaluator does not look.
     flows : tuple of FlowOutcome
         What became of each flow of the load; empty where the evaluator did not count them apart.
+    over_time : tuple of Moment
+        How it went over time, in equal parts of the whole trial, none left out; empty where nobody asked.
     queue_frames : mapping of str to float
         Mean number of waiting frames by task unit or port.
     duplicated_frames, reordered_frames, corrupted_frames : int or None
@@ -206,6 +231,7 @@ class Trial:
     power: TrialPower | None = None
     activity: tuple[TaskActivity, ...] = ()
     flows: tuple[FlowOutcome, ...] = ()
+    over_time: tuple[Moment, ...] = ()
     queue_frames: Mapping[str, float] = field(default_factory=dict)
     duplicated_frames: int | None = None
     reordered_frames: int | None = None

@@ -2,6 +2,7 @@
 
 from routecast.router.check import check_model
 from routecast.router.check_load import check_load
+from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import (
     Activation,
     Contention,
@@ -25,13 +26,16 @@ __all__ = [
     "Activation",
     "Contention",
     "Distribution",
+    "Event",
     "Interruptions",
     "Need",
+    "Outage",
     "PerformanceState",
     "Policy",
     "Port",
     "PowerDraw",
     "RandomTime",
+    "Reroute",
     "ResourcePool",
     "Route",
     "RouterModel",

@@ -12,6 +12,7 @@ from typing import Final, get_args
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_power import check_power
+from routecast.router.check_route import check_route
 from routecast.router.check_thread import check_threads
 from routecast.router.check_time import check_interruptions, check_time, check_variation
 from routecast.router.graph import find_cycle, reachable_tasks
@@ -22,23 +23,18 @@ from routecast.router.model import (
     PollDiscipline,
     Port,
     ResourcePool,
-    Route,
-    RouteKind,
     RouterModel,
     ServiceCost,
     TaskUnit,
 )
 
-__all__ = ["INDIRECTION_ENTRIES", "MAX_FRAMES", "MAX_UNITS", "check_model"]
+__all__ = ["MAX_FRAMES", "MAX_UNITS", "check_model"]
 
 MAX_UNITS: Final = 65_536
 """Most units of a pool; more is taken for a typing error."""
 
 MAX_FRAMES: Final = 2**31 - 1
 """Longest queue, ring or batch."""
-
-INDIRECTION_ENTRIES: Final = 128
-"""Length of an RSS indirection table."""
 
 _SERVICE_NUMBERS = (
     *("per_packet_cycles", "per_byte_cycles", "per_batch_cycles"),
@@ -217,7 +213,7 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
             add(f"{place}.pin", "names a unit twice")
     _check_service(f"{place}.service", task, pools, add)
     _check_activation(f"{place}.activation", task.activation, add)
-    _check_route(f"{place}.route", task.route, model, add)
+    check_route(f"{place}.route", task.route, model, add)
 
 
 def _check_activation(place: str, activation: Activation, add: Add) -> None:
@@ -261,63 +257,6 @@ def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], a
                 f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time',
             )
     check_variation(place, service.variation, service.scv, add)
-
-
-def _check_route(place: str, route: Route, model: RouterModel, add: Add) -> None:
-    if not _known(f"{place}.kind", route.kind, get_args(RouteKind), add):
-        return
-    tasks = [task.name for task in model.tasks]
-    ports = [port.name for port in model.ports]
-    known = ports if route.kind == "egress" else [*tasks, *ports]
-    for index, name in enumerate(route.to):
-        if name in known:
-            continue
-        if name in tasks:
-            add(
-                f"{place}.to[{index}]",
-                f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", ports)}',
-            )
-        else:
-            add(
-                f"{place}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}'
-            )
-    if route.kind == "single" and len(route.to) > 1:
-        add(
-            f"{place}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random"
-        )
-    if route.kind != "single" and not route.to:
-        add(f"{place}.to", f"is empty: kind {route.kind} needs targets to choose from")
-    elif route.kind == "by_egress" and len(route.to) != len(ports):
-        add(
-            f"{place}.to",
-            f"has {len(route.to)} targets for {len(ports)} ports: by_egress needs one for each port",
-        )
-    if route.kind == "random":
-        if len(route.weights) != len(route.to):
-            add(
-                f"{place}.weights",
-                f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each",
-            )
-        for index, weight in enumerate(route.weights):
-            _not_negative(f"{place}.weights[{index}]", weight, add)
-        if route.weights and all(weight == 0.0 for weight in route.weights):
-            add(f"{place}.weights", "are all 0: at least one target needs a chance")
-    elif route.weights:
-        add(f"{place}.weights", f"are given, but kind {route.kind} does not use them: only random does")
-    if route.indirection and route.kind != "rss":
-        add(f"{place}.indirection", f"is given, but kind {route.kind} does not use it: only rss does")
-    elif route.indirection:
-        if len(route.indirection) != INDIRECTION_ENTRIES:
-            add(
-                f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}"
-            )
-        for index, entry in enumerate(route.indirection):
-            if not isinstance(entry, int) or not 0 <= entry < max(len(route.to), 1):
-                add(
-                    f"{place}.indirection[{index}]",
-                    f"got {entry}: there are {len(route.to)} targets, numbered from 0",
-                )
-                break
 
 
 def _check_polling(model: RouterModel, add: Add) -> None:

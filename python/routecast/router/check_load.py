@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from routecast.errors import ModelProblem, Problem
 from routecast.load.offered import OfferedLoad
+from routecast.router.events import Event, Reroute
 from routecast.router.model import RouterModel
 
 __all__ = ["check_load"]
@@ -11,8 +14,15 @@ __all__ = ["check_load"]
 _SHOWN_PROBLEMS = 5
 
 
-def check_load(model: RouterModel, load: OfferedLoad) -> None:
+def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = ()) -> None:
     """Check that every flow enters by a port that there is and can leave by the one that it wants.
+
+    Parameters
+    ----------
+    model : RouterModel
+    load : OfferedLoad
+    events : sequence of Event
+        What happens during the trial: its routes ask for ports too.
 
     Raises
     ------
@@ -21,8 +31,10 @@ def check_load(model: RouterModel, load: OfferedLoad) -> None:
         At most five flows are listed.
     """
     ports = [port.name for port in model.ports]
-    egress_routes = [task for task in model.tasks if task.route.kind == "egress"]
-    by_egress = any(task.route.kind in {"egress", "by_egress"} for task in model.tasks)
+    routes = [(task.name, task.route) for task in model.tasks]
+    routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
+    egress_routes = [(name, route) for name, route in routes if route.kind == "egress"]
+    by_egress = any(route.kind in {"egress", "by_egress"} for _, route in routes)
     there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
     problems: list[Problem] = []
     for index, flow in enumerate(load.flows.flows):
@@ -30,12 +42,10 @@ def check_load(model: RouterModel, load: OfferedLoad) -> None:
             problems.append(Problem(f"flows[{index}].ingress", f"names port {flow.ingress}: {there}"))
         if by_egress and flow.egress >= len(ports):
             problems.append(Problem(f"flows[{index}].egress", f"names port {flow.egress}: {there}"))
-        elif egress_routes:
-            for task in egress_routes:
-                if ports[flow.egress] not in task.route.to:
-                    message = (
-                        f'wants "{ports[flow.egress]}", which the egress route of "{task.name}" leaves out'
-                    )
+        else:
+            for name, route in egress_routes:
+                if ports[flow.egress] not in route.to:
+                    message = f'wants "{ports[flow.egress]}", which the egress route of "{name}" leaves out'
                     problems.append(Problem(f"flows[{index}].egress", message))
                     break
         if len(problems) >= _SHOWN_PROBLEMS:

@@ -149,6 +149,9 @@ class RouteTable(FileModel):
     indirection: list[Count] = Field(
         default=[], description="128 target numbers, for kind rss; none: they go round"
     )
+    copies: list[str] = Field(
+        default=[], description="Names of task units that get a copy of every frame besides, where it ends"
+    )
 
 
 class NeedTable(FileModel):

@@ -60,6 +60,7 @@ def task_unit(table: TaskTable) -> TaskUnit:
             to=tuple(table.route.to),
             weights=tuple(table.route.weights),
             indirection=tuple(table.route.indirection),
+            copies=tuple(table.route.copies),
         ),
     )
 

@@ -245,8 +245,9 @@ class Route:
     leaves by (``to`` then lists the ports allowed, normally all). ``by_egress``: ``to[p]`` for flows that leave by
     port ``p`` in the end (one entry for each port), a task unit or that port.
 
-    ``copies`` names task units that get a copy of every frame besides: a hub that floods. A copy costs its task unit
-    what a frame costs and ends there. It is no frame of the load: it counts neither as offered nor as dropped.
+    ``copies`` names task units that get a copy of every frame besides, unless it goes there itself: a hub that floods.
+    A copy costs its task unit what a frame costs and ends there. It is no frame of the load: it counts neither as
+    offered nor as dropped.
     """
 
     kind: RouteKind = "single"

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::changes::Outages;
 use super::threads::is_exhaustive;
 use super::{Delivery, Engine};
 use crate::frame::Frame;
@@ -86,13 +87,14 @@ pub(super) struct Unit {
     pub(super) refused: Vec<u32>,
     /// Whether it is among those that some other node refused.
     pub(super) is_refused: bool,
+    pub(super) outages: Outages,
 }
 
 impl Engine {
     pub(super) fn queue_up(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
         if unit.queue.len() >= unit.capacity {
-            ledger.drop_frame(node as usize, frame);
+            ledger.lose(node as usize, frame);
             return;
         }
         unit.queue.push_back(*frame);
@@ -304,7 +306,11 @@ impl Engine {
             return None;
         }
         frame.at = self.now;
-        let next = graph.onward(task, frame.flow, frame.seq);
+        let next = if graph.makes_copies {
+            self.next_with_copies(&frame, task, graph, ledger)?
+        } else {
+            graph.onward(task, frame.flow, frame.seq)
+        };
         let Some(thread) = self.unit(task).thread else { return Some((frame, next)) };
         let node = self.with_promise(task, next);
         if self.threads[thread as usize].members.contains(&next) {
@@ -485,6 +491,7 @@ pub(super) fn port_as_task(port: &Port) -> Task {
         pin: vec![],
         thread: None,
         holds_back: false,
+        copies: vec![],
         route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
     }
 }

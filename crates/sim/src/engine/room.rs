@@ -5,6 +5,7 @@
 //! shrinks; those that were refused first are woken first.
 
 use super::{Engine, PROMISED};
+use crate::frame::Frame;
 use crate::graph::{EXIT, Next};
 use crate::ledger::Ledger;
 
@@ -13,7 +14,7 @@ impl Engine {
     pub(super) fn can_go_on(&mut self, task: u32) -> bool {
         let unit = self.units[task as usize].as_ref().expect("event nodes have a unit");
         let Some(head) = unit.queue.front() else { return false };
-        let Some(next) = unit.ahead.as_ref().and_then(|ahead| node_ahead(ahead, head.flow)) else { return true };
+        let Some(next) = unit.ahead.as_ref().and_then(|ahead| node_ahead(ahead, head)) else { return true };
         if self.room(next) > 0 {
             return true;
         }
@@ -32,15 +33,15 @@ impl Engine {
         let Some(ahead) = unit.ahead.take() else { return waiting };
         let takes = match &ahead {
             Next::Fixed(EXIT) => waiting,
-            &Next::Fixed(next) => {
+            &Next::Fixed(next) if !self.makes_copies => {
                 let takes = waiting.min(self.room(next));
                 self.unit(next).promised += takes;
                 takes
             }
             _ => (0..waiting)
                 .take_while(|&place| {
-                    let flow = self.unit(task).queue[place].flow;
-                    node_ahead(&ahead, flow).is_none_or(|next| {
+                    let frame = &self.unit(task).queue[place];
+                    node_ahead(&ahead, frame).is_none_or(|next| {
                         let fits = self.room(next) > 0;
                         self.unit(next).promised += usize::from(fits);
                         fits
@@ -85,6 +86,42 @@ impl Engine {
         self.roomier.clear();
     }
 
+    /// A frame that a task unit has taken is lost: the room that was promised to it is free again.
+    pub(super) fn take_promise_back(&mut self, task: u32, frame: &Frame) {
+        let ahead = self.unit(task).ahead.as_ref();
+        if let Some(next) = ahead.and_then(|ahead| node_ahead(ahead, frame)) {
+            self.unit(next).promised -= 1;
+            self.notice_room(next);
+        }
+    }
+
+    /// The way on from a task unit has changed. What it has taken goes the new way, with a promise of room there that
+    /// nobody asked for; what it was refused, it may be granted now.
+    pub(super) fn look_ahead_anew(&mut self, task: u32, next: &Next, ledger: &mut Ledger) {
+        if self.unit(task).ahead.is_none() {
+            return;
+        }
+        let lanes = self.unit(task).lanes.clone();
+        let taken: Vec<Frame> = lanes
+            .map(|lane| &self.lanes[lane as usize])
+            .filter(|lane| lane.task == task)
+            .flat_map(|lane| lane.has_frame.then_some(lane.frame).into_iter().chain(lane.batch.iter().copied()))
+            .collect();
+        for frame in &taken {
+            self.take_promise_back(task, frame);
+        }
+        for next in taken.iter().filter_map(|frame| node_ahead(next, frame)) {
+            self.unit(next).promised += 1;
+        }
+        self.unit(task).ahead = Some(next.clone());
+        if std::mem::take(&mut self.unit(task).is_refused) {
+            for unit in self.units.iter_mut().flatten() {
+                unit.refused.retain(|&other| other != task);
+            }
+        }
+        self.wake(task, true, ledger);
+    }
+
     /// Marks a frame that goes where room was promised to it.
     #[inline]
     pub(super) fn with_promise(&self, task: u32, next: u32) -> u32 {
@@ -93,12 +130,12 @@ impl Engine {
     }
 }
 
-/// The node that a frame of a flow goes to; none for outside.
-fn node_ahead(ahead: &Next, flow: u32) -> Option<u32> {
+/// The node that a frame goes to; none for outside, and for a copy, which ends where it is served.
+fn node_ahead(ahead: &Next, frame: &Frame) -> Option<u32> {
     let next = match ahead {
         Next::Fixed(next) => *next,
-        Next::ByFlow(table) => table[flow as usize],
+        Next::ByFlow(table) => table[frame.flow as usize],
         Next::Dynamic => EXIT,
     };
-    (next != EXIT).then_some(next)
+    (next != EXIT && !frame.is_copy()).then_some(next)
 }

@@ -39,6 +39,7 @@ pub fn task(per_frame_ps: f64, variation: Variation, queue: usize, route: Route)
         pin: vec![],
         thread: None,
         holds_back: false,
+        copies: vec![],
         route,
     }
 }
@@ -81,6 +82,8 @@ pub fn seconds(duration_s: f64, seed: u64) -> Run {
         path: Path::Auto,
         record_frames: false,
         per_flow: false,
+        over_time: false,
+        events: vec![],
         message_limit: 0,
         need_steady_state: false,
     }

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.simulate.scenario import ports_in
 from routecast.evaluate.simulate.states import activity_of, states_of, working_units
-from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Resource, Trial
+from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
+from routecast.router.events import Event
 from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["trial_of"]
@@ -20,8 +22,15 @@ _BUSY_MARGIN = 0.02
 _TIE = 2e-3
 
 
-def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: dict[str, Any]) -> Trial:
-    """Return the trial that an outcome of ``_core.simulate`` describes."""
+def trial_of(
+    model: RouterModel,
+    load: OfferedLoad,
+    duration_s: float,
+    outcome: dict[str, Any],
+    *,
+    events: Sequence[Event] = (),
+) -> Trial:
+    """Return the trial that an outcome of ``_core.simulate`` describes, with what happened during it."""
     forwarded_pps = outcome["forwarded_pps"]["value"]
     names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
     nodes = dict(zip(names, outcome["nodes"], strict=True))
@@ -59,9 +68,10 @@ def trial_of(model: RouterModel, load: OfferedLoad, duration_s: float, outcome: 
         power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
         activity=activity_of(model, nodes),
         flows=_flows(outcome),
+        over_time=tuple(Moment(**row) for row in outcome.get("over_time", ())),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
         interval=_intervals(outcome),
-        notes=(*_notes(outcome, intended_pps), *power_notes(model)),
+        notes=(*_notes(outcome, intended_pps, events), *power_notes(model)),
     )
 
 
@@ -208,11 +218,16 @@ def _bottleneck(
     )
 
 
-def _notes(outcome: dict[str, Any], intended_pps: float) -> tuple[str, ...]:
+def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]) -> tuple[str, ...]:
     notes = []
     if outcome["offered_pps"] < intended_pps * 0.99:
         notes.append("the intended load exceeds line rate; the offered load is what the links carry")
-    if not outcome["settled"]:
+    if events:
+        happened = f"{len(events)} event{'s' if len(events) != 1 else ''} during the trial"
+        notes.append(
+            f"{happened}: the whole trial counts, from the empty router on, and no steady state is claimed"
+        )
+    elif not outcome["settled"]:
         notes.append("the transient did not end within the trial: these are not steady-state figures")
     if outcome["replications"] > 1:
         notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
-from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
+from routecast.router.events import Event, Outage
+from routecast.router.model import Port, ResourcePool, Route, RouterModel, TaskUnit
 from routecast.router.random_time import RandomTime
 
 __all__ = ["ports_in", "run_of", "scenario_of"]
@@ -30,25 +33,53 @@ def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
 
 
 def run_of(
+    model: RouterModel,
     duration_s: float,
     *,
     seed: int,
     path: str,
     keep_frames: bool,
     per_flow: bool,
+    over_time: bool,
     message_limit: int,
     steady_state: bool,
+    events: Sequence[Event],
 ) -> dict[str, Any]:
-    """Return how to run a scenario."""
-    run = {
+    """Return how to run a scenario, and what happens to the router meanwhile."""
+    tasks = {task.name: index for index, task in enumerate(model.tasks)}
+    ports = {port.name: index for index, port in enumerate(model.ports)}
+    asked = {
+        "per_flow": per_flow,
+        "over_time": over_time,
+        "events": [_event(event, tasks, ports) for event in events],
+    }
+    return {
         "duration_ps": max(round(duration_s * _PS), 1),
         "seed": seed,
         "path": path,
         "record_frames": keep_frames,
         "message_limit": message_limit,
         "need_steady_state": steady_state,
+        **{name: value for name, value in asked.items() if value},
     }
-    return run | {"per_flow": True} if per_flow else run
+
+
+def _event(event: Event, tasks: dict[str, int], ports: dict[str, int]) -> dict[str, Any]:
+    if isinstance(event, Outage):
+        until_ps = None if math.isinf(event.until_s) else event.until_s * _PS
+        return {
+            "kind": "outage",
+            "task": tasks[event.task],
+            "from_ps": event.from_s * _PS,
+            "until_ps": until_ps,
+        }
+    return {
+        "kind": "reroute",
+        "task": tasks[event.task],
+        "at_ps": event.at_s * _PS,
+        "route": _route(event.route, tasks, ports),
+        "copies": [tasks[name] for name in event.route.copies],
+    }
 
 
 def _port(port: Port, tasks: dict[str, int]) -> dict[str, Any]:
@@ -134,14 +165,17 @@ def _task(
         "pin": list(task.pin),
         "thread": threads.index(task.thread) if task.thread else None,
         "holds_back": task.holds_back,
-        "route": {
-            "kind": task.route.kind,
-            "to": [
-                {"task": tasks[name]} if name in tasks else {"port": ports[name]} for name in task.route.to
-            ],
-            "weights": list(task.route.weights),
-            "indirection": list(task.route.indirection),
-        },
+        "route": _route(task.route, tasks, ports),
+        **({"copies": [tasks[name] for name in task.route.copies]} if task.route.copies else {}),
+    }
+
+
+def _route(route: Route, tasks: dict[str, int], ports: dict[str, int]) -> dict[str, Any]:
+    return {
+        "kind": route.kind,
+        "to": [{"task": tasks[name]} if name in tasks else {"port": ports[name]} for name in route.to],
+        "weights": list(route.weights),
+        "indirection": list(route.indirection),
     }
 
 

@@ -18,7 +18,9 @@ from routecast.evaluate.simulate.outcome import trial_of
 from routecast.evaluate.simulate.scenario import run_of, scenario_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
+from routecast.router.check_events import check_events
 from routecast.router.check_load import check_load
+from routecast.router.events import Event
 from routecast.router.model import RouterModel
 
 __all__ = ["FrameFate", "Message", "Simulate", "Trace"]
@@ -78,7 +80,13 @@ class Simulate:
         transient either way.
     per_flow : bool
         Count the frames of each flow (:attr:`~routecast.evaluate.trial.Trial.flows`), as :meth:`trace` always does.
-        It slows the fastest path, frames through plain queues, by a fifth.
+        It slows the fastest path, frames through plain queues, by a fifth. With events it is always done.
+    over_time : bool
+        Keep the rates of each thousandth of the trial (:attr:`~routecast.evaluate.trial.Trial.over_time`). With events
+        it is always done.
+    events : tuple of Event
+        What happens to the router meanwhile: task units that fail and come back, routes that change. That is a
+        transient, and asked for: all of the trial counts, from the empty router on, and no steady state is required.
     on_progress : callable or None
         Called about every 50 ms with the finished share, 0..1.
 
@@ -103,6 +111,8 @@ class Simulate:
     most_replications: int = 64
     steady_state: bool = True
     per_flow: bool = False
+    over_time: bool = False
+    events: tuple[Event, ...] = ()
     on_progress: Callable[[float], object] | None = None
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
@@ -116,7 +126,7 @@ class Simulate:
             The duration is too short to pass the transient; the error says what would do.
         """
         outcome = self._outcome(load, duration_s)
-        return trial_of(self.model, load, duration_s, outcome)
+        return trial_of(self.model, load, duration_s, outcome, events=self.events)
 
     def trace(self, load: OfferedLoad, duration_s: float, *, message_limit: int = 100_000) -> Trace:
         """Simulate a small run and keep what happened to each frame and each resource message.
@@ -133,7 +143,7 @@ class Simulate:
         tasks, pools = [task.name for task in self.model.tasks], [pool.name for pool in self.model.pools]
         nodes = [*tasks, *(f"{port.name} out" for port in self.model.ports)]
         return Trace(
-            trial=trial_of(self.model, load, duration_s, outcome),
+            trial=trial_of(self.model, load, duration_s, outcome, events=self.events),
             messages=tuple(
                 Message(
                     at_s=row["at_s"],
@@ -160,17 +170,21 @@ class Simulate:
     ) -> dict[str, Any]:
         from routecast import _core  # the compiled part is loaded where it is used
 
-        check_load(self.model, load)
         self._check(load, duration_s)
+        check_events(self.model, self.events, duration_s)
+        check_load(self.model, load, self.events)
         scenario = scenario_of(self.model, load)
         scenario["run"] = run_of(
+            self.model,
             duration_s,
             seed=self.seed,
             path=self.path,
             keep_frames=keep_frames,
-            per_flow=self.per_flow or keep_frames,
+            per_flow=self.per_flow or keep_frames or bool(self.events),
+            over_time=self.over_time or bool(self.events),
             message_limit=message_limit,
             steady_state=self.steady_state,
+            events=self.events,
         )
         try:
             text = _core.simulate(

@@ -1,0 +1,31 @@
+//! Copies of frames, which a hub floods with: each is served by the task unit that gets it, and ends there.
+
+use super::Engine;
+use crate::frame::Frame;
+use crate::graph::Graph;
+use crate::ledger::Ledger;
+
+impl Engine {
+    /// A task unit has served a frame: copies of it go to others, after all frames of this instant. The node that the
+    /// frame itself goes to; none if the task unit has served a copy.
+    #[cold]
+    pub(super) fn next_with_copies(
+        &mut self,
+        frame: &Frame,
+        task: u32,
+        graph: &mut Graph,
+        ledger: &mut Ledger,
+    ) -> Option<u32> {
+        if frame.is_copy() {
+            ledger.copied(task as usize);
+            return None;
+        }
+        let next = graph.onward(task, frame.flow, frame.seq);
+        let copy = frame.copy();
+        for node in graph.copies_of(task, next) {
+            let place = self.instant.partition_point(|(other, _)| other.seq <= copy.seq);
+            self.instant.insert(place, (copy, node));
+        }
+        Some(next)
+    }
+}

@@ -1,0 +1,90 @@
+"""Whether a route of a task unit makes sense: its own, or one that it gets during a trial."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, get_args
+
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.model import Route, RouteKind, RouterModel
+
+__all__ = ["INDIRECTION_ENTRIES", "check_route"]
+
+INDIRECTION_ENTRIES: Final = 128
+"""Length of an RSS indirection table."""
+
+Add = Callable[[str, str], None]
+
+
+def check_route(place: str, route: Route, model: RouterModel, add: Add) -> None:
+    """Report targets, weights, table entries and copies of a route that cannot be."""
+    kinds = get_args(RouteKind)
+    if route.kind not in kinds:
+        add(f"{place}.kind", f'got "{route.kind}": {did_you_mean(str(route.kind), kinds)}')
+        return
+    tasks = [task.name for task in model.tasks]
+    ports = [port.name for port in model.ports]
+    _check_copies(place, route, tasks, ports, add)
+    known = ports if route.kind == "egress" else [*tasks, *ports]
+    for index, name in enumerate(route.to):
+        if name in known:
+            continue
+        if name in tasks:
+            add(
+                f"{place}.to[{index}]",
+                f'"{name}" is a task unit: an egress route leads to ports, {did_you_mean("", ports)}',
+            )
+        else:
+            add(
+                f"{place}.to[{index}]", f'"{name}" is neither task unit nor port: {did_you_mean(name, known)}'
+            )
+    if route.kind == "single" and len(route.to) > 1:
+        add(
+            f"{place}.to", f"has {len(route.to)} targets: kind single has one; use rss, round_robin or random"
+        )
+    if route.kind != "single" and not route.to:
+        add(f"{place}.to", f"is empty: kind {route.kind} needs targets to choose from")
+    elif route.kind == "by_egress" and len(route.to) != len(ports):
+        add(
+            f"{place}.to",
+            f"has {len(route.to)} targets for {len(ports)} ports: by_egress needs one for each port",
+        )
+    if route.kind == "random":
+        if len(route.weights) != len(route.to):
+            add(
+                f"{place}.weights",
+                f"has {len(route.weights)} entries for {len(route.to)} targets: give one for each",
+            )
+        for index, weight in enumerate(route.weights):
+            if not (math.isfinite(weight) and weight >= 0.0):
+                add(f"{place}.weights[{index}]", f"got {weight}: allowed is a finite number >= 0")
+        if route.weights and all(weight == 0.0 for weight in route.weights):
+            add(f"{place}.weights", "are all 0: at least one target needs a chance")
+    elif route.weights:
+        add(f"{place}.weights", f"are given, but kind {route.kind} does not use them: only random does")
+    if route.indirection and route.kind != "rss":
+        add(f"{place}.indirection", f"is given, but kind {route.kind} does not use it: only rss does")
+    elif route.indirection:
+        if len(route.indirection) != INDIRECTION_ENTRIES:
+            add(
+                f"{place}.indirection", f"has {len(route.indirection)} entries: RSS has {INDIRECTION_ENTRIES}"
+            )
+        for index, entry in enumerate(route.indirection):
+            if not isinstance(entry, int) or not 0 <= entry < max(len(route.to), 1):
+                add(
+                    f"{place}.indirection[{index}]",
+                    f"got {entry}: there are {len(route.to)} targets, numbered from 0",
+                )
+                break
+
+
+def _check_copies(place: str, route: Route, tasks: list[str], ports: list[str], add: Add) -> None:
+    for index, name in enumerate(route.copies):
+        at = f"{place}.copies[{index}]"
+        if name in ports:
+            add(at, f'"{name}" is a port: copies go to task units and end there; name task units')
+        elif name not in tasks:
+            add(at, f'"{name}" is no task unit: {did_you_mean(name, tasks)}')
+        elif name in route.copies[:index]:
+            add(at, f'"{name}" is named twice: a task unit gets one copy of a frame')
