@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.grants import surface
@@ -24,10 +23,8 @@ from routecast.router.model import RouterModel
 
 __all__ = ["Lossless", "Steady", "Throughput", "lossless_of", "steady_state", "throughput"]
 
-Flags = NDArray[np.bool_]
 _MOST_ROUNDS = 300
 _UNDAMPED_ROUNDS = 6
-_SHORT = 1e-9
 _TOLERANCE = 1e-7
 _LEAST = 1e-300
 
@@ -167,12 +164,10 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         weight = weights(machine, work_s, wanted, demand)
         granted = machine.rows.divide(asked, weight, machine.levels)
         entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
-        needed = work + wakes.least_start
-        short = entitled < needed * (1.0 - _SHORT)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
         used = machine.by(flowing.served * work_s)
         new_wakes = wakes_of(
-            machine, machine.by(flowing.served), used, work, pressure * factor, short, factor, wakes
+            machine, machine.by(flowing.served), used, work, pressure * factor, entitled, factor, wakes
         )
         busy = np.minimum(used + new_wakes.start, machine.most)
         new_factor = machine.contended.factor(busy)
@@ -286,7 +281,6 @@ def lossless_of(machine: Machine) -> Lossless:
     factor = np.ones(threads)
     demand = np.zeros(threads)
     wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
-    never = np.zeros(threads, dtype=bool)
     rate = best
     for rounds in range(1, 200):
         work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
@@ -303,7 +297,7 @@ def lossless_of(machine: Machine) -> Lossless:
         if settled:
             break
         work = np.minimum(unit_work * rate, machine.most)
-        new_wakes = wakes_of(machine, frames * rate, work, work, work, never, factor, wakes)
+        new_wakes = wakes_of(machine, frames * rate, work, work, work, machine.most, factor, wakes)
         new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
         factor = factor + step * (new_factor - factor)
         wakes = Wakes(

@@ -19,15 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.machine import Machine
 
 __all__ = ["Wakes", "wakes_of"]
 
-Flags = NDArray[np.bool_]
 _LEAST = 1e-300
+_EVEN = 1e-9
 _SLOPE = 5.0
 
 
@@ -46,7 +45,7 @@ def wakes_of(
     work: Vector,
     demand: Vector,
     pressure: Vector,
-    short: Flags,
+    entitled: Vector,
     factor: Vector,
     before: Wakes,
 ) -> Wakes:
@@ -62,24 +61,26 @@ def wakes_of(
         Units that each thread would keep busy with what comes to it.
     pressure : array
         Units that each thread would keep busy if nothing were lost or held back.
-    short : array of bool
-        Threads that get less time than they want, which never sleep.
+    entitled : array
+        Units that each thread would get if it wanted more: as starts fill what is left of it, batches grow.
     factor : array
         Contention.
     before : Wakes
         What the last round found.
     """
+    asleep = np.where(machine.polling | (demand > entitled * (1.0 + _EVEN)), 0.0, 1.0 - work / machine.most)
+    asleep = np.maximum(asleep, 0.0)
     if not machine.starts_cost:
-        freely = _woken(machine, rate, _asleep(machine, work, short), machine.start_s, 0.0)
+        freely = _woken(machine, rate, asleep, machine.start_s, 0.0)
         return Wakes(per_s=freely, start=np.zeros_like(rate), least_start=np.zeros_like(rate))
-    asleep = _asleep(machine, work, short)
     busy = np.minimum(work + before.start, machine.most)
     at_once, victims = _at_once(machine, busy, demand, pressure)
     interrupted = victims.sum(axis=1)
     start_s = machine.start_s * factor + _switch_s(
         machine, before.per_s, busy, demand + before.start, interrupted
     )
-    freely = _woken(machine, rate, asleep, start_s, 0.0)
+    fits = np.maximum(entitled - demand, 0.0) / np.maximum(start_s, _LEAST)
+    freely = np.minimum(_woken(machine, rate, asleep, start_s, 0.0), fits)
     late = np.minimum(_woken(machine, rate, asleep, start_s, _longest_wait_s(machine, rate)), freely)
     least = late + at_once * (freely - late)
     rows = machine.rows
@@ -102,13 +103,6 @@ def wakes_of(
     # Who is interrupted pays for the switch back.
     back = machine.switch_s * (per_s @ victims)
     return Wakes(per_s=per_s, start=per_s * start_s + back, least_start=least * start_s + back)
-
-
-def _asleep(machine: Machine, work: Vector, short: Flags) -> Vector:
-    """Share of time that a thread has no work, for each grant that it may have at once."""
-    rests = np.maximum(machine.most - work, 0.0) / machine.most
-    asleep: Vector = np.where(short | machine.polling, 0.0, rests)
-    return asleep
 
 
 def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait_s: Vector | float) -> Vector:
@@ -153,7 +147,14 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
         )
     running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
     running /= np.maximum(1.0 - busy, _LEAST)[:, None]
-    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * at_once[:, None]
+    # One that may use several units revokes another only where all are taken.
+    others = np.clip(
+        machine.on_unit.T @ (machine.on_unit @ busy) / np.maximum(1.0 - busy / machine.pinned_to, _LEAST),
+        0.0,
+        1.0,
+    )
+    taken = others ** (machine.pinned_to - 1.0)
+    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * (at_once * taken)[:, None]
     return at_once, victims
 
 
@@ -173,6 +174,6 @@ def _switch_s(machine: Machine, wakes: Vector, busy: Vector, demand: Vector, int
     turns = on_unit.T @ (on_unit @ wakes)
     own = (on_unit * on_unit).sum(axis=0) * wakes
     other = np.clip(np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0), 0.0, 1.0)
-    cost: Vector = machine.switch_s * (runs + (1.0 - runs) * other + lower)
-    full = np.clip(on_unit.T @ (on_unit @ busy), 0.0, 1.0)
-    return cost + machine.migration_s * machine.moves * full
+    taken = runs + (1.0 - runs) * other
+    cost: Vector = machine.switch_s * (taken + lower) + machine.migration_s * machine.moves * taken
+    return cost
