@@ -1,23 +1,24 @@
-"""``routecast plan``: which machines to buy, and which of them to switch on when."""
+"""``routecast plan``: which machines to buy, which to switch on when, what to put where."""
 
 from __future__ import annotations
 
 import typer
 
-from routecast.cli import plan_cluster
+from routecast.cli import plan_cluster, plan_placement
 
 __all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Plan: which machines to buy, and which to switch on when.",
+    help="Plan: which machines to buy, which to switch on when, what to put where.",
     rich_markup_mode="markdown",
 )
 
 
 @app.callback()
 def plan() -> None:
-    """Plan: which machines to buy, and which to switch on when."""
+    """Plan: which machines to buy, which to switch on when, what to put where."""
 
 
 app.command("cluster")(plan_cluster.cluster)
+app.command("placement")(plan_placement.placement)

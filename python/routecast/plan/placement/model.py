@@ -1,0 +1,326 @@
+"""What is to be placed where: elements of chains, servers, links between them, rules, and what is best.
+
+::
+
+    chains: lb ─► br ─► lb            elements: 2 lb, 2 br            servers: 2 of 2 cores, a link
+            (share of the load)                    └────── which on which, on which cores? ──────┘
+
+A multistage router is the chain of a balancer, a router, and the balancer that a flow leaves by. Any other chain of
+functions is described in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from routecast.load.frames import FrameMix
+from routecast.router.model import ServiceCost
+from routecast.router.virtual.machines import Cores, Server
+from routecast.router.virtual.technology import Technology
+
+__all__ = [
+    "Balancing",
+    "Chain",
+    "ElementGroup",
+    "Goal",
+    "Joined",
+    "Kind",
+    "Objective",
+    "PinChoice",
+    "PlacementProblem",
+    "Rules",
+    "ServerGroup",
+    "Throughput",
+    "numbered",
+]
+
+Kind = Literal["balancer", "router", "function"]
+Balancing = Literal["round_robin", "flow_hash", "local"]
+Objective = Literal["throughput", "servers", "watts", "price"]
+Throughput = Literal["lossless", "forwarded"]
+PinChoice = Literal["free", "machines", "threads", "alone"]
+
+
+def numbered(name: str, number: int) -> tuple[str, ...]:
+    """Name the members of a group.
+
+    Examples
+    --------
+    >>> numbered("lb", 2)
+    ('lb 1', 'lb 2')
+    >>> numbered("lb", 1)
+    ('lb',)
+    """
+    return (name,) if number == 1 else tuple(f"{name} {one}" for one in range(1, number + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerGroup:
+    """Servers of one type.
+
+    Parameters
+    ----------
+    name : str
+    number : int
+    cores : int
+    technology : Technology
+        What their machines run on.
+    speed_ratio : float
+        Speed of a core relative to the technology's reference machine.
+    idle_w, busy_w : float
+        What a server draws switched on without load, and with all cores busy; linear between. A server without
+        elements is off.
+    price : float
+        Of a server that carries elements.
+    memory_bytes : float or None
+        None: no limit.
+    slots : int or None
+        Machines that fit on it; None: no limit.
+    interrupt_cores, switch_cores : Cores
+        As of :class:`~routecast.router.virtual.machines.Server`.
+    """
+
+    name: str
+    number: int = 1
+    cores: int = 2
+    technology: Technology
+    speed_ratio: float = 1.0
+    idle_w: float = 0.0
+    busy_w: float = 0.0
+    price: float = 0.0
+    memory_bytes: float | None = None
+    slots: int | None = None
+    interrupt_cores: Cores = ()
+    switch_cores: Cores = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the servers."""
+        return numbered(self.name, self.number)
+
+    def server(self, name: str) -> Server:
+        """Return a server of the group."""
+        return Server(
+            name=name,
+            cores=self.cores,
+            technology=self.technology,
+            speed_ratio=self.speed_ratio,
+            interrupt_cores=self.interrupt_cores,
+            switch_cores=self.switch_cores,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementGroup:
+    """Elements of one kind, alike: each a machine.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"balancer", "router", "function"}
+        A balancer does ``balance`` on frames from outside and ``return`` on those that leave; a router ``forward``.
+    count : int
+    function : str
+        Name of the function's costs, of kind ``function``; empty: the group's name.
+    functions : mapping of str to ServiceCost
+        Costs where they differ from the technology's.
+    vcpus : int
+    interfaces : int
+        Of a function: 2 where frames leave by another interface than they came by. A balancer has two, a router one.
+    ports : int
+        Outer ports of an element at the edge of a chain.
+    memory_bytes : float
+    cores : Cores
+        Cores that all its threads must use; ``()``: the planner chooses.
+    """
+
+    name: str
+    kind: Kind
+    count: int = 1
+    function: str = ""
+    functions: Mapping[str, ServiceCost] = field(default_factory=dict)
+    vcpus: int = 1
+    interfaces: int = 2
+    ports: int = 1
+    memory_bytes: float = 0.0
+    cores: Cores = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the elements."""
+        return numbered(self.name, self.count)
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Names of what its machines do."""
+        if self.kind == "balancer":
+            return ("balance", "return")
+        return ("forward",) if self.kind == "router" else (self.function or self.name,)
+
+    @property
+    def cards(self) -> int:
+        """Interfaces of a machine."""
+        return {"balancer": 2, "router": 1}.get(self.kind, self.interfaces)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """The elements that frames pass, in order.
+
+    Parameters
+    ----------
+    name : str
+    stages : tuple of str
+        Groups of elements. Where the last is the first again, frames leave by the element of their egress port;
+        elsewhere any element of a stage takes them, all evenly.
+    share : float
+        Of the load, relative to other chains.
+    """
+
+    name: str
+    stages: tuple[str, ...]
+    share: float = 1.0
+
+    @property
+    def returns(self) -> bool:
+        """Whether frames leave by the group that they came in by."""
+        return len(self.stages) > 1 and self.stages[0] == self.stages[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What joins the servers.
+
+    Parameters
+    ----------
+    by : {"switch", "cables"}
+        ``switch``: a link from each server to a switch that carries all that these bring. ``cables``: a link between
+        any two servers.
+    link_bps : float
+        Rate of each link, each direction.
+    between : tuple of (str, str, float)
+        Cables between servers of two groups that have another rate.
+    """
+
+    by: Literal["switch", "cables"] = "switch"
+    link_bps: float = 1e9
+    between: tuple[tuple[str, str, float], ...] = ()
+
+    def cable_bps(self, one: str, other: str) -> float:
+        """Return the rate of a cable between servers of two groups."""
+        for first, second, rate in self.between:
+            if {first, second} == {one, other}:
+                return rate
+        return self.link_bps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What a placement must obey. Names are of elements, or of groups for all their elements.
+
+    Parameters
+    ----------
+    together, apart : tuple of tuple of str
+        Elements on one server; elements of which no two are on one server.
+    on : mapping of str to tuple of str
+        Elements and the servers (or groups) that they may be on.
+    most_servers : int or None
+    shared_cores : bool
+        Whether a core may serve several threads.
+    cores_per_thread : int or None
+        Cores that each thread may use (thesis fig. 3.12: 1v1p, 1v2p); None: the planner chooses.
+    pins : tuple of PinChoice
+        Ways of pinning that are tried on each server.
+    """
+
+    together: tuple[tuple[str, ...], ...] = ()
+    apart: tuple[tuple[str, ...], ...] = ()
+    on: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    most_servers: int | None = None
+    shared_cores: bool = True
+    cores_per_thread: int | None = None
+    pins: tuple[PinChoice, ...] = ("free", "machines", "threads", "alone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What is best, and where the search ends.
+
+    Parameters
+    ----------
+    objective : {"throughput", "servers", "watts", "price"}
+        The most frames; or the least of one of the others under ``target_pps``.
+    throughput : {"lossless", "forwarded"}
+        Which rate is meant: the greatest that overloads nothing, or what leaves at the offered load, in overload too.
+    target_pps : float or None
+    latency_s : float or None
+        The greatest mean latency at the target (objective throughput: at the offered load).
+    seconds, gap_ratio : float
+        Where the search ends.
+    runners_up : int
+        Mappings that are answered besides the best.
+    """
+
+    objective: Objective = "throughput"
+    throughput: Throughput = "lossless"
+    target_pps: float | None = None
+    latency_s: float | None = None
+    seconds: float = 10.0
+    gap_ratio: float = 0.0
+    runners_up: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementProblem:
+    """A placement to be found.
+
+    Parameters
+    ----------
+    name : str
+    servers : tuple of ServerGroup
+    elements : tuple of ElementGroup
+    chains : tuple of Chain
+    frames : FrameMix
+    offered_pps : float
+        Load over all outer ports.
+    outer_bps : float
+        Rate of an outer port.
+    balancing : {"round_robin", "flow_hash", "local"}
+        How frames are spread over the elements of a stage; ``local``: over those on the same server, of a chain that
+        returns.
+    joined : Joined
+    rules : Rules
+    goal : Goal
+    """
+
+    name: str
+    servers: tuple[ServerGroup, ...]
+    elements: tuple[ElementGroup, ...]
+    chains: tuple[Chain, ...]
+    frames: FrameMix
+    offered_pps: float
+    outer_bps: float = 1e9
+    balancing: Balancing = "round_robin"
+    joined: Joined = field(default_factory=Joined)
+    rules: Rules = field(default_factory=Rules)
+    goal: Goal = field(default_factory=Goal)
+
+    def element(self, name: str) -> ElementGroup:
+        """Return a group of elements by its name."""
+        return next(group for group in self.elements if group.name == name)
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Shares of the chains, of sum 1."""
+        total = sum(chain.share for chain in self.chains)
+        return tuple(chain.share / total for chain in self.chains)
+
+    @property
+    def is_multistage(self) -> bool:
+        """Whether this is a multistage router: one chain of balancers, routers, and balancers again."""
+        if len(self.chains) != 1 or not self.chains[0].returns or len(self.chains[0].stages) != 3:
+            return False
+        kinds = [self.element(stage).kind for stage in self.chains[0].stages[:2]]
+        return kinds == ["balancer", "router"]

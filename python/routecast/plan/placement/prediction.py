@@ -1,0 +1,83 @@
+"""What a placement will forward: the one place where the planner asks an evaluator.
+
+Every figure that the planner compares comes from here: from the closed form with contention, on the router model of
+a whole placement or of one of its servers, never from fixed capacities.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from routecast.evaluate.solve import Solve, lossless_pps
+from routecast.evaluate.trial import Resource, Trial
+from routecast.load.offered import OfferedLoad
+from routecast.router.model import RouterModel
+
+__all__ = ["Prediction", "predict", "predict_lossless_pps"]
+
+_LOW_PPS = 1000.0
+"""A load at which nothing is full: the greatest one without overload does not depend on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What is predicted for a router at a load.
+
+    Parameters
+    ----------
+    offered_pps, forwarded_pps : float
+        At the load.
+    lossless_pps : float
+        The greatest load that overloads nothing.
+    latency_s : float
+        Mean, at the load; NaN where the closed form knows none.
+    resources : tuple of Resource
+        By capacity, the least first.
+    drops_pps : mapping of str to float
+    bottleneck : str
+        The resource of least capacity.
+    reason : str
+    """
+
+    offered_pps: float
+    forwarded_pps: float
+    lossless_pps: float
+    latency_s: float
+    resources: tuple[Resource, ...]
+    drops_pps: Mapping[str, float]
+    bottleneck: str
+    reason: str
+
+    def capacity_pps(self, resource: str) -> float:
+        """Return the load that a resource could carry; infinite where it carries nothing."""
+        return next((one.capacity_pps for one in self.resources if one.name == resource), math.inf)
+
+    def used_ratio(self, resource: str) -> float:
+        """Return how busy a resource is."""
+        return next((one.utilisation_ratio for one in self.resources if one.name == resource), 0.0)
+
+
+def predict(model: RouterModel, load: OfferedLoad) -> Prediction:
+    """Predict what a router does with a load."""
+    trial = Solve(model).trial(load, 1.0)
+    return Prediction(
+        offered_pps=trial.offered_pps,
+        forwarded_pps=trial.forwarded_pps,
+        lossless_pps=predict_lossless_pps(model, load),
+        latency_s=_latency_s(trial),
+        resources=trial.resources,
+        drops_pps=dict(trial.drops_pps),
+        bottleneck=trial.bottleneck.name,
+        reason=trial.bottleneck.reason,
+    )
+
+
+def predict_lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
+    """Predict the greatest load of a router that overloads nothing; the load's own rate is not used."""
+    return lossless_pps(model, load.at(_LOW_PPS))
+
+
+def _latency_s(trial: Trial) -> float:
+    return math.nan if trial.latency is None else trial.latency.mean_s

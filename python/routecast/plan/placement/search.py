@@ -1,0 +1,371 @@
+"""The placement that carries most without loss, and the cheapest one that carries enough: found and proven.
+
+Columns (what is on a server) have an upper bound of what they carry before they are predicted. Each round finds the
+best placement by these bounds, predicts its servers, and puts the predictions in the place of the bounds. When the best
+placement consists of predicted servers only, no other can be better: every other is bounded by as much. The bound is on
+what is predicted, over all placements and the ways of pinning that are tried; it says nothing on the prediction itself.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from routecast.load.offered import line_rate_pps
+from routecast.plan.placement.classes import Classes
+from routecast.plan.placement.columns import Column, TooMany, columns_above
+from routecast.plan.placement.cover import Chosen, Cover, Undecided
+from routecast.plan.placement.mapping import Mapped
+from routecast.plan.placement.model import Objective, PlacementProblem
+from routecast.plan.placement.server_load import ServerLoads
+from routecast.plan.placement.stages import stages_of
+
+__all__ = ["Found", "Search", "most_by_work"]
+
+_LEVELS = (0.6, 0.35, 0.15, 0.05, 0.0)
+"""Columns that carry less than this part of what the work alone allows are left out at first: a placement that needs
+none of them and is at least as good proves that they are not needed."""
+_MOST_COLUMNS = 30_000
+
+Told = Callable[[float, float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best mapping.
+
+    Parameters
+    ----------
+    servers : tuple of (Column, int)
+        What is on how many servers.
+    value : float
+        What is maximised or minimised.
+    bound : float
+        No mapping is better than that.
+    seconds : float
+    is_interrupted : bool
+    """
+
+    servers: tuple[tuple[Column, int], ...]
+    value: float
+    bound: float
+    seconds: float = 0.0
+    is_interrupted: bool = False
+
+    @property
+    def gap_ratio(self) -> float:
+        """How far from the best the mapping can be, as part of it."""
+        if self.value == self.bound:
+            return 0.0
+        low, high = sorted((self.value, self.bound))
+        return high / low - 1.0 if low > 0.0 else math.inf
+
+
+def most_by_work(problem: PlacementProblem, loads: ServerLoads) -> float:
+    """Return a load that no placement goes beyond: the least work of all elements over all cores at their fastest."""
+    cores = sum(host.cores * host.number for host in problem.servers)
+    total = sum(
+        group.count * min(loads.work(host.name, group.name).total_s for host in problem.servers)
+        for group in problem.elements
+    )
+    ports = [
+        line_rate_pps(problem.outer_bps, problem.frames.mean_bytes) * group.count * group.ports / share
+        for chain, share in zip(problem.chains, problem.shares, strict=True)
+        for group in (problem.element(chain.stages[0]), problem.element(chain.stages[-1]))
+    ]
+    return min([cores / total if total > 0.0 else math.inf, *ports]) * (1.0 + 1e-9)
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """Searches for one problem; what they predict is shared.
+
+    Parameters
+    ----------
+    problem : PlacementProblem
+    classes : Classes
+    loads : ServerLoads
+    told : callable or None
+        Told the best value and the bound, from time to time.
+    """
+
+    problem: PlacementProblem
+    classes: Classes
+    loads: ServerLoads
+    told: Told | None = None
+    columns: list[Column] = field(default_factory=list)
+    cover: Cover | None = None
+    high: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    exact: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    begin_s: float = field(default_factory=time.perf_counter)
+    best: tuple[float, Chosen] | None = None
+    bound: float = math.inf
+
+    @property
+    def left_s(self) -> float:
+        """Time that is left."""
+        return self.problem.goal.seconds - (time.perf_counter() - self.begin_s)
+
+    def most_lossless(self) -> Found | None:
+        """Return the mapping of the greatest load without overload; None if there is no mapping."""
+        top = most_by_work(self.problem, self.loads)
+        self.bound = top
+        is_interrupted = False
+        try:
+            for level in _LEVELS:
+                if not self._list(level * top):
+                    break
+                done = self._raise_to_best(level * top)
+                if done or level == 0.0:
+                    break
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if self.best is None:
+                raise
+        if self.best is None:
+            return None
+        return self._found(self.best[1], self.best[0], max(self.bound, self.best[0]), is_interrupted)
+
+    def cheapest(
+        self, objective: Objective, rate_pps: float, *, latency_s: float | None = None
+    ) -> Found | None:
+        """Return the mapping of least cost that carries a load without overload; None if none does.
+
+        Parameters
+        ----------
+        objective : {"servers", "watts", "price"}
+        rate_pps : float
+        latency_s : float, optional
+            What the mean times that frames are on servers may come to.
+        """
+        self.best = None
+        if not self._list(rate_pps):
+            return None
+        assert self.cover is not None
+        cost = np.array([self._cost(objective, column, rate_pps) for column in range(len(self.columns))])
+        late_s = np.zeros(len(self.columns))
+        known = np.zeros(len(self.columns), dtype=bool)
+        bound, is_interrupted = 0.0, False
+        try:
+            while True:
+                extra = None if latency_s is None else (late_s, latency_s)
+                try:
+                    found = self.cover.least(
+                        self.high >= rate_pps * (1.0 - 1e-9),
+                        cost,
+                        rate_pps,
+                        seconds=max(self.left_s, 0.2),
+                        extra=extra,
+                    )
+                except Undecided:
+                    break
+                if found is None:
+                    break
+                chosen, bound = found[0], max(bound, found[1])
+                new = [column for column in chosen if not known[column]]
+                for column in new:
+                    known[column] = True
+                    self._predict(column)
+                    if self.high[column] >= rate_pps * (1.0 - 1e-9):
+                        cost[column] = self._cost(objective, column, rate_pps, is_exact=True)
+                        late_s[column] = self._late_s(column, rate_pps) if latency_s is not None else 0.0
+                holds = self.carries(chosen) >= rate_pps * (1.0 - 1e-9)
+                value = sum(cost[column] * number for column, number in chosen.items())
+                if latency_s is not None:
+                    holds &= sum(late_s[one] * number for one, number in chosen.items()) <= latency_s * (
+                        1 + 1e-9
+                    )
+                if holds and (self.best is None or value < self.best[0]):
+                    self.best = (float(value), chosen)
+                if self.told and self.best:
+                    self.told(self.best[0], bound)
+                if not new or self.left_s <= 0.0:
+                    break
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if self.best is None:
+                raise
+        if self.best is None:
+            return None
+        return self._found(self.best[1], self.best[0], min(bound, self.best[0]), is_interrupted)
+
+    def _cost(self, objective: Objective, column: int, rate_pps: float, *, is_exact: bool = False) -> float:
+        one = self.columns[column]
+        group = self.classes.hosts[one.host].group
+        if objective == "price":
+            return group.price
+        if objective != "watts":
+            return 1.0
+        here = self.classes.by_group(one.counts)
+        if is_exact:
+            return self.loads.watts(group.name, here, rate_pps)
+        busy_s = sum(count * self.loads.work(group.name, name).total_s for name, count in here.items())
+        return group.idle_w + (group.busy_w - group.idle_w) * min(busy_s * rate_pps / group.cores, 1.0)
+
+    def _late_s(self, column: int, rate_pps: float) -> float:
+        """Return the mean time that a frame of the whole load is on a server; 0 where it is not known."""
+        one = self.columns[column]
+        host = self.classes.hosts[one.host].group.name
+        found = self.loads.at(host, self.classes.by_group(one.counts), rate_pps)
+        if found is None or not math.isfinite(found.latency_s):
+            return 0.0
+        return found.latency_s * found.offered_pps / rate_pps
+
+    def carries(self, chosen: Chosen) -> float:
+        """Return what a mapping carries, predicting its servers."""
+        assert self.cover is not None
+        for column in chosen:
+            self._predict(column)
+        return min(self.cover.pairs_pps(chosen), *(float(self.high[column]) for column in chosen))
+
+    def value_of(self, mapping: Mapped) -> float | None:
+        """Return the objective's value of a mapping; None if it misses the target."""
+        goal, hosts, by_group = self.problem.goal, self.classes.hosts, self.classes.by_group
+        servers = [(hosts[column.host].group, by_group(column.counts), n) for column, n in mapping]
+        carried = [self.loads.carries(host.name, here).capacity_pps for host, here, _ in servers]
+        if self.problem.joined.by == "cables":
+            carried += [
+                self.cable_pps(one, other)
+                for one, number in mapping
+                for other, _ in mapping
+                if one != other or number > 1
+            ]
+        if goal.objective == "throughput":
+            return min(carried)
+        rate_pps = goal.target_pps or self.problem.offered_pps
+        if min(carried) < rate_pps * (1.0 - 1e-9):
+            return None
+        if goal.objective == "servers":
+            return float(sum(number for _, number in mapping))
+        if goal.objective == "price":
+            return sum(host.price * n for host, _, n in servers)
+        return sum(self.loads.watts(host.name, here, rate_pps) * n for host, here, n in servers)
+
+    def _found(self, chosen: Chosen, value: float, bound: float, is_interrupted: bool) -> Found:
+        return Found(
+            servers=tuple((self.columns[one], number) for one, number in sorted(chosen.items())),
+            value=value,
+            bound=bound,
+            seconds=time.perf_counter() - self.begin_s,
+            is_interrupted=is_interrupted,
+        )
+
+    def _list(self, least_pps: float) -> bool:
+        """List the columns that may carry so much; return whether they could be."""
+        try:
+            columns = columns_above(self.problem, self.classes, self.loads, least_pps, most=_MOST_COLUMNS)
+        except TooMany:
+            return False
+        known = {column: number for number, column in enumerate(self.columns)}
+        more = [column for column in columns if column not in known]
+        hosts, classes = self.classes.hosts, self.classes
+        high = [
+            self.loads.at_most_pps(hosts[column.host].group.name, classes.by_group(column.counts))
+            for column in more
+        ]
+        self.columns += more
+        self.high = np.concatenate([self.high, np.array(high)])
+        self.exact = np.concatenate([self.exact, np.zeros(len(more), dtype=bool)])
+        pairs = self.cover.pairs if self.cover else {}
+        self.cover = Cover(
+            classes=classes,
+            columns=self.columns,
+            most_servers=self.problem.rules.most_servers,
+            pair_pps=self.cable_pps if self.problem.joined.by == "cables" else None,
+            pairs=pairs,
+        )
+        return True
+
+    def _raise_to_best(self, least_pps: float) -> bool:
+        """Search among the columns listed; return whether the best of all is found or time is over."""
+        assert self.cover is not None
+        last = math.inf
+        while True:
+            try:
+                found = self._by_bounds(last)
+            except Undecided:
+                return True
+            if found is None:
+                self.bound = max(least_pps, self.best[0] if self.best else 0.0)
+                return self.best is not None and self.best[0] >= least_pps
+            last, chosen = found
+            self.bound = max(last, least_pps, self.best[0] if self.best else 0.0)
+            new = [column for column in chosen if not self.exact[column]]
+            value = self.carries(chosen)
+            if self.best is None or value > self.best[0]:
+                self.best = (value, chosen)
+            if self.told:
+                self.told(self.best[0], self.bound)
+            if self.best[0] * (1.0 + self.problem.goal.gap_ratio + 1e-12) >= self.bound or not new:
+                return self.best[0] >= least_pps
+            if self.left_s <= 0.0:
+                return True
+
+    def _by_bounds(self, last: float) -> tuple[float, Chosen] | None:
+        """Return the mapping of the greatest load by the bounds of its columns, and that load."""
+        assert self.cover is not None
+        while True:
+            values = self._steps(last)
+            low, high = 0, len(values)  # the first value, from the greatest on, with a placement
+            best: tuple[float, Chosen] | None = None
+            while low < high:
+                middle = (low + high) // 2 if best or low else 0
+                chosen = self._at_least(values[middle])
+                if chosen is None:
+                    low = middle + 1
+                else:
+                    best, high = (values[middle], chosen), middle
+            if best is None or len(self._steps(last)) == len(values):
+                return best
+
+    def _steps(self, last: float) -> list[float]:
+        """Return the loads at which the answer may change, the greatest first."""
+        assert self.cover is not None
+        floor = self.best[0] if self.best else 0.0
+        levels = {min(float(one), last) for one in self.high}
+        levels |= {one for one in self.cover.pairs.values() if math.isfinite(one)}
+        return sorted((one for one in levels if floor <= one <= last and math.isfinite(one)), reverse=True)
+
+    def _at_least(self, rate_pps: float) -> Chosen | None:
+        assert self.cover is not None
+        allowed = self.high >= rate_pps * (1.0 - 1e-12)
+        # Of several placements one with servers that are predicted already: if all are, it is the answer.
+        found = self.cover.least(
+            allowed, (~self.exact).astype(float), rate_pps, seconds=max(self.left_s, 0.2)
+        )
+        return None if found is None else found[0]
+
+    def _predict(self, column: int) -> None:
+        if not self.exact[column]:
+            one = self.columns[column]
+            host = self.classes.hosts[one.host].group.name
+            found = self.loads.carries(host, self.classes.by_group(one.counts))
+            self.high[column] = found.capacity_pps
+            self.exact[column] = True
+
+    def cable_pps(self, one: Column, other: Column) -> float:
+        """Return the load that fills the cable from a server with one column to a server with another."""
+        problem, hosts = self.problem, self.classes.hosts
+        here, there = self.classes.by_group(one.counts), self.classes.by_group(other.counts)
+        share_pps = 0.0
+        for chain, share in zip(problem.chains, problem.shares, strict=True):
+            ours, theirs = (stages_of(problem, chain, share, counts) for counts in (here, there))
+            for j in range(len(chain.stages) - 1):
+                sent = ours[j].here * ours[j].arrival * ours[j].to_elsewhere
+                taken = theirs[j + 1].here * theirs[j + 1].from_elsewhere
+                if sent <= 0.0 or taken <= 0.0:
+                    continue
+                if problem.balancing == "local" and chain.returns:
+                    edge = problem.element(chain.stages[0])
+                    others = max(edge.count * edge.ports - 1, 1)
+                    share_pps += share * here[edge.name] / edge.count * there[edge.name] * edge.ports / others
+                else:
+                    share_pps += ours[j].here * ours[j].arrival * theirs[j + 1].here * ours[j].to_each
+        rate_bps = problem.joined.cable_bps(hosts[one.host].group.name, hosts[other.host].group.name)
+        frame = problem.frames.mean_bytes
+        return line_rate_pps(rate_bps, frame) / share_pps if share_pps > 0.0 else math.inf

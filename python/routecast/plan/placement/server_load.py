@@ -1,0 +1,204 @@
+"""What servers carry with which elements on them: predicted once each, and bounded from above without a prediction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from routecast.load.offered import line_rate_pps
+from routecast.plan.placement.lay import machine_of, pinned
+from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
+from routecast.plan.placement.pins import Pins, pins_tried
+from routecast.plan.placement.prediction import Prediction, predict, predict_lossless_pps
+from routecast.plan.placement.server_view import (
+    SERVER,
+    ServerView,
+    function_of,
+    server_view,
+    wire_shares,
+)
+from routecast.router.model import ServiceCost
+from routecast.router.virtual.assembly import added
+
+__all__ = ["Carries", "ServerLoads", "Work"]
+
+_MARGIN = 1.0 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carries:
+    """What a server carries with certain elements on it.
+
+    Parameters
+    ----------
+    capacity_pps : float
+        The greatest load of the whole system that does not overload it; infinite where nothing comes to it, 0 where its
+        threads cannot be pinned as the rules want.
+    choice : str
+        Way of pinning that is best.
+    pins : Pins
+        By thread, of elements ``"0"``, ``"1"``, …
+    """
+
+    capacity_pps: float
+    choice: str
+    pins: Pins = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Least work of an element on a server, in seconds of a core for a frame of the whole load.
+
+    Parameters
+    ----------
+    total_s : float
+        Of all its threads.
+    thread_s : float
+        Of its functions alone: they have no more cores than vcpus.
+    """
+
+    total_s: float
+    thread_s: float
+
+
+class ServerLoads:
+    """Predictions for servers, each made once.
+
+    Parameters
+    ----------
+    problem : PlacementProblem
+    """
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self.problem = problem
+        self.predictions = 0
+        self._groups = {group.name: group for group in problem.elements}
+        self._hosts = {group.name: group for group in problem.servers}
+        self._known: dict[tuple[str, tuple[tuple[str, int], ...]], Carries] = {}
+        self._views: dict[tuple[str, tuple[tuple[str, int], ...]], ServerView | None] = {}
+        self._at: dict[tuple[str, tuple[tuple[str, int], ...], float], Prediction | None] = {}
+        self._work = {
+            (host.name, group.name): self._least_work(host, group)
+            for host in problem.servers
+            for group in problem.elements
+        }
+
+    def carries(self, host: str, here: Mapping[str, int]) -> Carries:
+        """Return what a server of a group carries with so many elements of each group, best pinned."""
+        key = (host, _key(here))
+        if key not in self._known:
+            self._known[key] = self._best_pinned(key)
+        return self._known[key]
+
+    def ways(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
+        """Return the ways of pinning a server's threads that are tried, by name."""
+        view = self._view((host, _key(here)))
+        return {} if view is None else dict(pins_tried(view, self.problem.rules))
+
+    def at(self, host: str, here: Mapping[str, int], rate_pps: float) -> Prediction | None:
+        """Return what the server does at a load of the whole system; None where nothing comes to it."""
+        key = (host, _key(here), rate_pps)
+        if key not in self._at:
+            view = self._view(key[:2])
+            if view is not None:
+                self.predictions += 1
+            self._at[key] = (
+                None
+                if view is None
+                else predict(
+                    pinned(view.model, self.carries(host, here).pins), view.load.at(rate_pps * view.weight)
+                )
+            )
+        return self._at[key]
+
+    def watts(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
+        """Return what a server that is on draws at a load."""
+        group = self._hosts[host]
+        found = self.at(host, here, rate_pps) if group.busy_w > group.idle_w else None
+        busy = 0.0 if found is None else found.used_ratio(SERVER)
+        return group.idle_w + (group.busy_w - group.idle_w) * busy
+
+    def work(self, host: str, element: str) -> Work:
+        """Return the least work of an element on a server."""
+        return self._work[host, element]
+
+    def at_most_pps(self, host: str, here: Mapping[str, int]) -> float:
+        """Return a load that the server cannot go beyond: cores that never wait, no contention, its links."""
+        group = self._hosts[host]
+        total = sum(count * self._work[host, name].total_s for name, count in here.items())
+        best = min(
+            (self._thread_pps(host, name) for name, count in here.items() if count),
+            default=math.inf,
+        )
+        if total > 0.0:
+            best = min(best, group.cores / total)
+        return min(best, self._wires_pps(here)) * _MARGIN
+
+    def _thread_pps(self, host: str, name: str) -> float:
+        work = self._work[host, name].thread_s
+        return self._groups[name].vcpus / work if work > 0.0 else math.inf
+
+    def _wires_pps(self, here: Mapping[str, int]) -> float:
+        problem = self.problem
+        frame = problem.frames.mean_bytes
+        best = math.inf
+        for chain, share in zip(problem.chains, problem.shares, strict=True):
+            for stage in {chain.stages[0], chain.stages[-1]}:
+                group = self._groups[stage]
+                if here.get(stage):
+                    ports = group.count * group.ports
+                    best = min(best, line_rate_pps(problem.outer_bps, frame) * ports / share)
+        if problem.joined.by == "switch":
+            for share in wire_shares(problem, dict(here)):
+                if share > 1e-12:
+                    best = min(best, line_rate_pps(problem.joined.link_bps, frame) / share)
+        return best
+
+    def _least_work(self, host: ServerGroup, group: ElementGroup) -> Work:
+        """Find what each frame costs at least: batches that cost nothing more, and the cheaper way in."""
+        problem, technology = self.problem, host.technology
+        machine, server = machine_of(group, "0", SERVER), host.server(SERVER)
+        lowest = min(1.0, *technology.contention.table) if technology.contention.table else 1.0
+        total = thread = 0.0
+        for chain, share in zip(problem.chains, problem.shares, strict=True):
+            for number, stage in enumerate(chain.stages):
+                if stage != group.name:
+                    continue
+                name = function_of(problem, chain, number, machine, server)
+                cost = machine.functions.get(name) or technology.functions.get(name, ServiceCost())
+                inner = self._seconds(added(cost, technology.guest_driver))
+                moved = self._seconds(added(technology.receive, technology.send))
+                if number == 0 and technology.backend != "none":
+                    moved += self._seconds(technology.nic_receive)
+                local = problem.balancing == "local" and chain.returns and 0 < number < len(chain.stages) - 1
+                arrival = 0.0 if local else share / group.count
+                thread += arrival * inner * lowest / host.speed_ratio
+                total += arrival * (inner + moved) * lowest / host.speed_ratio
+        return Work(total_s=total, thread_s=thread)
+
+    def _seconds(self, cost: ServiceCost) -> float:
+        return cost.mean_s(self.problem.frames.mean_bytes, batch_frames=math.inf)
+
+    def _view(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> ServerView | None:
+        if key not in self._views:
+            host, here = key
+            elements = [self._groups[name] for name, count in here for _ in range(count)]
+            self._views[key] = server_view(self.problem, self._hosts[host], elements)
+        return self._views[key]
+
+    def _best_pinned(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> Carries:
+        view = self._view(key)
+        if view is None:
+            return Carries(capacity_pps=math.inf, choice="free")
+        best = Carries(capacity_pps=0.0, choice="none")
+        for choice, pins in pins_tried(view, self.problem.rules):
+            self.predictions += 1
+            capacity = predict_lossless_pps(pinned(view.model, pins), view.load) / view.weight
+            if capacity > best.capacity_pps * (1.0 + 1e-9):
+                best = Carries(capacity_pps=capacity, choice=choice, pins=pins)
+        return best
+
+
+def _key(here: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, count) for name, count in here.items() if count)

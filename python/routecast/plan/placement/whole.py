@@ -1,0 +1,252 @@
+"""A whole placement as a router and its load: what is predicted in overload, and what is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.offered import OfferedLoad
+from routecast.plan.placement.lay import Laid, hashes_of, inside, machine_of, outside, pinned, put_together
+from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem
+from routecast.plan.placement.server_view import function_of
+from routecast.router.model import Route, RouteKind, RouterModel
+from routecast.router.multistage import Interconnect, multistage_router
+from routecast.router.virtual.assembly import Assembly
+from routecast.router.virtual.machines import Cores, Machine, Server
+
+__all__ = ["Placement", "load_of", "router_of"]
+
+_SPREAD: dict[str, RouteKind] = {"round_robin": "round_robin", "flow_hash": "rss", "local": "round_robin"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Which element is on which server, and on which cores.
+
+    Parameters
+    ----------
+    servers : mapping of str to str
+        For each element, in the order of the file, its server.
+    pins : mapping of str to Cores
+        Cores of threads (``"lb 1 vcpu 0"``, ``"lb 1 backend 0"``) that may not use all.
+    """
+
+    servers: Mapping[str, str]
+    pins: Mapping[str, Cores] = field(default_factory=dict)
+
+    def on(self, server: str) -> tuple[str, ...]:
+        """Return the elements on a server."""
+        return tuple(name for name, where in self.servers.items() if where == server)
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Return the servers that carry elements."""
+        return tuple(dict.fromkeys(self.servers.values()))
+
+
+def router_of(problem: PlacementProblem, placement: Placement) -> RouterModel:
+    """Return the router of a placement: a multistage router, or chains of functions."""
+    wanted = set(placement.servers.values())
+    servers = [group.server(name) for group in problem.servers for name in group.names if name in wanted]
+    machines = {
+        group.name: [machine_of(group, name, placement.servers[name]) for name in group.names]
+        for group in problem.elements
+    }
+    if problem.is_multistage and not problem.joined.between:
+        chain = problem.chains[0]
+        edge, inner = chain.stages[0], chain.stages[1]
+        model = multistage_router(
+            servers,
+            machines[edge],
+            machines[inner],
+            interconnect=Interconnect(
+                joined="switch" if problem.joined.by == "switch" else "cable",
+                link_bps=problem.joined.link_bps,
+            ),
+            balancing=problem.balancing,
+            ports_per_balancer=problem.element(edge).ports,
+            link_bps=problem.outer_bps,
+            name=problem.name,
+        )
+    else:
+        model = _chained(problem, servers, machines)
+    return pinned(model, placement.pins)
+
+
+def load_of(problem: PlacementProblem) -> OfferedLoad:
+    """Return the load of all chains: from every port to every other one of a chain that returns."""
+    first, hashes = _first_ports(problem), hashes_of(problem)
+    flows = []
+    for chain, share in zip(problem.chains, problem.shares, strict=True):
+        edge = _numbers(problem, chain.stages[0], first)
+        pairs = [(one, other) for one in edge for other in edge if one != other or len(edge) == 1]
+        if not chain.returns:
+            end = _numbers(problem, chain.stages[-1], first)[0]
+            pairs = [(one, end) for one in edge]
+        flows += [
+            Flow(rss_hash=value, ingress=one, egress=other, weight=share / len(pairs) / hashes)
+            for one, other in pairs
+            for value in range(hashes)
+        ]
+    return OfferedLoad(
+        rate_pps=problem.offered_pps,
+        frames=problem.frames,
+        flows=FlowSet(name=f"{len(flows)} flows over all ports", flows=tuple(flows)),
+    )
+
+
+def _edges(problem: PlacementProblem) -> list[ElementGroup]:
+    names = dict.fromkeys(stage for chain in problem.chains for stage in (chain.stages[0], chain.stages[-1]))
+    return [problem.element(name) for name in names]
+
+
+def _first_ports(problem: PlacementProblem) -> dict[str, int]:
+    """Return the number of the first port of each group at an edge; ports are numbered element by element."""
+    found, number = {}, 0
+    for group in _edges(problem):
+        found[group.name] = number
+        number += group.count * group.ports
+    return found
+
+
+def _numbers(problem: PlacementProblem, name: str, first: Mapping[str, int]) -> list[int]:
+    group = problem.element(name)
+    return [first[name] + number for number in range(group.count * group.ports)]
+
+
+def _chained(
+    problem: PlacementProblem, servers: Sequence[Server], machines: Mapping[str, Sequence[Machine]]
+) -> RouterModel:
+    first = _first_ports(problem)
+    ports = [f"port {number}" for group in _edges(problem) for number in _numbers(problem, group.name, first)]
+    laid = [
+        _lay(problem, servers, chain, share, machines, ports, first)
+        for chain, share in zip(problem.chains, problem.shares, strict=True)
+    ]
+    choose = {port: Route(kind="per_flow", to=_by_flow(problem, laid, port)) for port in ports}
+    return put_together(problem.name, laid, [(port, problem.outer_bps) for port in ports], choose)
+
+
+def _by_flow(problem: PlacementProblem, laid: Sequence[Laid], port: str) -> tuple[str, ...]:
+    """Return for each flow of the load which of the chains that come by a port it is of, as a number."""
+    chains = [one.chain.name for one in laid if any(at == port for at, _, _ in one.entries)]
+    numbers = []
+    first, hashes = _first_ports(problem), hashes_of(problem)
+    for chain in problem.chains:
+        edge = len(_numbers(problem, chain.stages[0], first))
+        pairs = max(edge * (edge - 1), 1) if chain.returns else edge
+        which = chains.index(chain.name) if chain.name in chains else 0
+        numbers += [str(which)] * (pairs * hashes)
+    return tuple(numbers)
+
+
+def _lay(
+    problem: PlacementProblem,
+    servers: Sequence[Server],
+    chain: Chain,
+    share: float,
+    machines: Mapping[str, Sequence[Machine]],
+    ports: Sequence[str],
+    first: Mapping[str, int],
+) -> Laid:
+    assembly = Assembly(servers)
+    by_name = {server.name: server for server in servers}
+    group_of = {name: group.name for group in problem.servers for name in group.names}
+    entries: list[tuple[str, str, float]] = []
+    takes: dict[str, str] = {}
+    last = len(chain.stages) - 1
+    for j in range(last, -1, -1):
+        group = problem.element(chain.stages[j])
+        comes_back = j == last and chain.returns
+        own = _numbers(problem, group.name, first) if group.name in first else []
+        now = {}
+        for number, machine in enumerate(machines[group.name]):
+            mine = tuple(ports[port] for port in own[number * group.ports : (number + 1) * group.ports])
+            card = outside(group, comes_back=comes_back)
+            if j == last:
+                leave = Route(kind="egress", to=tuple(ports)) if chain.returns else _spread(mine)
+                out = assembly.to_port(machine, interface=card, route=leave)
+                route = Route(to=(out,)) if out else leave
+            else:
+                route = _onward(
+                    problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of
+                )
+            function = function_of(problem, chain, j, machine, by_name[machine.server])
+            label = "back" if comes_back and group.kind != "balancer" else ""
+            now[machine.name] = assembly.function(machine, function, route, label=label)
+            if j == 0:
+                for port in mine:
+                    entry = assembly.from_wire(
+                        machine, interface=inside(group, comes_back=False), wire=port, to=now[machine.name]
+                    )
+                    entries.append((port, entry, share / len(own)))
+        takes = now
+    return Laid(chain=chain, assembly=assembly, entries=tuple(entries))
+
+
+def _onward(
+    problem: PlacementProblem,
+    assembly: Assembly,
+    chain: Chain,
+    j: int,
+    machine: Machine,
+    card: int,
+    machines: Mapping[str, Sequence[Machine]],
+    takes: Mapping[str, str],
+    ports: Sequence[str],
+    first: Mapping[str, int],
+    group_of: Mapping[str, str],
+) -> Route:
+    after = problem.element(chain.stages[j + 1])
+    comes_back = j + 1 == len(chain.stages) - 1 and chain.returns
+    receivers = machines[after.name]
+    if problem.balancing == "local" and chain.returns and not comes_back:
+        receivers = [one for one in receivers if one.server == machine.server]
+    ways = []
+    for receiver in receivers:
+        card_in, to = inside(after, comes_back=comes_back), takes[receiver.name]
+        if receiver.server == machine.server:
+            way = assembly.to_machine(
+                machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to
+            )
+        else:
+            way = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
+        ways.append(way)
+    if comes_back:
+        own = _numbers(problem, after.name, first)
+        by_port = [
+            ways[own.index(port) // after.ports] if port in own else ways[0] for port in range(len(ports))
+        ]
+        return Route(kind="by_egress", to=tuple(by_port))
+    return Route(to=tuple(ways)) if len(ways) == 1 else Route(kind=_SPREAD[problem.balancing], to=tuple(ways))
+
+
+def _over_wires(
+    problem: PlacementProblem,
+    assembly: Assembly,
+    sender: Machine,
+    card: int,
+    receiver: Machine,
+    card_in: int,
+    to: str,
+    group_of: Mapping[str, str],
+) -> str:
+    joined = problem.joined
+    if joined.by == "cables":
+        rate = joined.cable_bps(group_of[sender.server], group_of[receiver.server])
+        wires = [(f"{sender.server} to {receiver.server}", rate)]
+    else:
+        wires = [
+            (f"{sender.server} to switch", joined.link_bps),
+            (f"switch to {receiver.server}", joined.link_bps),
+        ]
+    after = assembly.from_wire(receiver, interface=card_in, wire=wires[-1][0], to=to)
+    for wire, rate in reversed(wires):
+        after = assembly.wire(wire, rate, to=after, label=f"({sender.name} to {receiver.name})")
+    label = f"{sender.name} send {card} to {receiver.name}"
+    return assembly.to_port(sender, interface=card, route=Route(to=(after,)), label=label) or after
+
+
+def _spread(ways: tuple[str, ...]) -> Route:
+    return Route(to=ways) if len(ways) == 1 else Route(kind="round_robin", to=ways)

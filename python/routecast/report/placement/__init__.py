@@ -1,0 +1,1 @@
+"""Placements as tables, figures and pages, for the terminal and for files alike."""
