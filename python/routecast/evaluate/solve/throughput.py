@@ -23,9 +23,10 @@ from routecast.router.model import RouterModel
 
 __all__ = ["Lossless", "Steady", "Throughput", "lossless_of", "steady_state", "throughput"]
 
-_MOST_ROUNDS = 300
+_MOST_ROUNDS = 200
 _UNDAMPED_ROUNDS = 6
 _TOLERANCE = 1e-7
+_ROUGHLY = 1e-4
 _LEAST = 1e-300
 
 
@@ -149,6 +150,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     unlimited = passage.flow(entering, np.full(nodes, np.inf), copies)
     pressure = machine.by(unlimited.served * machine.busy_s)
     state = None
+    tolerance = _ROUGHLY if machine.starts_cost else _TOLERANCE
     rounds, settled = 0, False
     while rounds < _MOST_ROUNDS and not settled:
         rounds += 1
@@ -180,7 +182,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
             float(np.abs(new_wakes.start - wakes.start).max()),
             float(np.abs(flowing.copies - copies).max()) / scale,
         )
-        settled = rounds > 2 and moved < _TOLERANCE
+        settled = rounds > 2 and moved < tolerance
         state = (flowing, work_s, factor, work + hard, granted, busy)
         if settled:
             break

@@ -135,7 +135,8 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
     # Continuous where two have used alike, as the fixed point needs.
     behind = np.clip(1.0 + _SLOPE * (used[None, :] - used[:, None]) / np.maximum(both, _LEAST), 0.0, 1.0)
     behind *= machine.rivals
-    at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke
+    # One that may use several units finds one free, as a rule, that the one that has used most leaves.
+    at_once = behind.max(axis=1, initial=0.0) * machine.may_revoke * (machine.pinned_to == 1.0)
     if len(machine.rows.rows) and (machine.granularity_s > 0.0).any():
         loads = machine.rows.load(pressure) / machine.rows.capacity
         fullest = np.zeros(machine.rows.threads + 1)
@@ -147,14 +148,7 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
         )
     running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
     running /= np.maximum(1.0 - busy, _LEAST)[:, None]
-    # One that may use several units revokes another only where all are taken.
-    others = np.clip(
-        machine.on_unit.T @ (machine.on_unit @ busy) / np.maximum(1.0 - busy / machine.pinned_to, _LEAST),
-        0.0,
-        1.0,
-    )
-    taken = others ** (machine.pinned_to - 1.0)
-    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * (at_once * taken)[:, None]
+    victims = running / np.maximum(running.sum(axis=1), 1.0)[:, None] * at_once[:, None]
     return at_once, victims
 
 
