@@ -105,6 +105,14 @@ def test_a_polling_backend_has_cores_of_the_server_and_none_of_its_own() -> None
     host = replace(HOST, technology=VSWITCH, switch_cores=(0, 1))
     problems = told((host,), (replace(VM, backend_cores=((3,),)),))
     assert "switch_cores of the server" in problems["machine[0].backend_cores"]
+    assert not told(
+        (replace(HOST, technology=replace(KVM, backend="softirq")),), (replace(VM, backend_cores=((3,),)),)
+    )
+    without = replace(HOST, technology=replace(KVM, backend="none"))
+    assert (
+        "has no backend"
+        in told((without,), (replace(VM, backend_cores=((3,),)),))["machine[0].backend_cores"]
+    )
     assert not told((host,), (replace(VM, vcpu_cores=((0,),)),))  # they share the core, as under Linux
 
 

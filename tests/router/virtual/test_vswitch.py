@@ -10,6 +10,9 @@ from importlib.resources import files
 
 import pytest
 
+pytest.importorskip("routecast._core", reason="the extension is not built")
+
+from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.solve.closed_form import lossless_pps
 from routecast.load import FlowSet, FrameMix, OfferedLoad
@@ -106,6 +109,18 @@ def test_the_bottleneck_of_a_long_chain_is_the_vswitch() -> None:
     )
     assert trial.bottleneck is not None
     assert "vswitch on core 0" in str(trial.bottleneck)
+
+
+@pytest.mark.parametrize("name", ["dpdk-vhost-user", "memif"])
+def test_the_simulator_forwards_what_the_closed_form_says(name: str) -> None:
+    model = chain(2, technology(name))
+    limit = lossless_pps(model, load(FrameMix.fixed(64)))
+    below = replace(load(FrameMix.fixed(64)), rate_pps=0.99 * limit)
+    beyond = replace(below, rate_pps=1.25 * limit)
+    simulate = Simulate(model, seed=1, steady_state=False)
+    assert simulate.trial(below, 0.02).loss_ratio == 0.0
+    # What a frame that is dropped in the chain has cost the vSwitch's core is lost, so less than the limit leaves.
+    assert 0.05 < simulate.trial(beyond, 0.04).loss_ratio < 0.5
 
 
 # github.com/cncf/cnf-testbed, comparison/baseline_nf_performance-csit/results/2t1c_novlan: csc_1c*n_ndr, and imix.

@@ -41,7 +41,7 @@ MAX_THREADS: Final = 4096
 _MAX_VCPUS: Final = 1024
 _FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
 _TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
-_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
+_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
 
 
 def check_machines(
@@ -200,14 +200,14 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
         for number, cores in enumerate(getattr(machine, key)):
             yield from _core_problems(f"{place}.{key}[{number}]", cores, server)
     technology = server.technology
-    if machine.backend_cores and technology.backend != "thread":
-        why = (
-            "give its cores as switch_cores of the server"
-            if technology.backend == "polling"
-            else "leave them out"
-        )
+    if machine.backend_cores and technology.backend == "polling":
         yield Problem(
-            f"{place}.backend_cores", f'technology "{technology.name}" has no backend threads: {why}'
+            f"{place}.backend_cores",
+            f'the vSwitch of technology "{technology.name}" polls: give its cores as switch_cores of the server',
+        )
+    if machine.backend_cores and technology.backend == "none":
+        yield Problem(
+            f"{place}.backend_cores", f'technology "{technology.name}" has no backend: leave them out'
         )
 
 
