@@ -124,7 +124,7 @@ impl Engine {
             }
             let first = mates.map_or(lanes.len() as u32, |_| threads[thread.expect("mates have one") as usize].lane);
             for _ in 0..if mates.is_some() { 0 } else { lanes_of(scenario, task) } {
-                lanes.push(Lane::new(n as u32));
+                lanes.push(Lane::new(n as u32, thread));
                 task_of.push(n as u32);
             }
             let rng = stream(scenario.run.seed, scenario.run.replication, "service", n);
@@ -224,6 +224,9 @@ impl Engine {
     pub fn run(&mut self, inbox: &[Delivery], bound: u64, graph: &mut Graph, ledger: &mut Ledger) {
         let mut inbox = inbox.iter();
         loop {
+            if !self.roomier.is_empty() {
+                self.tell_of_room(ledger);
+            }
             let next_end = self.calendar.next_at();
             let next_in = inbox.as_slice().first().map_or(u64::MAX, |(frame, _)| frame.at);
             if next_end <= next_in {
@@ -238,11 +241,7 @@ impl Engine {
                 }
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
-                let moved = self.fire(slot, graph, ledger);
-                if !self.roomier.is_empty() {
-                    self.tell_of_room(ledger);
-                }
-                if let Some((frame, node)) = moved {
+                if let Some((frame, node)) = self.fire(slot, graph, ledger) {
                     self.deliver(&frame, node, next_in, graph, ledger);
                 }
             } else {
@@ -320,15 +319,11 @@ impl Engine {
     #[inline]
     fn arrive(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
         if node & PROMISED != 0 {
-            self.unit(node & !PROMISED).promised -= 1;
-            self.queue_up(node & !PROMISED, frame, ledger);
+            self.hand_over(node, frame, ledger);
         } else if self.stations[node as usize].is_some() {
             self.pass(node, *frame, graph, ledger);
         } else {
             self.queue_up(node, frame, ledger);
-        }
-        if !self.roomier.is_empty() {
-            self.tell_of_room(ledger);
         }
     }
 
@@ -397,12 +392,8 @@ impl Engine {
             return None;
         }
         let lane = &self.lanes[slot as usize];
-        if matches!(lane.state, State::Waking | State::Lingering) {
+        if matches!(lane.state, State::Waking | State::Lingering | State::Stirring) {
             self.rest_is_over(slot, ledger);
-            return None;
-        }
-        if lane.state == State::Stirring {
-            self.stirred(slot, ledger);
             return None;
         }
         if lane.work_end > self.now {

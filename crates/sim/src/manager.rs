@@ -13,7 +13,7 @@ use linux::{Applicant, Market, markets};
 
 use crate::ledger::Ledger;
 use crate::planes::allowed_units;
-use crate::scenario::{Model, Need, Policy};
+use crate::scenario::{Activation, Model, Need, Policy};
 use crate::sleep::Sleepers;
 use crate::time::Span;
 
@@ -36,6 +36,10 @@ pub struct Claim {
     pub task: u32,
     /// The first task unit of its thread: service, switches and migrations are those of the thread.
     account: u32,
+    /// Whether one of its pools is under the policy `linux`.
+    linux: bool,
+    /// Whether it interrupts whatever thread runs at its unit, in that one's context: no switch, there or back.
+    borrows: bool,
 }
 
 impl Claim {
@@ -56,13 +60,17 @@ impl Claim {
             .collect();
         let first = unit.thread.and_then(|_| model.tasks.iter().position(|other| other.thread == unit.thread));
         let account = first.unwrap_or(task) as u32;
-        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task: task as u32, account }
+        let linux = needs.iter().any(|need| matches!(model.pools[need.pool].policy, Policy::Linux { .. }));
+        let borrows = linux && matches!(unit.activation, Activation::Interrupt { .. });
+        let task = task as u32;
+        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task, account, linux, borrows }
     }
 
     /// The claim of a node that works on a processor of its own (paper 000: ⊗), such as a port.
     #[must_use]
     pub fn nothing(node: usize) -> Self {
-        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task: node as u32, account: node as u32 }
+        let (task, account) = (node as u32, node as u32);
+        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task, account, linux: false, borrows: false }
     }
 }
 
@@ -190,15 +198,14 @@ impl Managers {
     /// REQ: records the application; call [`Self::try_grant`] or [`Self::enqueue`] next.
     #[inline]
     pub fn request(&mut self, claim: &Claim, now: u64) {
-        for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
+        if claim.linux {
+            self.admit(claim, now);
+        }
+        for need in &claim.needs {
             let pool = &mut self.pools[need.pool];
-            match pool.policy {
-                Policy::Fair { .. } => {
-                    let runtime = &mut self.virtual_runtime[claim.account as usize];
-                    *runtime = runtime.max(pool.virtual_time);
-                }
-                Policy::Linux { .. } => self.admit(need.pool, claim, allowed, now),
-                Policy::Fifo | Policy::Priority | Policy::Preemptive | Policy::RoundRobin { .. } => {}
+            if let Policy::Fair { .. } = pool.policy {
+                let runtime = &mut self.virtual_runtime[claim.account as usize];
+                *runtime = runtime.max(pool.virtual_time);
             }
             if self.message_limit > 0 {
                 self.note(now, Kind::Request, claim.task, need.pool as u32, None);
@@ -220,7 +227,7 @@ impl Managers {
                 pool.free &= !(1 << unit);
                 pool.holder[unit] = lane;
                 terms.waking_ps = terms.waking_ps.max(pool.sleepers.rouse(need.pool, unit, now, ledger));
-                if pool.last_task[unit] != claim.account {
+                if pool.last_task[unit] != claim.account && !claim.borrows {
                     if pool.last_task[unit] != NOBODY {
                         terms.overhead_ps += pool.switch;
                     }
@@ -228,7 +235,7 @@ impl Managers {
                 }
                 if i == 0 && need.units == 1 {
                     let last = &mut self.last_unit[claim.account as usize];
-                    if *last != NOBODY && *last != unit as u32 {
+                    if *last != NOBODY && *last != unit as u32 && !claim.borrows {
                         terms.overhead_ps += pool.migration;
                     }
                     *last = unit as u32;
@@ -296,16 +303,10 @@ impl Managers {
     #[inline]
     #[must_use]
     pub fn is_contested(&self, claim: &Claim) -> bool {
-        claim.needs.iter().zip(&claim.allowed).any(|(need, allowed)| {
-            let pool = &self.pools[need.pool];
-            if !matches!(pool.policy, Policy::Linux { .. }) {
-                return !pool.waiting.is_empty();
-            }
-            pool.waiting
-                .iter()
-                .map(|&lane| &self.applicants[lane as usize])
-                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool) & allowed != 0)
-        })
+        if !claim.linux {
+            return claim.needs.iter().any(|need| !self.pools[need.pool].waiting.is_empty());
+        }
+        self.is_contested_under_linux(claim)
     }
 
     /// Whether a lane holds a unit that the claim could use.
@@ -321,11 +322,8 @@ impl Managers {
     #[inline]
     pub fn take_back(&mut self, lane: LaneId, claim: &Claim, now: u64, kind: Kind) {
         let held = now - self.held_since[lane as usize];
-        for need in 0..claim.needs.len() {
-            let p = claim.needs[need].pool;
-            if claim.priority == 0 && matches!(self.pools[p].policy, Policy::Linux { .. }) {
-                self.tick(p, claim.allowed[need], now);
-            }
+        if claim.linux {
+            self.tick_all(claim, now);
         }
         self.virtual_runtime[claim.account as usize] += held as f64 / claim.weight;
         for i in 0..self.held[lane as usize].len() {

@@ -123,6 +123,9 @@ pub enum Policy {
     /// Linux's two schedulers. A priority above 0 is a real-time one: the higher revokes the lower, equals come in
     /// order of request, and none has a time slice. What they leave is shared by priority 0 as under `Fair`.
     ///
+    /// A task unit that is activated by interrupts (a softirq) borrows its unit from the thread that runs there, in that
+    /// one's context: turning to it and back to the same thread is no switch.
+    ///
     /// One list of waiting threads for the whole pool, from which a unit that comes free takes the next at once, stands
     /// for Linux's placement at wake-up and for its idle balancing.
     Linux {
@@ -139,9 +142,8 @@ impl Policy {
     #[must_use]
     pub fn quantum_ps(self) -> Option<f64> {
         match self {
-            Self::RoundRobin { quantum_ps } => Some(quantum_ps),
+            Self::RoundRobin { quantum_ps } | Self::Linux { quantum_ps, .. } => Some(quantum_ps),
             Self::Fair { slice_ps } => Some(slice_ps),
-            Self::Linux { quantum_ps, .. } => Some(quantum_ps),
             Self::Fifo | Self::Priority | Self::Preemptive => None,
         }
     }

@@ -153,6 +153,30 @@ fn switching_costs_between_threads_and_not_within_one() {
 }
 
 #[test]
+fn a_softirq_borrows_its_unit_without_a_switch_there_or_back() {
+    let softirq = Activation::Interrupt {
+        budget: 64,
+        cost_ps: 0.0,
+        moderation_ps: 0.0,
+        wakeup: None,
+        exhaustive: false,
+        linger_ps: 0.0,
+    };
+    let urgent = |activation| Task { priority: 99, activation, ..fixed(1.0, 256, exit()) };
+    let left = |activation| {
+        let mut scenario = beside(vec![urgent(activation), fixed(1.0, 256, exit())], &[1e5, 2e6], LINUX, 1, 0.2);
+        scenario.model.pools[0].switch_ps = 2.0 * US;
+        let outcome = run(&scenario);
+        (outcome.forwarded_pps.value - 1e5) / 1e6
+    };
+    near(left(softirq), 0.9, 0.005);
+    // A thread switches there and back in each busy cycle, of which an M/G/1 queue with set-up D has λ(1 − ρ)/(1 + λD)
+    // in a unit of time (Takagi 1991, sec. 2.2).
+    let cycles = 0.1 * 0.9 / 1.2;
+    near(left(thread(64)), 0.9 - cycles * 4.0, 0.01);
+}
+
+#[test]
 fn a_poller_that_serves_several_queues_shares_its_unit_among_them_batch_by_batch() {
     let unit = |us| Task { thread: Some(0), batch: 32, activation: Activation::Polling, ..fixed(us, 256, exit()) };
     let outcome = run(&beside(vec![unit(1.0), unit(3.0)], &[2e6, 2e6], Policy::Fifo, 1, 0.2));

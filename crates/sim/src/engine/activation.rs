@@ -81,12 +81,12 @@ impl Engine {
     pub(super) fn end_of_poll(&mut self, lane: LaneId, ledger: &mut Ledger) {
         let (task, polled, quantum_end) = {
             let holder = &self.lanes[lane as usize];
+            if let Some(thread) = holder.thread {
+                self.end_of_batch(lane, thread, ledger);
+                return;
+            }
             (holder.task, holder.polled, holder.quantum_end)
         };
-        if let Some(thread) = self.unit(task).thread {
-            self.end_of_batch(lane, thread, ledger);
-            return;
-        }
         let claim = &self.claims[task as usize];
         let contested = self.managers.is_contested(claim);
         let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
@@ -163,18 +163,22 @@ impl Engine {
         self.calendar.schedule(lane, until, priority);
     }
 
-    /// The units of a lane are awake, or it lingered for long enough.
+    /// The units of a lane are awake, or its thread is, or it lingered for long enough.
     pub(super) fn rest_is_over(&mut self, lane: LaneId, ledger: &mut Ledger) {
         self.calendar.cancel(lane);
-        if self.lanes[lane as usize].state == State::Waking {
-            self.stop_waking(lane, ledger);
-            let overhead_ps = self.lanes[lane as usize].overhead_ps;
-            self.begin(lane, overhead_ps, ledger);
-        } else {
-            self.book_spinning(lane, self.now, ledger);
-            let task = self.lanes[lane as usize].task;
-            self.unit(task).interrupts_on = true;
-            self.give_back(lane, Kind::Release, false, ledger);
+        match self.lanes[lane as usize].state {
+            State::Waking => {
+                self.stop_waking(lane, ledger);
+                let overhead_ps = self.lanes[lane as usize].overhead_ps;
+                self.begin(lane, overhead_ps, ledger);
+            }
+            State::Stirring => self.request(lane, ledger),
+            _ => {
+                self.book_spinning(lane, self.now, ledger);
+                let task = self.lanes[lane as usize].task;
+                self.unit(task).interrupts_on = true;
+                self.give_back(lane, Kind::Release, false, ledger);
+            }
         }
     }
 

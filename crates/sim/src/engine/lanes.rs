@@ -39,7 +39,9 @@ pub(super) enum State {
 
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// The task unit that it works for; that of a thread changes with its turns.
     pub(super) task: u32,
+    pub(super) thread: Option<u32>,
     pub(super) state: State,
     pub(super) frame: Frame,
     pub(super) has_frame: bool,
@@ -91,6 +93,11 @@ pub(super) struct Unit {
 }
 
 impl Engine {
+    #[expect(
+        clippy::inline_always,
+        reason = "once per arrival; the second caller is for frames that were promised room"
+    )]
+    #[inline(always)]
     pub(super) fn queue_up(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
         if unit.queue.len() >= unit.capacity {
@@ -201,11 +208,11 @@ impl Engine {
     #[inline]
     pub(super) fn poll(&mut self, lane: LaneId, extra: f64, ledger: &mut Ledger) {
         let holder = &mut self.lanes[lane as usize];
-        let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
-        if let Some(thread) = unit.thread {
+        if let Some(thread) = holder.thread {
             self.poll_in_turn(lane, thread, extra, ledger);
             return;
         }
+        let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
         let Some(frame) = unit.queue.pop_front() else {
             holder.polled = 0;
             self.end_of_poll(lane, ledger);
@@ -213,12 +220,15 @@ impl Engine {
         };
         let exhaustive = matches!(unit.activation, Activation::Interrupt { exhaustive: true, .. });
         let more = if exhaustive { 0 } else { unit.queue.len().min(unit.batch - 1) };
-        holder.batch.extend(unit.queue.drain(..more));
+        if more > 0 {
+            holder.batch.extend(unit.queue.drain(..more));
+        }
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();
-        let task = holder.task;
-        self.notice_room(task);
-        ledger.poll(task as usize);
+        if !unit.refused.is_empty() {
+            self.roomier.push(holder.task);
+        }
+        ledger.poll(holder.task as usize);
         self.serve(lane, frame, extra, ledger);
     }
 
@@ -237,7 +247,8 @@ impl Engine {
     }
 
     /// Puts the lane's units to work for `work` picoseconds at speed 1, interruptions apart.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "once per frame; the second caller is for threads woken in vain")]
+    #[inline(always)]
     pub(super) fn work(&mut self, lane: LaneId, work: f64) {
         let holder = &mut self.lanes[lane as usize];
         holder.factor = self.managers.begin_work(&self.claims[holder.task as usize]);
@@ -306,16 +317,16 @@ impl Engine {
             return None;
         }
         frame.at = self.now;
+        let thread = holder.thread;
         let next = if graph.makes_copies {
             self.next_with_copies(&frame, task, graph, ledger)?
         } else {
             graph.onward(task, frame.flow, frame.seq)
         };
-        let Some(thread) = self.unit(task).thread else { return Some((frame, next)) };
+        let Some(thread) = thread else { return Some((frame, next)) };
         let node = self.with_promise(task, next);
         if self.threads[thread as usize].members.contains(&next) {
-            self.unit(next).promised -= usize::from(node != next);
-            self.queue_up(next, &frame, ledger);
+            self.hand_over(node, &frame, ledger);
             return None;
         }
         Some((frame, node))
@@ -330,7 +341,7 @@ impl Engine {
             return None;
         }
         let task = holder.task;
-        if unit.thread.is_some() && (!self.can_go_on(task) || self.take_room(task, 1) == 0) {
+        if holder.thread.is_some() && (!self.can_go_on(task) || self.take_room(task, 1) == 0) {
             return None;
         }
         let frame = self.unit(task).queue.pop_front()?;
@@ -373,9 +384,8 @@ impl Engine {
         let holder = &mut self.lanes[lane as usize];
         holder.state = State::Idle;
         let task = holder.task;
-        let unit = self.unit(task);
-        if unit.thread.is_none() {
-            unit.idle.push(lane);
+        if holder.thread.is_none() {
+            self.unit(task).idle.push(lane);
         }
     }
 
@@ -431,9 +441,10 @@ impl Engine {
 }
 
 impl Lane {
-    pub(super) fn new(task: u32) -> Self {
+    pub(super) fn new(task: u32, thread: Option<u32>) -> Self {
         Self {
             task,
+            thread,
             state: State::Idle,
             frame: Frame::default(),
             has_frame: false,

@@ -70,6 +70,13 @@ impl Engine {
         }
     }
 
+    /// A frame arrives that room may have been promised to.
+    pub(super) fn hand_over(&mut self, marked: u32, frame: &Frame, ledger: &mut Ledger) {
+        let node = marked & !PROMISED;
+        self.unit(node).promised -= usize::from(marked != node);
+        self.queue_up(node, frame, ledger);
+    }
+
     /// Wakes those that were refused where there is room now.
     pub(super) fn tell_of_room(&mut self, ledger: &mut Ledger) {
         let mut place = 0;

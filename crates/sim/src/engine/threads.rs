@@ -58,12 +58,6 @@ impl Engine {
         }
     }
 
-    /// A thread is awake: it asks for its units.
-    pub(super) fn stirred(&mut self, lane: LaneId, ledger: &mut Ledger) {
-        self.calendar.cancel(lane);
-        self.request(lane, ledger);
-    }
-
     /// The thread of a lane turns to the next task unit that can go on and takes a batch from its queue; `extra` is
     /// work that comes first.
     pub(super) fn poll_in_turn(&mut self, lane: LaneId, thread: u32, extra: f64, ledger: &mut Ledger) {
@@ -83,7 +77,9 @@ impl Engine {
         let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
         let holder = &mut self.lanes[lane as usize];
         let frame = unit.queue.pop_front().expect("it can go on");
-        holder.batch.extend(unit.queue.drain(..takes - 1));
+        if takes > 1 {
+            holder.batch.extend(unit.queue.drain(..takes - 1));
+        }
         holder.polled = takes;
         holder.task = task;
         let extra = extra + unit.service.per_batch_ps();

@@ -54,12 +54,18 @@ pub(super) fn markets(pool: usize, applicants: &[Applicant]) -> Vec<Market> {
 }
 
 impl Managers {
-    /// A thread of priority 0 asks for a unit: sleeping earns it little, and leads that nobody paid for are forgiven.
-    pub(super) fn admit(&mut self, p: usize, claim: &Claim, allowed: u128, now: u64) {
-        let Policy::Linux { quantum_ps, .. } = self.pools[p].policy else { return };
-        if claim.priority > 0 {
-            return;
+    /// A thread asks for its units: sleeping earned it little, and leads that nobody paid for are forgiven.
+    pub(super) fn admit(&mut self, claim: &Claim, now: u64) {
+        for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
+            if let Policy::Linux { quantum_ps, .. } = self.pools[need.pool].policy
+                && claim.priority == 0
+            {
+                self.set_right(need.pool, claim, allowed, quantum_ps, now);
+            }
         }
+    }
+
+    fn set_right(&mut self, p: usize, claim: &Claim, allowed: u128, quantum_ps: f64, now: u64) {
         let clock = self.tick(p, allowed, now);
         let own = &mut self.virtual_runtime[claim.account as usize];
         *own = own.max(clock - 0.5 * quantum_ps).min(clock + quantum_ps / claim.weight);
@@ -76,8 +82,31 @@ impl Managers {
         }
     }
 
+    /// Brings the clocks up to date before a thread gives its units back.
+    pub(super) fn tick_all(&mut self, claim: &Claim, now: u64) {
+        for (need, &allowed) in claim.needs.iter().zip(&claim.allowed) {
+            if claim.priority == 0 && matches!(self.pools[need.pool].policy, Policy::Linux { .. }) {
+                self.tick(need.pool, allowed, now);
+            }
+        }
+    }
+
+    /// Whether anybody waits for a unit of the claim's pools whom it has to let in: not the less urgent.
+    pub(super) fn is_contested_under_linux(&self, claim: &Claim) -> bool {
+        claim.needs.iter().zip(&claim.allowed).any(|(need, allowed)| {
+            let pool = &self.pools[need.pool];
+            if !matches!(pool.policy, Policy::Linux { .. }) {
+                return !pool.waiting.is_empty();
+            }
+            pool.waiting
+                .iter()
+                .map(|&lane| &self.applicants[lane as usize])
+                .any(|applicant| applicant.priority >= claim.priority && applicant.allowed(need.pool) & allowed != 0)
+        })
+    }
+
     /// Brings the clock of a set of units up to the least virtual runtime among those that can run there.
-    pub(super) fn tick(&mut self, p: usize, allowed: u128, now: u64) -> f64 {
+    fn tick(&mut self, p: usize, allowed: u128, now: u64) -> f64 {
         let pool = &self.pools[p];
         let Some(place) = pool.markets.iter().position(|market| market.units & allowed != 0) else { return 0.0 };
         let units = pool.markets[place].units;
@@ -98,7 +127,7 @@ impl Managers {
     }
 
     /// Service that a lane's thread received over its weight, that of its present grant included.
-    pub(super) fn runtime(&self, lane: LaneId, now: u64) -> f64 {
+    fn runtime(&self, lane: LaneId, now: u64) -> f64 {
         let applicant = &self.applicants[lane as usize];
         let before = self.virtual_runtime[applicant.account as usize];
         if self.held[lane as usize].is_empty() {
