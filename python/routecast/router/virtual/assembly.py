@@ -81,12 +81,13 @@ class Assembly:
         if technology.backend == "none":
             parts += [technology.receive, technology.send]
         name = f"{machine.name} {label or function}"
+        driven = technology.guest == "thread" and function in technology.interrupt_driven
+        lay = self._interrupt_driven if driven else self._guest
         if machine.vcpus == 1:
-            return self._guest(machine, name, 0, added(*parts), route)
+            return lay(machine, name, 0, added(*parts), route)
         parts_smp = _scaled(added(*parts), technology.smp_factor)
         vcpus = tuple(
-            self._guest(machine, f"{name} on vcpu {vcpu}", vcpu, parts_smp, route)
-            for vcpu in range(machine.vcpus)
+            lay(machine, f"{name} on vcpu {vcpu}", vcpu, parts_smp, route) for vcpu in range(machine.vcpus)
         )
         return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
 
@@ -265,6 +266,19 @@ class Assembly:
             contention=technology.contention,
             power=server.power,
         )
+
+    def _interrupt_driven(
+        self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
+    ) -> str:
+        """Lay a function behind the interrupts that bring its frames: all of these before any of its own work."""
+        technology = self.technology(machine)
+        behind = self._guest(machine, f"{name} behind interrupts", vcpu, cost, route)
+        self._tasks[behind] = replace(self._tasks[behind], queue_frames=technology.guest_backlog_frames)
+        entry = self._guest(machine, name, vcpu, technology.guest_interrupt, Route(to=(behind,)))
+        first = self._tasks[entry]
+        whole_ring = replace(first.activation, budget_frames=technology.guest_ring_frames)
+        self._tasks[entry] = replace(first, activation=whole_ring)
+        return entry
 
     def _guest(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
         technology = self.technology(machine)

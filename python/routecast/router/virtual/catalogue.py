@@ -46,12 +46,13 @@ _FIELDS = {
     "guest_ring": "guest_ring_frames",
     "guest_budget": "guest_budget_frames",
     "guest_wake": "guest_wake_s",
+    "guest_backlog": "guest_backlog_frames",
     "holds_back": "holds_back",
     "switch_cost": "switch_cost_s",
     "migration_cost": "migration_cost_s",
     "smp_factor": "smp_factor",
 }
-_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
+_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
 _COST_FIELDS = {
     "per_packet": "per_packet_s",
     "per_byte": "per_byte_s",
@@ -212,6 +213,8 @@ def _merged(table: TechnologyTable, *, name: str, folder: Path | None, above: tu
             for function, cost in table.functions.items()
         }
         changed["functions"] = {**base.functions, **own}
+    if table.interrupt_driven is not None:
+        changed["interrupt_driven"] = tuple(table.interrupt_driven)
     if table.guest_wakeup is not None:
         changed["guest_wakeup"] = random_time(table.guest_wakeup)
     if table.policy is not None:

@@ -116,6 +116,16 @@ class TechnologyTable(FileModel):
     guest_driver: CostTable | None = Field(
         default=None, description="Work in a machine for a frame besides its function: driver, exits"
     )
+    interrupt_driven: list[str] | None = Field(
+        default=None,
+        description="Functions whose frames interrupts of the machine bring, before any work of the function",
+    )
+    guest_interrupt: CostTable | None = Field(
+        default=None, description="Work in a machine for a frame of such a function before it waits for it"
+    )
+    guest_backlog: FrameCount | None = Field(
+        default=None, description="Frames that wait so for such a function, frames"
+    )
     guest_wakeup: RandomTimeTable | None = Field(
         default=None, description="From a notification until the machine asks for a core, occupying nothing"
     )

@@ -90,6 +90,13 @@ class Technology:
         Work of a notification that wakes the machine: injected interrupt, exits, halt.
     guest_driver : ServiceCost
         Work in the machine for a frame besides its function: driver, and the exits of an emulated card.
+    interrupt_driven : tuple of str
+        Functions that do not poll for their frames: interrupts of the machine bring them, and go before the function
+        (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3), 1997, sec. 4). Only in threads.
+    guest_interrupt : ServiceCost
+        Work in the machine for a frame of such a function before it waits for it.
+    guest_backlog_frames : int
+        Frames that wait so; what comes beyond is dropped when that work is done.
     guest_wakeup : RandomTime or None
         From a notification until the machine asks for a core; it occupies nothing.
     holds_back : bool
@@ -129,6 +136,9 @@ class Technology:
     guest_budget_frames: int = 64
     guest_wake_s: float = 0.0
     guest_driver: ServiceCost = field(default_factory=ServiceCost)
+    interrupt_driven: tuple[str, ...] = ()
+    guest_interrupt: ServiceCost = field(default_factory=ServiceCost)
+    guest_backlog_frames: int = 1000
     guest_wakeup: RandomTime | None = None
     holds_back: bool = True
     functions: Mapping[str, ServiceCost] = field(default_factory=dict)
