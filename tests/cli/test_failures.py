@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from routecast.cli.failures import events_asked
+from routecast.cli.failures import absences_asked
 from routecast.errors import ModelProblem, QuantityProblem
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router
+from routecast.router.multistage import events_of
 
 ROUTER = Path(__file__).parents[2] / "examples" / "multistage.router.toml"
 
@@ -25,8 +26,7 @@ def asked(
     detect: str | None = None,
     drain: str = "10 ms",
 ) -> tuple[Event, ...]:
-    return events_asked(
-        read_router(ROUTER),
+    absences = absences_asked(
         duration_s,
         fail=fail,
         switch_off=switch_off,
@@ -35,6 +35,7 @@ def asked(
         detect=detect,
         drain=drain,
     )
+    return events_of(read_router(ROUTER), absences)
 
 
 def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What fails, or is switched off, while a router is simulated: the options of ``simulate`` and the events they mean."""
+"""What fails, or is switched off, while a router is simulated: the options of ``simulate``, and how it went."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.errors import QuantityProblem
-from routecast.quantity import format_duration, parse_duration_s
+from routecast.quantity import format_duration, format_pps, parse_duration_s
 
 if TYPE_CHECKING:
-    from routecast.router.events import Event
-    from routecast.router.model import RouterModel
+    from routecast.evaluate.trial import Trial
+    from routecast.report.tables import Table
+    from routecast.router.multistage.failures import Absence
 
 __all__ = [
     "AtOption",
@@ -22,7 +23,8 @@ __all__ = [
     "FailOption",
     "SwitchOffOption",
     "UntilOption",
-    "events_asked",
+    "absences_asked",
+    "phases_table",
 ]
 
 PANEL = "Failures"
@@ -85,8 +87,7 @@ DrainOption = Annotated[
 _NEVER = "never"
 
 
-def events_asked(
-    model: RouterModel,
+def absences_asked(
     duration_s: float,
     *,
     fail: Sequence[str] | None,
@@ -95,15 +96,15 @@ def events_asked(
     until: Sequence[str] | None,
     detect: str | None,
     drain: str,
-) -> tuple[Event, ...]:
-    """Return the events that the options mean, none where nothing fails and nothing is switched off.
+) -> tuple[Absence, ...]:
+    """Return which elements are away when, as the options mean it.
 
     Raises
     ------
     routecast.errors.RoutecastError
-        An option is missing, too many, or no time; an element is not there; something fails after the end.
+        An option is missing, too many, or no time; something fails after the end of the trial.
     """
-    from routecast.router.multistage.failures import away_by_plan, events_of, failed
+    from routecast.router.multistage.failures import away_by_plan, failed
 
     fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
     count = len(fails) + len(switched_off)
@@ -138,7 +139,7 @@ def events_asked(
         away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s)
         for name, start_s, end_s in zip(switched_off, starts[len(fails) :], ends[len(fails) :], strict=True)
     ]
-    return events_of(model, absences)
+    return tuple(absences)
 
 
 def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
@@ -149,3 +150,42 @@ def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
         message = f"{option} is given {len(given)} times for {count} elements: give it once, or once for each"
         raise QuantityProblem("", message)
     return given
+
+
+def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
+    """Return how a trial went from one change to the next, from its rates over time."""
+    from routecast.report.tables import Column, Table
+
+    happens: dict[float, list[str]] = {0.0: []}
+    for away in absences:
+        for at_s, what in (
+            (away.down_s, "goes down"),
+            (away.avoided_s, "is avoided"),
+            (away.up_s, "is back"),
+            (away.used_s, "is used again"),
+        ):
+            if at_s < trial.duration_s:
+                happens.setdefault(at_s, []).append(f"{away.element} {what}")
+    starts = sorted(happens)
+    rows = []
+    for start_s, end_s in zip(starts, [*starts[1:], trial.duration_s], strict=True):
+        part_s = trial.duration_s / len(trial.over_time) if trial.over_time else 0.0
+        during = [one for one in trial.over_time if start_s <= one.time_s + part_s / 2 < end_s]
+        rates = [
+            sum(getattr(one, name) for one in during) / len(during) if during else None
+            for name in ("offered_pps", "forwarded_pps", "dropped_pps")
+        ]
+        rows.append((start_s, ", ".join(happens[start_s]), *rates))
+    return Table(
+        name="phases",
+        title="Over time",
+        caption="",
+        columns=(
+            Column(title="From", form=format_duration),
+            Column(title="What happens", align="left"),
+            Column(title="Offered", form=format_pps),
+            Column(title="Forwarded", form=format_pps),
+            Column(title="Dropped", form=format_pps),
+        ),
+        rows=tuple(rows),
+    )

@@ -8,6 +8,16 @@ from typing import Annotated, Literal
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar
+from routecast.cli.failures import (
+    AtOption,
+    DetectOption,
+    DrainOption,
+    FailOption,
+    SwitchOffOption,
+    UntilOption,
+    absences_asked,
+    phases_table,
+)
 from routecast.cli.offered import (
     ArrivalsOption,
     BurstOption,
@@ -43,6 +53,12 @@ def simulate(
     arrivals: ArrivalsOption = None,
     burst_frames: BurstOption = 32.0,
     peak_ratio: PeakOption = 4.0,
+    fail: FailOption = None,
+    switch_off: SwitchOffOption = None,
+    at: AtOption = None,
+    until: UntilOption = None,
+    detect: DetectOption = None,
+    drain: DrainOption = "10 ms",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
     replications: Annotated[
         int, typer.Option("--replications", min=1, help="Independent runs; two or more give 95 % intervals.")
@@ -72,6 +88,7 @@ def simulate(
     from routecast.evaluate.simulate import Simulate
     from routecast.quantity import parse_duration_s
     from routecast.router.files import read_router_and_load
+    from routecast.router.multistage.failures import events_of
 
     model, default = read_router_and_load(file)
     offered = offered_load(
@@ -87,6 +104,9 @@ def simulate(
         seed=seed,
     )
     duration_s = parse_duration_s(duration)
+    absences = absences_asked(
+        duration_s, fail=fail, switch_off=switch_off, at=at, until=until, detect=detect, drain=drain
+    )
     with progress_bar("simulate") as progress:
         simulator = Simulate(
             model,
@@ -94,6 +114,7 @@ def simulate(
             replications=replications,
             target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
+            events=events_of(model, absences),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
         if trace_messages:
@@ -108,6 +129,8 @@ def simulate(
     if trace_messages:
         print_table(data(), messages_table(messages))
     print_trial(data(), trial)
+    if absences:
+        print_table(data(), phases_table(trial, absences))
 
 
 def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:
