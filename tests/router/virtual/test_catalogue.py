@@ -172,11 +172,12 @@ SAID = {
     ),
     **dict.fromkeys(("switch_cost", "migration_cost"), "1 us"),
     **dict.fromkeys(
-        ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget"), "3 frames"
+        ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget", "guest_backlog"),
+        "3 frames",
     ),
     **{
         key: {"per_packet": "1 us"}
-        for key in ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver")
+        for key in ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
     },
     "backend": "softirq",
     "backend_threads": "machine",
@@ -184,6 +185,7 @@ SAID = {
     "guest_wakeup": {"mean": "1 us"},
     "guest_interrupt": {"per_packet": "1 us"},
     "guest_backlog": "3 frames",
+    "interrupt_driven": ["balance"],
     "interrupt_driven": ["balance"],
     "holds_back": False,
     "functions": {"forward": {"per_packet": "1 us"}},
