@@ -186,7 +186,6 @@ SAID = {
     "guest_interrupt": {"per_packet": "1 us"},
     "guest_backlog": "3 frames",
     "interrupt_driven": ["balance"],
-    "interrupt_driven": ["balance"],
     "holds_back": False,
     "functions": {"forward": {"per_packet": "1 us"}},
     "policy": {"kind": "fair"},

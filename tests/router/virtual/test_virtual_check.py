@@ -71,6 +71,16 @@ def test_each_fault_of_a_machine_has_its_place(machine: Machine, place: str, say
             "a finite number >= 1",
         ),
         (
+            replace(HOST, technology=replace(KVM, nic_send=COST)),
+            "server[0].technology.nic_send",
+            "add it to send",
+        ),
+        (
+            replace(HOST, technology=replace(KVM, backend="none", switch=COST)),
+            "server[0].technology.switch",
+            "add it to guest_driver",
+        ),
+        (
             replace(HOST, technology=replace(KVM, queue_frames=0)),
             "server[0].technology.queue_frames",
             "at least 1 frame",

@@ -41,6 +41,14 @@ MAX_THREADS: Final = 4096
 _MAX_VCPUS: Final = 1024
 _FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
 _TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
+_IN_THE_GUEST = "add it to guest_driver"
+_UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "none": {"nic_receive": _IN_THE_GUEST, "nic_send": _IN_THE_GUEST, "switch": _IN_THE_GUEST},
+    "thread": {"nic_send": "add it to send"},
+    "softirq": {"nic_send": "add it to send"},
+}
+"""Costs that no task unit has, by backend, and where to put them."""
+
 _COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
 
 
@@ -237,6 +245,11 @@ def _technology_problems(place: str, technology: Technology) -> Iterator[Problem
             yield Problem(f"{place}.{key}", f"got {value}: a finite time >= 0 is wanted")
     for key in _COSTS:
         yield from _cost_problems(f"{place}.{key}", getattr(technology, key))
+    for key, instead in _UNUSED.get(technology.backend, {}).items():
+        if getattr(technology, key) != ServiceCost():
+            yield Problem(
+                f"{place}.{key}", f'nobody does this work with backend "{technology.backend}": {instead}'
+            )
     for function, cost in technology.functions.items():
         yield from _cost_problems(f"{place}.functions.{function}", cost)
     if not (math.isfinite(technology.smp_factor) and technology.smp_factor >= 1.0):
