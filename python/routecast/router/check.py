@@ -13,7 +13,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_power import check_power
 from routecast.router.check_route import check_route
-from routecast.router.check_thread import check_threads
+from routecast.router.check_thread import check_polling, check_threads
 from routecast.router.check_time import check_interruptions, check_time, check_variation
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
@@ -67,7 +67,7 @@ def check_model(model: RouterModel) -> None:
     for index, task in enumerate(model.tasks):
         _check_task(f"task[{index}]", task, model, add)
     check_threads(model, add)
-    _check_polling(model, add)
+    check_polling(model, add)
     _check_graph(model, add)
     if problems:
         raise ModelProblem(f"router {model.name!r}", problems)
@@ -257,32 +257,6 @@ def _check_service(place: str, task: TaskUnit, pools: dict[str, ResourcePool], a
                 f'costs cycles, but pool "{first.name}" has no frequency: give it, or the cost as a time',
             )
     check_variation(place, service.variation, service.scv, add)
-
-
-def _check_polling(model: RouterModel, add: Add) -> None:
-    """Report pools whose units polling task units hold for good, so that others never get one."""
-    for index, pool in enumerate(model.pools):
-        held = 0
-        waiting = []
-        threads: set[str] = set()
-        for task in model.tasks:
-            units = sum(need.units for need in task.needs if need.pool == pool.name)
-            if units and task.activation.kind == "polling":
-                # Task units of one thread hold the same units.
-                held += 0 if task.thread in threads else units * task.parallel
-                threads |= {task.thread} - {""}
-            elif units:
-                waiting.append(task.name)
-        if held > pool.units:
-            add(
-                f"pool[{index}].units",
-                f'polling task units hold {held} units, but "{pool.name}" has {pool.units}',
-            )
-        elif waiting and held == pool.units:
-            add(
-                f"pool[{index}].units",
-                f'polling task units hold all {held}, so "{waiting[0]}" never gets one',
-            )
 
 
 def _check_graph(model: RouterModel, add: Add) -> None:

@@ -1,4 +1,4 @@
-"""Whether task units that share a thread, sleep as threads or hold frames back contradict themselves."""
+"""Whether task units that poll, share a thread, sleep as threads or hold frames back contradict themselves."""
 
 from __future__ import annotations
 
@@ -6,18 +6,56 @@ from collections.abc import Callable
 
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["check_threads"]
+__all__ = ["check_polling", "check_threads"]
 
 _BY_TURN = {"round_robin", "random"}
+_KINDS = {"thread", "polling"}
 
 
 def check_threads(model: RouterModel, add: Callable[[str, str], None]) -> None:
     """Report what is wrong with the threads of a model, through ``add(place, message)``."""
     leaders: dict[str, TaskUnit] = {}
+    linux = {pool.name for pool in model.pools if pool.policy.kind == "linux"}
     for index, task in enumerate(model.tasks):
         _check_alone(f"task[{index}]", task, add)
+        if task.priority < 0 and any(need.pool in linux for need in task.needs):
+            add(
+                f"task[{index}].priority",
+                f"got {task.priority}: under linux 0 is the fair share and more is real time; use the weight",
+            )
         if task.thread:
             _check_together(f"task[{index}]", task, leaders.setdefault(task.thread, task), add)
+
+
+def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
+    """Report pools whose units polling task units hold for good, so that others never get one.
+
+    Under ``linux`` nothing is held for good: even a thread that spins is cut off when its slice is over.
+    """
+    for index, pool in enumerate(model.pools):
+        if pool.policy.kind == "linux":
+            continue
+        held = 0
+        waiting = []
+        threads: set[str] = set()
+        for task in model.tasks:
+            units = sum(need.units for need in task.needs if need.pool == pool.name)
+            if units and task.activation.kind == "polling":
+                # Task units of one thread hold the same units.
+                held += 0 if task.thread in threads else units * task.parallel
+                threads |= {task.thread} - {""}
+            elif units:
+                waiting.append(task.name)
+        if held > pool.units:
+            add(
+                f"pool[{index}].units",
+                f'polling task units hold {held} units, but "{pool.name}" has {pool.units}',
+            )
+        elif waiting and held == pool.units:
+            add(
+                f"pool[{index}].units",
+                f'polling task units hold all {held}, so "{waiting[0]}" never gets one',
+            )
 
 
 def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) -> None:
@@ -31,12 +69,12 @@ def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) ->
         )
     if (is_thread or task.holds_back) and task.request != "task":
         add(f"{place}.request", f"is {task.request}: {what} asks for its units itself; leave it out")
-    if task.thread and kind not in {"thread", "polling"}:
+    if task.thread and kind not in _KINDS:
         add(
             f"{place}.activation.kind",
             f'is {kind}, but task units that share a thread ("{task.thread}") are thread or polling',
         )
-    elif task.holds_back and kind not in {"thread", "polling"}:
+    elif task.holds_back and kind not in _KINDS:
         add(
             f"{place}.activation.kind",
             f"is {kind}, but only task units that are thread or polling can wait for room and hold frames back",
@@ -60,12 +98,13 @@ def _check_alone(place: str, task: TaskUnit, add: Callable[[str, str], None]) ->
 
 
 def _check_together(place: str, task: TaskUnit, leader: TaskUnit, add: Callable[[str, str], None]) -> None:
+    kind = task.activation.kind
     pairs = (
         ("needs", task.needs, leader.needs),
         ("pin", task.pin, leader.pin),
         ("priority", task.priority, leader.priority),
         ("weight", task.weight, leader.weight),
-        ("activation.kind", task.activation.kind, leader.activation.kind),
+        *([("activation.kind", kind, leader.activation.kind)] if kind in _KINDS else []),
     )
     for name, own, theirs in pairs:
         if own != theirs:

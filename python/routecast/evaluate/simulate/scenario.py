@@ -22,10 +22,12 @@ def scenario_of(model: RouterModel, load: OfferedLoad) -> dict[str, Any]:
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     pools = {pool.name: index for index, pool in enumerate(model.pools)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
+    named = dict.fromkeys(task.thread for task in model.tasks if task.thread)
+    threads = {name: index for index, name in enumerate(named)}
     return {
         "model": {
             "ports": [_port(port, tasks) for port in model.ports],
-            "tasks": [_task(task, model, tasks, pools, ports) for task in model.tasks],
+            "tasks": [_task(task, model, tasks, pools, ports, threads) for task in model.tasks],
             "pools": [_pool(pool) for pool in model.pools],
         },
         "load": _load(load),
@@ -130,10 +132,14 @@ def _variation(kind: str, scv: float) -> dict[str, Any]:
 
 
 def _task(
-    task: TaskUnit, model: RouterModel, tasks: dict[str, int], pools: dict[str, int], ports: dict[str, int]
+    task: TaskUnit,
+    model: RouterModel,
+    tasks: dict[str, int],
+    pools: dict[str, int],
+    ports: dict[str, int],
+    threads: dict[str, int],
 ) -> dict[str, Any]:
     service = task.service
-    threads = list(dict.fromkeys(one.thread for one in model.tasks))
     frequency_hz = model.pool(task.needs[0].pool).frequency_hz if task.needs else None
     cycle_ps = _PS / frequency_hz if frequency_hz else 0.0
     activation: dict[str, Any] = {"kind": task.activation.kind}
@@ -163,7 +169,7 @@ def _task(
         "priority": task.priority,
         "weight": task.weight,
         "pin": list(task.pin),
-        "thread": threads.index(task.thread) if task.thread else None,
+        "thread": threads.get(task.thread),
         "holds_back": task.holds_back,
         "route": _route(task.route, tasks, ports),
         **({"copies": [tasks[name] for name in task.route.copies]} if task.route.copies else {}),
