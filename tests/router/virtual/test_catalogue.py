@@ -179,6 +179,7 @@ SAID = {
         key: {"per_packet": "1 us"}
         for key in ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
     },
+    "nic_queues": 2,
     "backend": "softirq",
     "backend_threads": "machine",
     "guest": "softirq",

@@ -104,11 +104,22 @@ class Assembly:
         return self.off_wire(server.name, wire, Route(to=(inside,)), label=label)
 
     def off_wire(self, server: str, wire: str, route: Route, *, label: str = "") -> str:
-        """Lay the work of a card's softirq on frames off a wire; return its task unit."""
+        """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at."""
+        cores = self._interrupt_cores(server, wire)
+        name = f"{label or wire} softirq"
+        if len(cores) == 1:
+            return self._softirq(server, name, cores[0], route)
+        queues = tuple(
+            self._softirq(server, f"{name} of queue {number}", core, route)
+            for number, core in enumerate(cores)
+        )
+        return self.spread(f"{label or wire} queues", "rss", queues)
+
+    def _softirq(self, server: str, name: str, core: int, route: Route) -> str:
         technology = self.servers[server].technology
         return self._add(
             TaskUnit(
-                name=f"{label or wire} softirq",
+                name=name,
                 needs=(Need(pool=server),),
                 service=technology.nic_receive,
                 queue_frames=technology.nic_ring_frames,
@@ -120,7 +131,7 @@ class Assembly:
                 ),
                 batch_frames=technology.nic_budget_frames,
                 priority=SOFTIRQ,
-                pin=(self._interrupt_core(server, wire),),
+                pin=(core,),
                 route=route,
             )
         )
@@ -365,9 +376,12 @@ class Assembly:
             )
         )
 
-    def _interrupt_core(self, server: str, wire: str) -> int:
+    def _interrupt_cores(self, server: str, wire: str) -> Cores:
+        """Return the cores that a card's queues interrupt: the first is the card's turn, the others follow it."""
         cores = self.servers[server].interrupt_cores or (0,)
-        return cores[self._number(server, wire) % len(cores)]
+        first = self._number(server, wire)
+        queues = min(self.servers[server].technology.nic_queues, len(cores))
+        return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
 
     def _switch_core(self, server: str, card: str) -> int:
         cores: Cores = self.servers[server].switch_cores or (0,)

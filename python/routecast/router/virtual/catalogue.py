@@ -34,6 +34,7 @@ _TOLD = ("name", "title", "reference", "notes", "base", "source", "functions")
 _FIELDS = {
     "nic_interrupt": "nic_interrupt_s",
     "nic_moderation": "nic_moderation_s",
+    "nic_queues": "nic_queues",
     "nic_ring": "nic_ring_frames",
     "nic_budget": "nic_budget_frames",
     "backend": "backend",

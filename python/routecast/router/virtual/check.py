@@ -39,6 +39,7 @@ MAX_THREADS: Final = 4096
 """Most threads of all machines of a router; more is taken for a typing error."""
 
 _MAX_VCPUS: Final = 1024
+_MAX_QUEUES: Final = 128
 _FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
 _TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
 _IN_THE_GUEST = "add it to guest_driver"
@@ -239,6 +240,11 @@ def _technology_problems(place: str, technology: Technology) -> Iterator[Problem
     for key in _FRAMES:
         if not _whole(getattr(technology, key), 1, 2**31 - 1):
             yield Problem(f"{place}.{key}", f"got {getattr(technology, key)}: at least 1 frame is wanted")
+    if not _whole(technology.nic_queues, 1, _MAX_QUEUES):
+        yield Problem(
+            f"{place}.nic_queues",
+            f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted",
+        )
     for key in _TIMES:
         value = getattr(technology, key)
         if not (math.isfinite(value) and value >= 0.0):

@@ -69,7 +69,13 @@ class TechnologyTable(FileModel):
     nic_moderation: Span | None = Field(
         default=None, description="Least time between two interrupts of a card, s"
     )
-    nic_ring: FrameCount | None = Field(default=None, description="Receive ring of a card, frames")
+    nic_queues: int | None = Field(
+        default=None,
+        ge=1,
+        le=128,
+        description="Receive queues of a card that it spreads flows over, each with an interrupt of its own",
+    )
+    nic_ring: FrameCount | None = Field(default=None, description="Receive ring of a card's queue, frames")
     nic_budget: FrameCount | None = Field(
         default=None, description="Most frames of a poll of a card (NAPI weight), frames"
     )

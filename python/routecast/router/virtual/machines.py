@@ -28,7 +28,8 @@ class Server:
     speed_ratio : float
         Speed of a core relative to the technology's reference machine.
     interrupt_cores : Cores
-        Cores that its cards interrupt, port by port in turn; ``()``: the first.
+        Cores that its cards interrupt, port by port in turn, the queues of a card on those that follow; ``()``: the
+        first.
     switch_cores : Cores
         Cores of its polling vSwitch, only where the technology's backend polls; ports and machines in turn.
     power : PowerDraw or None

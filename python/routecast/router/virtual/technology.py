@@ -60,8 +60,11 @@ class Technology:
         Work of an interrupt of the card.
     nic_moderation_s : float
         Least time between two interrupts of the card.
+    nic_queues : int
+        Receive queues of a card, each with a ring and an interrupt of its own, over which it spreads flows (RSS); no
+        more than there are cores for its interrupts.
     nic_ring_frames, nic_budget_frames : int
-        Receive ring of a card, and frames of a NAPI poll.
+        Receive ring of a card's queue, and frames of a NAPI poll.
     backend : {"thread", "softirq", "polling", "none"}
         What moves frames between host and machine.
     backend_threads : {"interface", "machine", "server"}
@@ -120,6 +123,7 @@ class Technology:
     nic_send: ServiceCost = field(default_factory=ServiceCost)
     nic_interrupt_s: float = 0.0
     nic_moderation_s: float = 0.0
+    nic_queues: int = 1
     nic_ring_frames: int = 512
     nic_budget_frames: int = 64
     backend: Backend = "thread"
