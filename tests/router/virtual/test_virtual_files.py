@@ -198,3 +198,11 @@ def test_any_change_to_a_file_is_read_or_refused(changes) -> None:
     with contextlib.suppress(FileProblem):
         model, _ = parse_router("\n".join(lines))
         assert model.tasks
+
+
+def test_a_servers_speed_and_watts_are_those_of_its_cores() -> None:
+    watts = 'speed = 0.5\npower = { active = "10 W", idle = "4 W" }'
+    pool = parse_router(VIRTUAL.replace("cores = 4", f"cores = 4\n{watts}"))[0].pool("host")
+    assert pool.unit_speed_ratio == (0.5,) * 4
+    assert pool.power is not None
+    assert (pool.power.active_w, pool.power.idle_w) == (10.0, 4.0)
