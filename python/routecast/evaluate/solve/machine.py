@@ -113,6 +113,12 @@ class Machine:
     """Chance that a thread finds another of its units than its last one, if all are used alike."""
     granularity_s: Vector
     """How far another thread may be ahead of one that wakes before it is revoked; infinite where it is not."""
+    fresh: NDArray[np.bool_]
+    """By thread: whether it gets the frames of one port as they come, and no others."""
+    calm: NDArray[np.bool_]
+    """By thread: whether nobody more urgent uses its units."""
+    borrows: NDArray[np.bool_]
+    """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
     fair: NDArray[np.bool_]
     """By thread: of the level that Linux shares by weight."""
     rivals: Vector
@@ -208,8 +214,14 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
     quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
     shared = _shared(threads)
-    switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools])
-    migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools])
+    borrows = np.array(
+        [
+            pool is not None and pool.policy.kind == "linux" and task.activation.kind == "interrupt"
+            for task, pool in zip(firsts, own_pools, strict=True)
+        ]
+    )
+    switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
+    migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
     granularity_s = np.array(
         [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
     )
@@ -250,6 +262,9 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         migration_s=migration_s,
         moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
         granularity_s=granularity_s,
+        calm=_calm(levels, on_unit),
+        borrows=borrows,
+        fresh=_fresh(graph, place, threads),
         fair=fair,
         rivals=np.where(
             fair[:, None] & fair[None, :] & ~np.eye(len(threads), dtype=bool), on_unit.T @ on_unit > 0, 0.0
@@ -359,6 +374,26 @@ def _fed_within(
             for source in sources
         )
     return within
+
+
+def _calm(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
+    calm = np.ones(on_unit.shape[1], dtype=bool)
+    for number, threads in enumerate(levels):
+        for above in levels[:number]:
+            calm[threads] &= ~np.any(on_unit[:, threads].T @ on_unit[:, above] > 0.0, axis=1)
+    return calm
+
+
+def _fresh(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:
+    used = set(graph.ingress)
+    entries = [int(place[node]) for port, node in enumerate(graph.entry) if port in used]
+    fed = {int(place[node]) for edges in graph.edges for node, _ in edges}
+    return np.array(
+        [
+            len(thread.tasks) == 1 and thread.tasks[0] not in fed and entries.count(thread.tasks[0]) == 1
+            for thread in threads
+        ]
+    )
 
 
 def _granularity_s(task: TaskUnit, pool: ResourcePool | None) -> float:

@@ -38,6 +38,14 @@ class Wakes:
     start: Vector
     least_start: Vector
 
+    def towards(self, other: Wakes, step: float) -> Wakes:
+        """Go a part of the way to what was found next."""
+        return Wakes(
+            per_s=self.per_s + step * (other.per_s - self.per_s),
+            start=self.start + step * (other.start - self.start),
+            least_start=self.least_start + step * (other.least_start - self.least_start),
+        )
+
 
 def wakes_of(
     machine: Machine,
@@ -109,6 +117,9 @@ def _woken(machine: Machine, rate: Vector, asleep: Vector, start_s: Vector, wait
     """Wakes per second of a thread that waits ``wait_s`` before it starts."""
     if machine.load.arrivals.kind == "cbr":
         woken = np.minimum(rate, asleep / np.maximum(start_s + wait_s, _LEAST))
+        # At equal gaps whole frames come during a start.
+        whole = rate / np.maximum(np.ceil(rate * start_s / np.maximum(asleep, _LEAST) - 1e-9), 1.0)
+        woken = np.where(machine.fresh, np.minimum(whole, woken), woken)
     else:
         woken = asleep / (1.0 / np.maximum(rate, _LEAST) + start_s + wait_s)
     often: Vector = np.minimum(woken, 1.0 / np.maximum(machine.moderation_s, _LEAST))
@@ -127,8 +138,8 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
 
     Under Linux's fair scheduler a thread that has used less than the one that runs revokes it, if half a quantum, the
     most by which it can be behind, is more than the wakeup granularity. Where work alone is more than the units carry,
-    rings are full before it comes to that, and rooms, a turn at a time, set the pace; but without granularity threads
-    take turns frame by frame then too.
+    rings are full before it comes to that, and rooms, a turn at a time, set the pace; but without granularity, or where
+    softirqs break the turns, threads take turns frame by frame then too.
     """
     used = np.divide(busy, machine.weight, out=np.zeros_like(busy), where=machine.fair)
     both = used[:, None] + used[None, :]
@@ -144,7 +155,9 @@ def _at_once(machine: Machine, busy: Vector, demand: Vector, pressure: Vector) -
             fullest, machine.rows.member, np.broadcast_to(loads[:, None], machine.rows.member.shape)
         )
         at_once *= np.where(
-            machine.granularity_s > 0.0, np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0), 1.0
+            machine.calm & (machine.granularity_s > 0.0),
+            np.clip(1.0 - _SLOPE * (fullest[:-1] - 1.0), 0.0, 1.0),
+            1.0,
         )
     running = behind * np.minimum(demand, machine.most) / machine.pinned_to[:, None]
     running /= np.maximum(1.0 - busy, _LEAST)[:, None]
@@ -165,7 +178,7 @@ def _switch_s(machine: Machine, wakes: Vector, busy: Vector, demand: Vector, int
         below = np.minimum(below + on_unit[:, threads] @ demand[threads], 1.0)
     lower = np.clip(lower / np.maximum(1.0 - busy, _LEAST), 0.0, 1.0)
     runs = np.maximum(lower, interrupted)
-    turns = on_unit.T @ (on_unit @ wakes)
+    turns = on_unit.T @ (on_unit @ np.where(machine.borrows, 0.0, wakes))
     own = (on_unit * on_unit).sum(axis=0) * wakes
     other = np.clip(np.where(turns > 0.0, 1.0 - own / np.maximum(turns, _LEAST), 0.0), 0.0, 1.0)
     taken = runs + (1.0 - runs) * other
