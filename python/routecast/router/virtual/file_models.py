@@ -69,7 +69,7 @@ class TechnologyTable(FileModel):
     nic_moderation: Span | None = Field(
         default=None, description="Least time between two interrupts of a card, s"
     )
-    nic_queues: int | None = Field(
+    nic_queues: Count | None = Field(
         default=None,
         ge=1,
         le=128,
