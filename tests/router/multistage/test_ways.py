@@ -297,3 +297,14 @@ def test_wherever_elements_are_links_carry_the_pairs_that_are_on_different_serve
                         by_hand[f"server {source} to switch"] += 1 / len(routers)
                         by_hand[f"switch to server {target}"] += 1 / len(routers)
             assert {pool: times for pool, times in carried.items() if times} == pytest.approx(dict(by_hand))
+
+
+def test_a_card_whose_frames_are_for_several_machines_has_one_ring_and_one_rate_of_interrupts(kvm):
+    moderated = replace(kvm, nic_moderation_s=60e-6)
+    model = multistage_router(servers(moderated, 1, 2), machines("lb", [1]), machines("br", [2, 2, 2, 1]))
+    queues = [task for task in model.tasks if task.name.startswith("server 1 to server 2 to br ")]
+    assert len(queues) == 3
+    assert kvm.nic_ring_frames - 3 < sum(task.queue_frames for task in queues) <= kvm.nic_ring_frames
+    assert sum(1 / task.activation.moderation_s for task in queues) == pytest.approx(1 / 60e-6)
+    outer = model.task("port 0 to lb 1 softirq")
+    assert (outer.queue_frames, outer.activation.moderation_s) == (kvm.nic_ring_frames, 60e-6)

@@ -59,6 +59,8 @@ class Ways:
         for one in self._elements:
             self._on_server.setdefault(one.machine.server, []).append(one.machine.name)
         self._sharing_wire = Counter(wire for pair in pairs for wire in self.wires(*pair))
+        arriving = {(self.wires(*pair)[-1], pair[1]) for pair in pairs if self.wires(*pair)}
+        self._sharing_card = Counter(wire for wire, _ in arriving)
 
     def wires(self, sender: Element, receiver: Element) -> tuple[str, ...]:
         """Return the pools that frames from one element to another cross between servers, in that order."""
@@ -89,7 +91,11 @@ class Ways:
             )
         wires = self.wires(sender, receiver)
         after = self._assembly.from_wire(
-            target, interface=receiver.interface, wire=wires[-1], to=receiver.takes
+            target,
+            interface=receiver.interface,
+            wire=wires[-1],
+            to=receiver.takes,
+            card_share=self._sharing_card[wires[-1]],
         )
         for wire in reversed(wires):
             after = self._wire(wire, f"({source.name} to {target.name})", after)

@@ -91,8 +91,12 @@ class Assembly:
         )
         return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
 
-    def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str) -> str:
-        """Lay the way of frames off a wire into a machine; return its first task unit."""
+    def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str, card_share: int = 1) -> str:
+        """Lay the way of frames off a wire into a machine; return its first task unit.
+
+        Where a card's frames are for several machines, each machine's are a task unit and have one part in
+        ``card_share`` of its ring and of its interrupts.
+        """
         server, technology = self.servers[machine.server], self.technology(machine)
         if technology.backend == "none":
             return to
@@ -101,33 +105,36 @@ class Assembly:
             cost = added(technology.nic_receive, technology.switch, technology.receive)
             return self._backend(machine, interface, label, cost, Route(to=(to,)), holds_back=False)
         inside = self.into(machine, interface=interface, to=to)
-        return self.off_wire(server.name, wire, Route(to=(inside,)), label=label)
+        return self.off_wire(server.name, wire, Route(to=(inside,)), label=label, card_share=card_share)
 
-    def off_wire(self, server: str, wire: str, route: Route, *, label: str = "") -> str:
-        """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at."""
+    def off_wire(self, server: str, wire: str, route: Route, *, label: str = "", card_share: int = 1) -> str:
+        """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at.
+
+        ``card_share`` is as for :meth:`from_wire`.
+        """
         cores = self._interrupt_cores(server, wire)
         name = f"{label or wire} softirq"
         if len(cores) == 1:
-            return self._softirq(server, name, cores[0], route)
+            return self._softirq(server, name, cores[0], route, card_share)
         queues = tuple(
-            self._softirq(server, f"{name} of queue {number}", core, route)
+            self._softirq(server, f"{name} of queue {number}", core, route, card_share)
             for number, core in enumerate(cores)
         )
         return self.spread(f"{label or wire} queues", "rss", queues)
 
-    def _softirq(self, server: str, name: str, core: int, route: Route) -> str:
+    def _softirq(self, server: str, name: str, core: int, route: Route, card_share: int) -> str:
         technology = self.servers[server].technology
         return self._add(
             TaskUnit(
                 name=name,
                 needs=(Need(pool=server),),
                 service=technology.nic_receive,
-                queue_frames=technology.nic_ring_frames,
+                queue_frames=max(technology.nic_ring_frames // card_share, 1),
                 activation=Activation(
                     kind="interrupt",
                     budget_frames=technology.nic_budget_frames,
                     interrupt_cost_s=technology.nic_interrupt_s,
-                    moderation_s=technology.nic_moderation_s,
+                    moderation_s=technology.nic_moderation_s * card_share,
                 ),
                 batch_frames=technology.nic_budget_frames,
                 priority=SOFTIRQ,
