@@ -308,3 +308,15 @@ def test_a_card_whose_frames_are_for_several_machines_has_one_ring_and_one_rate_
     assert sum(1 / task.activation.moderation_s for task in queues) == pytest.approx(1 / 60e-6)
     outer = model.task("port 0 to lb 1 softirq")
     assert (outer.queue_frames, outer.activation.moderation_s) == (kvm.nic_ring_frames, 60e-6)
+
+
+def test_outer_ports_take_interrupt_cores_before_links_between_servers(kvm):
+    hosts = [replace(server, interrupt_cores=(2, 3, 0)) for server in servers(kvm, 1, 2)]
+    model = multistage_router(hosts, machines("lb", [1]), machines("br", [2]), ports_per_balancer=2)
+    cores = {task.name: task.pin for task in model.tasks if task.name.endswith(" softirq")}
+    assert cores == {
+        "port 0 to lb 1 softirq": (2,),
+        "port 1 to lb 1 softirq": (3,),
+        "server 2 to server 1 to lb 1 softirq": (0,),
+        "server 1 to server 2 to br 1 softirq": (2,),
+    }

@@ -47,6 +47,7 @@ def multistage_router(
     Parameters
     ----------
     servers : sequence of Server
+        Their cards interrupt their cores in turn, those of outer ports first, then those of links between servers.
     balancers : sequence of Machine
         Load balancers. Each has an interface to the outside (0) and one to the interconnect (1).
     routers : sequence of Machine
@@ -96,6 +97,9 @@ def multistage_router(
     ways = Ways(assembly, interconnect, [*to_routers, *((other, one) for other in last for one in first)])
     ports = tuple(f"port {number}" for number in range(len(balancers) * ports_per_balancer))
 
+    for number, port in enumerate(ports):
+        # Outer ports take interrupt cores before the links between servers do.
+        assembly.card(first[number // ports_per_balancer].machine.server, port)
     for one in first:
         out = assembly.to_port(one.machine, interface=_OUTSIDE, route=Route(kind="egress", to=ports))
         route = Route(to=(out,)) if out else Route(kind="egress", to=ports)

@@ -73,6 +73,11 @@ class Assembly:
         """Add an outer interface whose frames come in at the task unit ``entry``."""
         self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
 
+    def card(self, server: str, wire: str) -> None:
+        """Give a server's card its turn at the interrupt cores before its way is laid; others follow as they are laid."""
+        if self.servers[server].technology.backend in {"thread", "softirq"}:
+            self._number(server, wire)
+
     def function(self, machine: Machine, function: str, route: Route, *, label: str = "") -> str:
         """Lay a function in a machine; return the task unit that takes its frames."""
         technology = self.technology(machine)
