@@ -74,7 +74,7 @@ class Assembly:
         self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
 
     def card(self, server: str, wire: str) -> None:
-        """Give a server's card its turn at the interrupt cores before its way is laid; others follow as they are laid."""
+        """Give a server's card its turn at the interrupt cores before its way is laid; others follow as they come."""
         if self.servers[server].technology.backend in {"thread", "softirq"}:
             self._number(server, wire)
 
