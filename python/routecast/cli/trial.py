@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["messages_table", "print_trial"]
 
+_ROUNDING = 1e-9
+
 
 def print_trial(console: Console, trial: Trial) -> None:
     """Print a trial as tables, the bottleneck in words, and what the reader must know."""
@@ -127,7 +129,7 @@ def _resources(trial: Trial) -> Table:
                 resource.name,
                 resource.utilisation_ratio,
                 resource.capacity_pps,
-                resource.capacity_pps / trial.forwarded_pps - 1.0 if trial.forwarded_pps else None,
+                _left(resource.capacity_pps, trial.forwarded_pps),
             )
             for resource in trial.resources
         ),
@@ -137,6 +139,14 @@ def _resources(trial: Trial) -> Table:
             if resource.name == trial.bottleneck.name
         ),
     )
+
+
+def _left(capacity_pps: float, forwarded_pps: float) -> float | None:
+    """How much more than it forwards the router could; rounding is none."""
+    if not forwarded_pps:
+        return None
+    left = capacity_pps / forwarded_pps - 1.0
+    return 0.0 if abs(left) < _ROUNDING else left
 
 
 def _energy(trial: Trial) -> Table:

@@ -20,6 +20,7 @@ __all__ = ["trial_of"]
 
 _BUSY_MARGIN = 0.02
 _TIE = 2e-3
+_ROUNDING = 1e-12
 
 
 def trial_of(
@@ -151,6 +152,8 @@ def _resources(
         return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
     found = []
+    for thread, used in _threads(model, nodes).items():
+        found.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
     for pool in model.pools:
         used = sum(working_units(model, nodes, pool.name).values()) / pool.units
         _, fullest = _fullest(model, nodes, pool)
@@ -171,7 +174,22 @@ def _resources(
     whole = min((one.capacity_pps for one in known), default=math.nan)
     # Equals, as far as a simulation can tell, stay in the order of the way through the router.
     known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / _TIE))
-    return tuple(replace(one, margin_ratio=one.capacity_pps / whole - 1.0) for one in known)
+    return tuple(replace(one, margin_ratio=_margin(one.capacity_pps, whole)) for one in known)
+
+
+def _margin(capacity_pps: float, whole_pps: float) -> float:
+    """Return how much more a resource could carry than the bottleneck; rounding is none."""
+    margin = capacity_pps / whole_pps - 1.0
+    return margin if margin > _ROUNDING else 0.0
+
+
+def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
+    """Return which share of the time each thread of several task units is at work: it uses one unit at most."""
+    threads: dict[str, float] = {}
+    for task in model.tasks:
+        if task.thread:
+            threads[task.thread] = threads.get(task.thread, 0.0) + nodes[task.name]["working_units"]
+    return threads
 
 
 def _fullest(model: RouterModel, nodes: dict[str, Any], pool: ResourcePool) -> tuple[int | None, float]:
@@ -196,14 +214,14 @@ def _bottleneck(
     if not resources:
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
     first = resources[0]
-    held = {task.name: task.needs[0].pool for task in model.tasks if task.needs}
+    held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
     lost = ""
     if drops_pps:
         place = max(drops_pps, key=lambda name: drops_pps[name])
         lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
         # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
         for one in resources:
-            if one.name in (place, held.get(place)) and one.margin_ratio <= _BUSY_MARGIN:
+            if one.name in (place, *held.get(place, ())) and one.margin_ratio <= _BUSY_MARGIN:
                 first = one
                 break
     used, who = first.utilisation_ratio, "it"
