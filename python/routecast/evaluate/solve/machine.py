@@ -266,9 +266,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         borrows=borrows,
         fresh=_fresh(graph, place, threads),
         fair=fair,
-        rivals=np.where(
-            fair[:, None] & fair[None, :] & ~np.eye(len(threads), dtype=bool), on_unit.T @ on_unit > 0, 0.0
-        ),
+        rivals=_rivals(fair, pool_of, on_unit),
         may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
         pinned_to=np.array([max(len(thread.units), 1.0) for thread in threads]),
         starts_cost=bool(start_s.any() or (switch_s * shared).any() or migration_s.any()),
@@ -378,10 +376,23 @@ def _fed_within(
 
 def _calm(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
     calm = np.ones(on_unit.shape[1], dtype=bool)
-    for number, threads in enumerate(levels):
-        for above in levels[:number]:
-            calm[threads] &= ~np.any(on_unit[:, threads].T @ on_unit[:, above] > 0.0, axis=1)
+    taken = np.zeros(on_unit.shape[0], dtype=bool)
+    for threads in levels:
+        calm[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
+        taken |= (on_unit[:, threads] > 0.0).any(axis=1)
     return calm
+
+
+def _rivals(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> Vector:
+    """1 where two threads of Linux's fair level may use the same unit."""
+    rivals = np.zeros((len(fair), len(fair)))
+    for pool in np.unique(pool_of[fair]):
+        mine = np.flatnonzero(fair & (pool_of == pool))
+        uses = on_unit[:, mine] > 0.0
+        uses = uses[uses.any(axis=1)]
+        together = (uses[:, :, None] & uses[:, None, :]).any(axis=0)
+        rivals[np.ix_(mine, mine)] = together & ~np.eye(len(mine), dtype=bool)
+    return rivals
 
 
 def _fresh(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:

@@ -20,6 +20,8 @@ __all__ = ["Flowing", "Passage", "passage_of"]
 
 Index = NDArray[np.intp]
 _LEAST = 1e-300
+_ALIKE = {"single", "round_robin", "random"}
+"""Kinds of routes that treat all streams alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +192,8 @@ def passage_of(graph: FlowGraph) -> Passage:
     holds = {int(place[index]) for index, task in enumerate(graph.tasks) if task.holds_back}
     ahead = {
         int(place[index]): sorted({int(place[node]) for node, part in graph.edges[index] if part.any()})
-        for index in range(len(graph.tasks))
-        if int(place[index]) in holds
+        for index, task in enumerate(graph.tasks)
+        if task.holds_back
     }
     for level in range(int(depths.max()) + 1):
         first, last = int(np.searchsorted(depths, level)), int(np.searchsorted(depths, level, side="right"))
@@ -283,7 +285,7 @@ def _classes(graph: FlowGraph) -> tuple[list[Index], list[Index]]:
     samples: list[Index] = [alone] * (graph.exit + 1)
     for index in range(len(graph.tasks) - 1, -1, -1):
         edges = graph.edges[index]
-        plain = all(float(part[0]) > 0.0 and bool((part == part[0]).all()) for _, part in edges)
+        plain = graph.tasks[index].route.kind in _ALIKE
         ahead = {id(labels[node]): node for node, _ in edges}
         if plain and len(ahead) == 1:
             (node,) = ahead.values()
@@ -310,7 +312,14 @@ def _ways(
     sources, targets, fractions = [], [], []
     for index, edges in enumerate(graph.edges):
         sample, begin = samples[index], low[place[index]]
+        each = np.arange(len(sample))
+        alike = graph.tasks[index].route.kind in _ALIKE
         for node, part in edges:
+            if alike and labels[node] is labels[index]:
+                sources.append(begin + each)
+                targets.append(low[place[node]] + each)
+                fractions.append(np.full(len(sample), part[0]))
+                continue
             mine = part[sample]
             some = np.flatnonzero(mine)
             sources.append(begin + some)

@@ -76,6 +76,12 @@ def _active(busy: dict[str, Vector], machine: Machine) -> dict[str, Vector]:
     return active
 
 
+def _threads_of(machine: Machine, name: str) -> list[str]:
+    """Return the names of the threads of a pool."""
+    pools = machine.model.pools
+    return [thread.name for thread in machine.threads if thread.pool >= 0 and pools[thread.pool].name == name]
+
+
 def _notes(machine: Machine, steady: Steady) -> list[str]:
     model, notes = machine.model, []
     if not steady.settled:
@@ -94,6 +100,11 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         if pool.migration_cost_s > 0.0 and free:
             notes.append(
                 f'pool "{pool.name}": how often threads that are not bound move is guessed; the simulator decides'
+            )
+        if free and len(_threads_of(machine, pool.name)) > 1:
+            notes.append(
+                f'pool "{pool.name}": threads that may use several units are taken to find a free one at once, so in '
+                "overload the rate is an upper bound (up to a fifth too high in simulations)"
             )
         if pool.interruptions is not None:
             more = format_ratio(pool.interruptions.stretch - 1.0)

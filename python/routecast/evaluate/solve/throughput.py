@@ -27,9 +27,9 @@ _MOST_ROUNDS = 200
 _UNDAMPED_ROUNDS = 6
 _TOLERANCE = 1e-7
 _ROUGHLY = 1e-4
-_WAKES_DECAY = 0.8
-_FREE_ROUNDS = 18
-_FROZEN = 36
+_WAKES_DECAY = 0.7
+_FREE_ROUNDS = 12
+_FROZEN = 22
 _LEAST = 1e-300
 
 
@@ -42,7 +42,7 @@ class Throughput:
     intended_pps, offered_pps, forwarded_pps : float
         Intended by the tester, put on the links, sent out by a port or given up where a route says so.
     lossless_pps : float
-        The greatest intended rate of this load that overloads nothing, fluctuation apart.
+        The greatest intended rate of this load that overloads nothing, fluctuation apart; NaN if it was not asked for.
     drops_pps : mapping
         Loss by place: task units by name, ports as ``"port 1 out"``.
     busy_ratio : mapping
@@ -102,11 +102,16 @@ class Steady:
         return lost
 
 
-def throughput(model: RouterModel, load: OfferedLoad) -> Throughput:
+def throughput(model: RouterModel, load: OfferedLoad, *, lossless: bool = False) -> Throughput:
     """Return what a router forwards at a load, from the fluid fixed point alone.
 
     This is what :class:`~routecast.evaluate.solve.Solve` answers for routers of threads, without latency, power and
     words: for searches that ask a thousand times.
+
+    Parameters
+    ----------
+    lossless : bool
+        Find the rate without loss too, which takes about as long again.
     """
     machine = machine_of(model, load)
     steady = steady_state(machine, load.rate_pps)
@@ -126,7 +131,7 @@ def throughput(model: RouterModel, load: OfferedLoad) -> Throughput:
         intended_pps=steady.intended_pps,
         offered_pps=offered,
         forwarded_pps=forwarded,
-        lossless_pps=lossless_of(machine).rate_pps,
+        lossless_pps=lossless_of(machine).rate_pps if lossless else float("nan"),
         drops_pps=drops,
         busy_ratio=dict(zip(names, map(float, steady.busy), strict=True)),
         wakes_per_s=dict(zip(names, map(float, steady.wakes.per_s), strict=True)),
@@ -171,9 +176,11 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
         used = machine.by(flowing.served * work_s)
-        new_wakes = wakes_of(
-            machine, machine.by(flowing.served), used, work, pressure * factor, entitled, factor, wakes
-        )
+        new_wakes = wakes
+        if rounds < _FROZEN:
+            new_wakes = wakes_of(
+                machine, machine.by(flowing.served), used, work, pressure * factor, entitled, factor, wakes
+            )
         busy = np.minimum(used + wakes.start, machine.most)
         new_factor = machine.contended.factor(busy)
         near = 2.0 * flowing.arriving
@@ -182,8 +189,8 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
             # A limit far above what comes may still move; one that comes near it matters next.
             float(np.abs(np.minimum(new_limit, near) - np.minimum(limit, near)).max()) / scale,
             float(np.abs(new_factor - factor).max()),
-            # Once the wakes are as good as held, they need not be exact.
-            float(np.abs(new_wakes.start - wakes.start).max()) if rounds < _FROZEN else 0.0,
+            # Wakes are approximate anyway.
+            0.1 * float(np.abs(new_wakes.start - wakes.start).max()),
             float(np.abs(flowing.copies - copies).max()) / scale,
         )
         settled = rounds > 2 and moved < tolerance
@@ -287,6 +294,7 @@ def lossless_of(machine: Machine) -> Lossless:
     frames, threads = machine.by(rate_of), len(machine.threads)
     factor = np.ones(threads)
     demand = np.zeros(threads)
+    tolerance = 0.1 * _ROUGHLY if machine.starts_cost else 1e-9
     wakes = Wakes(per_s=np.zeros(threads), start=np.zeros(threads), least_start=np.zeros(threads))
     rate = best
     for rounds in range(1, 200):
@@ -298,7 +306,7 @@ def lossless_of(machine: Machine) -> Lossless:
         if len(machine.rows.rows):
             fullest = max(fullest, float((machine.rows.load(demand) / machine.rows.capacity).max()))
         new_rate = min(best, 1.0 / max(fullest, _LEAST))
-        settled = rounds > 2 and abs(new_rate - rate) <= 1e-9 * rate
+        settled = rounds > 2 and abs(new_rate - rate) <= tolerance * rate
         step = _step(rounds)
         rate = rate + step * (new_rate - rate)
         if settled:
