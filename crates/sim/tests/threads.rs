@@ -170,8 +170,8 @@ fn a_softirq_borrows_its_unit_without_a_switch_there_or_back() {
         (outcome.forwarded_pps.value - 1e5) / 1e6
     };
     near(left(softirq), 0.9, 0.005);
-    // A thread switches there and back in each busy cycle, of which an M/G/1 queue with set-up D has λ(1 − ρ)/(1 + λD)
-    // in a unit of time (Takagi 1991, sec. 2.2).
+    // A thread switches there and back in each busy cycle. It is idle and switched away (1 − ρ)/(1 + λD) of the time,
+    // where D = 2 us is the switch before the first frame of a cycle, and each arrival then begins a cycle.
     let cycles = 0.1 * 0.9 / 1.2;
     near(left(thread(64)), 0.9 - cycles * 4.0, 0.01);
 }
