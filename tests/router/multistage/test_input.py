@@ -72,6 +72,7 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         "control.rate_pps",
     }
     assert 'did you mean "server 1"?' in found["balancers[1].server"]
+    assert found["routers[0].name"] == '"lb 1" is already the name of balancers[0]'
     assert 'did you mean "round_robin"?' in found["balancing"]
     assert "no virtual switch that could flood" in found["interconnect.kind"]
 
@@ -135,6 +136,9 @@ def test_faults_of_a_file_have_its_places():
         name = "lb 1"
         vcpu_cores = [[4]]
 
+        [[balancer]]
+        name = "lb 1"
+
         [interconnect]
         links = 0
 
@@ -144,10 +148,12 @@ def test_faults_of_a_file_have_its_places():
     """
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
-    found = {problem.place for problem in caught.value.problems}
-    assert found == {
+    found = {problem.place: problem.message for problem in caught.value.problems}
+    assert found["balancer[1].name"] == '"lb 1" is already the name of balancer[0]'
+    assert set(found) == {
         "technology",
         "balancer[0].vcpu_cores[0]",
+        "balancer[1].name",
         "router",
         "interconnect.links",
         "ports_per_balancer",

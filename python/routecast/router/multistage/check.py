@@ -64,7 +64,7 @@ def check_multistage(
     }
     if machines:
         found = machine_problems(servers, machines, functions=functions)
-        problems += [Problem(_staged(one.place, len(balancers)), one.message) for one in found]
+        problems += [Problem(*(_staged(text, len(balancers)) for text in one)) for one in found]
     if balancing not in get_args(Balancing):
         meant = did_you_mean(str(balancing), get_args(Balancing))
         problems.append(Problem("balancing", f'got "{balancing}": {meant}'))
@@ -85,16 +85,16 @@ def check_multistage(
         raise ModelProblem(subject, problems)
 
 
-def _staged(place: str, balancers: int) -> str:
-    """Name a machine as one of its stage: ``machine[2].vcpus`` is ``routers[0].vcpus`` behind two balancers."""
-    found = re.fullmatch(r"(server|machine)\[(\d+)\](.*)", place)
-    if found is None:
-        return place
-    kind, number, rest = found[1], int(found[2]), found[3]
-    if kind == "server":
-        return f"servers[{number}]{rest}"
-    stage, first = ("balancers", 0) if number < balancers else ("routers", balancers)
-    return f"{stage}[{number - first}]{rest}"
+def _staged(text: str, balancers: int) -> str:
+    """Name machines as those of their stage: ``machine[2].vcpus`` is ``routers[0].vcpus`` behind two balancers."""
+
+    def named(found: re.Match[str]) -> str:
+        number = int(found[2])
+        if found[1] == "server":
+            return f"servers[{number}]"
+        return f"balancers[{number}]" if number < balancers else f"routers[{number - balancers}]"
+
+    return re.sub(r"\b(server|machine)\[(\d+)\]", named, text)
 
 
 def _local_problems(balancers: Sequence[Machine], routers: Sequence[Machine]) -> list[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from routecast.errors import ModelProblem, Problem
@@ -14,11 +15,7 @@ from routecast.router.virtual.reading import machine_from, servers_from
 
 __all__ = ["multistage_from"]
 
-_KEYS = {
-    "servers": "server",
-    "balancers": "balancer",
-    "routers": "router",
-}
+_NUMBERED = re.compile(r"\b(server|balancer|router)s(?=\[)")
 
 
 def multistage_from(router: MultistageRouter, name: str, folder: Path | None = None) -> RouterModel:
@@ -76,8 +73,8 @@ def multistage_from(router: MultistageRouter, name: str, folder: Path | None = N
 
 
 def _placed(problem: Problem) -> Problem:
-    """Return a problem with its place in a file."""
-    for ours, theirs in _KEYS.items():
-        if problem.place == ours or problem.place.startswith(f"{ours}["):
-            return Problem(theirs + problem.place.removeprefix(ours), problem.message)
-    return problem
+    """Return a problem with the places of a file."""
+    place, message = (_NUMBERED.sub(r"\1", text) for text in problem)
+    return Problem(
+        place.removesuffix("s") if place in {"servers", "balancers", "routers"} else place, message
+    )
