@@ -123,7 +123,8 @@ class ResourcePool:
         Speed of each unit relative to ``frequency_hz``; empty means all 1.
     policy : Policy
     switch_cost_s : float
-        Work lost when a unit turns from one task unit to another.
+        Work lost when a unit turns from one task unit (or thread) to another. Under ``linux`` an interrupt borrows the
+        unit of the thread that it interrupts: it pays nothing, and neither does that thread when it goes on.
     migration_cost_s : float
         Work lost when a task unit goes on at another unit than its last one.
     contention : Contention
@@ -271,7 +272,8 @@ class TaskUnit:
         Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
     activation : Activation
     batch_frames : int
-        Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame.
+        Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame. Interrupts
+        and threads take :attr:`Activation.budget_frames` instead.
     parallel : int
         Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the
         number of units for a pool that serves one common queue (M/M/c).
