@@ -24,7 +24,8 @@ from routecast.router.model import RouterModel
 __all__ = ["Lossless", "Steady", "Throughput", "lossless_of", "steady_state", "throughput"]
 
 _MOST_ROUNDS = 200
-_UNDAMPED_ROUNDS = 6
+_UNDAMPED_ROUNDS = 3
+_SHORTEST_STEP = 0.02
 _TOLERANCE = 1e-7
 _ROUGHLY = 1e-4
 _WAKES_DECAY = 0.7
@@ -159,7 +160,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     pressure = machine.by(unlimited.served * machine.busy_s)
     state = None
     tolerance = _ROUGHLY if machine.starts_cost else _TOLERANCE
-    rounds, settled = 0, False
+    rounds, settled, step, last = 0, False, 1.0, np.zeros(nodes)
     while rounds < _MOST_ROUNDS and not settled:
         rounds += 1
         flowing = passage.flow(entering, limit, copies)
@@ -184,10 +185,11 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         busy = np.minimum(used + wakes.start, machine.most)
         new_factor = machine.contended.factor(busy)
         near = 2.0 * flowing.arriving
+        residual = np.minimum(new_limit, near) - np.minimum(limit, near)
         moved = max(
             float(np.abs(flowing.served - served).max()) / scale,
             # A limit far above what comes may still move; one that comes near it matters next.
-            float(np.abs(np.minimum(new_limit, near) - np.minimum(limit, near)).max()) / scale,
+            float(np.abs(residual).max()) / scale,
             float(np.abs(new_factor - factor).max()),
             # Wakes are approximate anyway.
             0.1 * float(np.abs(new_wakes.start - wakes.start).max()),
@@ -197,7 +199,8 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         state = (flowing, work_s, factor, work + hard, granted, busy)
         if settled:
             break
-        step = _step(rounds)
+        step = _next_step(step, residual, last) if rounds > _UNDAMPED_ROUNDS else 1.0
+        last = residual
         if rounds > 1:
             new_limit[costly] = limit[costly] + step * (new_limit[costly] - limit[costly])
         limit = new_limit
@@ -221,6 +224,14 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         rounds=rounds,
         settled=settled,
     )
+
+
+def _next_step(step: float, residual: Vector, last: Vector) -> float:
+    """How far to go: less where what is missing changes its sign from round to round, more where it does not."""
+    turn = float(residual @ last) / max(float(np.linalg.norm(residual) * np.linalg.norm(last)), _LEAST)
+    if turn < -0.2:
+        return max(0.6 * step, _SHORTEST_STEP)
+    return min(1.2 * step, 1.0) if turn > 0.2 else step
 
 
 def _step(rounds: int) -> float:
