@@ -69,7 +69,7 @@ def trial_of(
         power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
         activity=activity_of(model, nodes),
         flows=_flows(outcome),
-        over_time=tuple(Moment(**row) for row in outcome.get("over_time", ())),
+        over_time=tuple(Moment(**row) for row in outcome["over_time"]),
         queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
         interval=_intervals(outcome),
         notes=(*_notes(outcome, intended_pps, events), *power_notes(model)),
@@ -88,7 +88,7 @@ def _flows(outcome: dict[str, Any]) -> tuple[FlowOutcome, ...]:
             forwarded_pps=row["forwarded_pps"],
             loss_ratio=row["dropped_pps"] / row["offered_pps"] if row["offered_pps"] > 0.0 else 0.0,
         )
-        for number, row in enumerate(outcome.get("flows", ()))
+        for number, row in enumerate(outcome["flows"])
     )
 
 

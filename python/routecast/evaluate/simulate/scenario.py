@@ -50,11 +50,6 @@ def run_of(
     """Return how to run a scenario, and what happens to the router meanwhile."""
     tasks = {task.name: index for index, task in enumerate(model.tasks)}
     ports = {port.name: index for index, port in enumerate(model.ports)}
-    asked = {
-        "per_flow": per_flow,
-        "over_time": over_time,
-        "events": [_event(event, tasks, ports) for event in events],
-    }
     return {
         "duration_ps": max(round(duration_s * _PS), 1),
         "seed": seed,
@@ -62,7 +57,9 @@ def run_of(
         "record_frames": keep_frames,
         "message_limit": message_limit,
         "need_steady_state": steady_state,
-        **{name: value for name, value in asked.items() if value},
+        "per_flow": per_flow,
+        "over_time": over_time,
+        "events": [_event(event, tasks, ports) for event in events],
     }
 
 
@@ -172,7 +169,7 @@ def _task(
         "thread": threads.get(task.thread),
         "holds_back": task.holds_back,
         "route": _route(task.route, tasks, ports),
-        **({"copies": [tasks[name] for name in task.route.copies]} if task.route.copies else {}),
+        "copies": [tasks[name] for name in task.route.copies],
     }
 
 

@@ -56,8 +56,8 @@ def activity_of(model: RouterModel, nodes: Mapping[str, Any]) -> tuple[TaskActiv
             busy_ratio=min(nodes[task.name]["working_units"] / _grants(task, model), 1.0),
             interrupts_per_s=nodes[task.name]["interrupts_per_s"],
             polls_per_s=nodes[task.name]["polls_per_s"] if _polls_in_batches(task) else math.nan,
-            copies_per_s=nodes[task.name].get("copied_pps", 0.0),
-            copies_lost_per_s=nodes[task.name].get("copies_lost_pps", 0.0),
+            copies_per_s=nodes[task.name]["copied_pps"],
+            copies_lost_per_s=nodes[task.name]["copies_lost_pps"],
         )
         for task in model.tasks
     )
