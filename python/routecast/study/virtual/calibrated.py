@@ -1,8 +1,8 @@
 """Costs set so that stated values are met: one number for each, by bisection on what the simulator forwards.
 
 A rate at a load, and a peak over loads, fall as a cost grows, but for jumps where a queue or a slice changes its
-rhythm; so the bracket is halved until it is narrow, and what is left between stated and found is in the table. Where several
-values calibrate, each is set in the order of the file, and the round is repeated, since one may move another.
+rhythm; so the bracket is halved until it is narrow, and what is left between stated and found is in the table. Where
+several values calibrate, each is set in the order of the file, and the round is repeated: one may move another.
 """
 
 from __future__ import annotations
