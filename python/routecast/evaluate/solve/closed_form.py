@@ -2,8 +2,9 @@
 
 Rates are fluid: frames split over the task graph by the flows' hashes and the routes, every resource carries
 what it can (paper 000, eq. 1, generalised to visit counts, shared pools and contention), the rest is dropped
-where it waits. Latency and loss from fluctuation come from queueing theory where the model is such a queue,
-see :mod:`routecast.evaluate.solve.delay`; where no result applies the trial says so.
+where it waits. Routers of threads have a fixed point of their own, see
+:mod:`routecast.evaluate.solve.throughput`. Latency and loss from fluctuation come from queueing theory where the model
+is such a queue, see :mod:`routecast.evaluate.solve.delay`; where no result applies the trial says so.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from routecast.evaluate.energy import energy_of, power_notes, power_of
 from routecast.evaluate.solve.bottleneck import resources_of
 from routecast.evaluate.solve.delay import delays
 from routecast.evaluate.solve.fluid import Fluid
+from routecast.evaluate.solve.machine import has_threads, machine_of
 from routecast.evaluate.solve.rates import rates_of
 from routecast.evaluate.solve.states import activity_of, states_of
+from routecast.evaluate.solve.throughput import lossless_of
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.router.check_load import check_load
@@ -114,6 +117,8 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
 def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
     """Return the greatest intended rate that overloads no resource: RFC 1242 throughput, fluctuation apart."""
     check_load(model, load)
+    if has_threads(model):
+        return lossless_of(machine_of(model, load)).rate_pps
     resources, _ = resources_of(rates_of(model, load))
     return min((resource.capacity_pps for resource in resources), default=float("inf"))
 

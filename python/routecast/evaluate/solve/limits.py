@@ -99,11 +99,7 @@ def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
     most = round(float(machine.most[number]))
     if most > 1:
         return f'"{thread.name}" keeps {most} units of pool "{pool.name}" busy all the time'
-    where = (
-        f"all of unit {min(thread.units)}"
-        if len(thread.units) == 1
-        else "a whole unit, and works on one at a time"
-    )
+    where = f"all of unit {min(thread.units)}" if len(thread.units) == 1 else "a whole unit at a time"
     rest = _idle(machine, steady, thread.pool, thread.units if len(thread.units) == 1 else frozenset())
     return f'"{thread.name}" takes {where} of pool "{pool.name}"{rest}'
 

@@ -10,39 +10,27 @@ from numpy.typing import NDArray
 
 from routecast.evaluate.solve.cost import Cost, cost_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of
+from routecast.evaluate.solve.grants import Rows, rows_of
+from routecast.evaluate.solve.neighbours import (
+    Thread,
+    fed_by_one_port,
+    fed_within,
+    levels_of,
+    never_interrupted,
+    rivals_of,
+    sets_of_units,
+    sharing,
+    time_on_units,
+)
 from routecast.evaluate.solve.passage import Passage, passage_of
 from routecast.evaluate.solve.share import served_at_once
 from routecast.evaluate.solve.slowness import Contended, contended
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 
-__all__ = ["Machine", "Thread", "has_threads", "machine_of", "weights"]
+__all__ = ["Machine", "has_threads", "machine_of"]
 
 Index = NDArray[np.intp]
-_AS_LONG_AS_IT_LIKES = 1e15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thread:
-    """Task units that are one for the resource managers, and what they may use.
-
-    Parameters
-    ----------
-    name : str
-        Of the thread, or of its only task unit.
-    tasks : tuple of int
-        Places in the passage.
-    pool : int
-        Number of its first pool; -1 for a processor of its own.
-    units : frozenset of int
-        Units of that pool that it may use.
-    """
-
-    name: str
-    tasks: tuple[int, ...]
-    pool: int
-    units: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +174,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     most = np.array(
         [float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)]
     )
-    rows, complete = _rows(model, firsts, threads, pools)
+    rows, complete = sets_of_units(model, firsts, threads, pools)
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
     for index, (task, cost) in enumerate(zip(graph.tasks, costs, strict=True)):
@@ -213,7 +201,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     weight, real_time = _weights(model, firsts, threads)
     own_pools = [model.pools[thread.pool] if thread.pool >= 0 else None for thread in threads]
     quantum_s = [pool.policy.quantum_s if pool and pool.policy.quantum_s else math.inf for pool in own_pools]
-    shared = _shared(threads)
+    shared = sharing(threads)
     borrows = np.array(
         [
             pool is not None and pool.policy.kind == "linux" and task.activation.kind == "interrupt"
@@ -226,8 +214,8 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
     )
     fair = np.isfinite(granularity_s)
-    on_unit = _on_unit(model, threads)
-    levels = _levels(model, firsts, threads)
+    on_unit = time_on_units(model, threads)
+    levels = levels_of(model, firsts, threads)
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
         order[int(place[index])] = task
@@ -253,7 +241,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         quantum_s=np.array(quantum_s),
         real_time=real_time,
         polling=np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts]),
-        fed_within=_fed_within(graph, place, threads, thread_of, firsts),
+        fed_within=fed_within(graph, place, threads, thread_of, firsts),
         levels=levels,
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
         rows=rows_of(rows, most),
@@ -262,11 +250,11 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         migration_s=migration_s,
         moves=np.array([1.0 - 1.0 / max(len(thread.units), 1) for thread in threads]),
         granularity_s=granularity_s,
-        calm=_calm(levels, on_unit),
+        calm=never_interrupted(levels, on_unit),
         borrows=borrows,
-        fresh=_fresh(graph, place, threads),
+        fresh=fed_by_one_port(graph, place, threads),
         fair=fair,
-        rivals=_rivals(fair, pool_of, on_unit),
+        rivals=rivals_of(fair, pool_of, on_unit),
         may_revoke=np.where(granularity_s < 0.5 * np.array(quantum_s), 1.0, 0.0),
         pinned_to=np.array([max(len(thread.units), 1.0) for thread in threads]),
         starts_cost=bool(start_s.any() or (switch_s * shared).any() or migration_s.any()),
@@ -296,26 +284,6 @@ def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
     return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
 
 
-def _rows(
-    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
-) -> tuple[list[Row], bool]:
-    """Return every set of units that can be full, of all pools."""
-    using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
-    for number, task in enumerate(firsts):
-        for position, need in enumerate(task.needs):
-            pool = pools[need.pool]
-            units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
-            using.setdefault(pool, []).append((number, units, float(need.units)))
-    rows, complete = [], True
-    for pool, users in using.items():
-        sets, all_of_them = pin_sets([units for _, units, _ in users])
-        complete = complete and all_of_them
-        for one in sets:
-            members = tuple((number, units) for number, allowed, units in users if allowed <= one)
-            rows.append(Row(pool=pool, units=tuple(sorted(one)), members=members))
-    return rows, complete
-
-
 def _weights(
     model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]
 ) -> tuple[Vector, NDArray[np.bool_]]:
@@ -332,102 +300,10 @@ def _weights(
     return weight, real_time
 
 
-def _levels(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
-    """Return the threads by urgency; in pools that know no priorities all are of one."""
-    urgent = {"linux", "priority", "preemptive"}
-    urgency = [
-        (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
-        if _policy(model, thread) in urgent
-        else 0
-        for task, thread in zip(firsts, threads, strict=True)
-    ]
-    return tuple(
-        np.flatnonzero(np.array(urgency) == level).astype(np.intp)
-        for level in sorted(set(urgency), reverse=True)
-    )
-
-
-def _policy(model: RouterModel, thread: Thread) -> str:
-    return model.pools[thread.pool].policy.kind if thread.pool >= 0 else ""
-
-
-def _fed_within(
-    graph: FlowGraph, place: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
-) -> NDArray[np.bool_]:
-    """Whether all that feeds a task unit are threads of its level on the same, only unit."""
-    feeders: dict[int, list[int]] = {}
-    for index, edges in enumerate(graph.edges):
-        for node, _ in edges:
-            feeders.setdefault(int(place[node]), []).append(int(thread_of[place[index]]))
-    within = np.zeros(len(place), dtype=bool)
-    entries = {int(place[node]) for node in graph.entry}
-    for node, sources in feeders.items():
-        own = int(thread_of[node])
-        if own == len(threads) or node in entries or len(threads[own].units) != 1:
-            continue
-        within[node] = all(
-            threads[source].pool == threads[own].pool
-            and threads[source].units == threads[own].units
-            and firsts[source].priority == firsts[own].priority
-            for source in sources
-        )
-    return within
-
-
-def _calm(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
-    calm = np.ones(on_unit.shape[1], dtype=bool)
-    taken = np.zeros(on_unit.shape[0], dtype=bool)
-    for threads in levels:
-        calm[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
-        taken |= (on_unit[:, threads] > 0.0).any(axis=1)
-    return calm
-
-
-def _rivals(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> Vector:
-    """1 where two threads of Linux's fair level may use the same unit."""
-    rivals = np.zeros((len(fair), len(fair)))
-    for pool in np.unique(pool_of[fair]):
-        mine = np.flatnonzero(fair & (pool_of == pool))
-        uses = on_unit[:, mine] > 0.0
-        uses = uses[uses.any(axis=1)]
-        together = (uses[:, :, None] & uses[:, None, :]).any(axis=0)
-        rivals[np.ix_(mine, mine)] = together & ~np.eye(len(mine), dtype=bool)
-    return rivals
-
-
-def _fresh(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:
-    used = set(graph.ingress)
-    entries = [int(place[node]) for port, node in enumerate(graph.entry) if port in used]
-    fed = {int(place[node]) for edges in graph.edges for node, _ in edges}
-    return np.array(
-        [
-            len(thread.tasks) == 1 and thread.tasks[0] not in fed and entries.count(thread.tasks[0]) == 1
-            for thread in threads
-        ]
-    )
-
-
 def _granularity_s(task: TaskUnit, pool: ResourcePool | None) -> float:
     if pool is None or pool.policy.kind != "linux" or task.priority > 0:
         return math.inf
     return pool.policy.wakeup_granularity_s
-
-
-def _on_unit(model: RouterModel, threads: list[Thread]) -> Vector:
-    first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
-    table = np.zeros((int(first[-1]), len(threads)))
-    for number, thread in enumerate(threads):
-        for unit in thread.units:
-            table[int(first[thread.pool]) + unit, number] = 1.0 / len(thread.units)
-    return table
-
-
-def _shared(threads: list[Thread]) -> NDArray[np.bool_]:
-    users: dict[tuple[int, int], int] = {}
-    for thread in threads:
-        for unit in thread.units:
-            users[thread.pool, unit] = users.get((thread.pool, unit), 0) + 1
-    return np.array([any(users[thread.pool, unit] > 1 for unit in thread.units) for thread in threads])
 
 
 def _padded(lists: list[tuple[int, ...]], padding: int) -> Index:
@@ -436,33 +312,3 @@ def _padded(lists: list[tuple[int, ...]], padding: int) -> Index:
     for number, one in enumerate(lists):
         table[number, : len(one)] = one
     return table
-
-
-def weights(machine: Machine, work_s: Vector, wanted: Vector, demand: Vector) -> Vector:
-    """Return each thread's weight: what it gets of full units, against others of its level.
-
-    Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
-    Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so
-    ``Σ queue·work/(1 - load)``; one that never runs out leaves nothing to its equals. What comes only while others
-    of its level work does not come meanwhile.
-
-    Parameters
-    ----------
-    work_s : array
-        Seconds per frame by node.
-    wanted : array
-        Frames per second that each node would serve.
-    demand : array
-        Units that each thread wants.
-    """
-    weight = machine.weight
-    turns = np.isnan(weight)
-    if not turns.any():
-        return weight
-    real_time = machine.real_time
-    backlog_s = machine.by(machine.queue_frames * work_s)
-    meanwhile = machine.by(np.where(machine.fed_within, 0.0, wanted * work_s)) / machine.most
-    longest = backlog_s / np.maximum(1.0 - meanwhile, 1e-12)
-    turn_s = np.minimum(machine.by(machine.turn_frames * work_s), machine.quantum_s) * machine.most
-    chosen = np.where(real_time, np.minimum(longest, _AS_LONG_AS_IT_LIKES), turn_s)
-    return np.where(turns, np.maximum(chosen, 1e-300), weight)

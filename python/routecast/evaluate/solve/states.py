@@ -80,7 +80,7 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
             busy = float(fluid.busy_units[need.pool][index]) / need.units / lanes
         elif answer.work_pps[task.name] > 0.0:
             busy = answer.work_pps[task.name] * float(fluid.service_s[index]) / lanes
-        interrupts = 0.0 if task.activation.kind != "interrupt" else math.nan
+        interrupts = math.nan if task.activation.kind in {"interrupt", "thread"} else 0.0
         polls = math.nan
         cycle = _cycle(fluid, answer, index)
         if task.activation.kind == "interrupt" and cycle is not None:

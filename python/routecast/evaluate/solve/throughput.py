@@ -15,9 +15,10 @@ import numpy as np
 
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.grants import surface
-from routecast.evaluate.solve.machine import Machine, machine_of, weights
+from routecast.evaluate.solve.machine import Machine, machine_of
 from routecast.evaluate.solve.passage import Flowing
 from routecast.evaluate.solve.wakes import Wakes, wakes_of
+from routecast.evaluate.solve.weights import weights
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel
 
