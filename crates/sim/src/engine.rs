@@ -9,12 +9,14 @@ mod changes;
 mod copies;
 mod lanes;
 mod room;
+mod setup;
 mod threads;
 
 use std::collections::VecDeque;
 
-use changes::{Changes, Outages};
-use lanes::{Lane, State, Unit, lanes_of, port_as_task, wakeup_of};
+use changes::Changes;
+use lanes::{Lane, State, Unit, port_as_task};
+use setup::Staff;
 use threads::Thread;
 
 use crate::calendar::Calendar;
@@ -23,9 +25,7 @@ use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
-use crate::random::stream;
 use crate::scenario::{Activation, Event, Scenario, Task};
-use crate::service::Service;
 use crate::station::{Passage, Servers, Station};
 
 /// Servers whose departures are known on arrival (see [`crate::planes::Group`]).
@@ -100,66 +100,8 @@ impl Engine {
         let mut claims: Vec<Claim> = (0..model.tasks.len()).map(|task| Claim::new(model, task)).collect();
         let ports: Vec<Task> = model.ports.iter().map(port_as_task).collect();
         claims.extend((0..ports.len()).map(|port| Claim::nothing(model.tasks.len() + port)));
-        let mut lanes = Vec::new();
-        let mut task_of = Vec::new();
-        let mut threads: Vec<Thread> = Vec::new();
-        let mut thread_of: Vec<Option<u32>> = vec![None; graph.planes.len()];
-        let mut units: Vec<Option<Unit>> = (0..graph.planes.len()).map(|_| None).collect();
         let with_lanes: Vec<usize> = nodes.iter().copied().filter(|&n| graph.grouped[n].is_none()).collect();
-        for &n in &with_lanes {
-            let is_port = n >= graph.tasks;
-            let task = if is_port { &ports[n - graph.tasks] } else { &model.tasks[n] };
-            let mates = (0..n).find(|&other| !is_port && other < n && are_mates(task, model.tasks.get(other)));
-            let thread = match mates {
-                Some(mate) => thread_of[mate],
-                None if works_in_turn(task) => {
-                    threads.push(Thread::new(lanes.len() as u32));
-                    Some(threads.len() as u32 - 1)
-                }
-                None => None,
-            };
-            thread_of[n] = thread;
-            if let Some(thread) = thread {
-                threads[thread as usize].members.push(n as u32);
-            }
-            let first = mates.map_or(lanes.len() as u32, |_| threads[thread.expect("mates have one") as usize].lane);
-            for _ in 0..if mates.is_some() { 0 } else { lanes_of(scenario, task) } {
-                lanes.push(Lane::new(n as u32, thread));
-                task_of.push(n as u32);
-            }
-            let rng = stream(scenario.run.seed, scenario.run.replication, "service", n);
-            let batch = match task.activation {
-                Activation::Interrupt { budget, .. } | Activation::Thread { budget, .. } => budget,
-                _ => task.batch,
-            };
-            units[n] = Some(Unit {
-                queue: VecDeque::with_capacity(task.queue.min(1 << 12)),
-                capacity: task.queue,
-                service: if is_port {
-                    Service::link(model.ports[n - graph.tasks].link_bps, rng)
-                } else {
-                    Service::new(task, rng).interrupted(scenario, n)
-                },
-                claim: n,
-                activation: task.activation.clone(),
-                wakeup: wakeup_of(scenario, n, task),
-                batch,
-                idle: if thread.is_some() { vec![] } else { (first..lanes.len() as u32).rev().collect() },
-                requesting: 0,
-                lanes: if thread.is_some() { first..first + 1 } else { first..lanes.len() as u32 },
-                timer: None,
-                interrupts_on: true,
-                last_interrupt: None,
-                priority: 255 - graph.depth[n],
-                quantum: None,
-                thread,
-                ahead: task.holds_back.then(|| graph.next_of(n).clone()),
-                promised: 0,
-                refused: Vec::new(),
-                is_refused: false,
-                outages: Outages::default(),
-            });
-        }
+        let Staff { lanes, task_of, threads, mut units } = Staff::new(scenario, graph, &ports, &with_lanes);
         let managers = Managers::new(&model.pools, &claims, &task_of, scenario.run.message_limit);
         let mut timer_task = Vec::new();
         for unit in units.iter_mut().flatten() {
@@ -420,16 +362,6 @@ impl Group {
         }
         place == 0
     }
-}
-
-/// Whether task units share a thread.
-fn are_mates(task: &Task, other: Option<&Task>) -> bool {
-    task.thread.is_some() && other.is_some_and(|other| other.thread == task.thread)
-}
-
-/// Whether a task unit asks before each poll which of its thread can go on.
-fn works_in_turn(task: &Task) -> bool {
-    matches!(task.activation, Activation::Thread { .. }) || task.thread.is_some() || task.holds_back
 }
 
 /// The way on from each node; `unsure` if ways change during the trial.

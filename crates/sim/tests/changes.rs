@@ -264,9 +264,11 @@ fn copies_may_go_back_to_task_units_before() {
 /// A virtual machine: its backend, a thread that waits for room in the guest; the guest's receive and send sides, one
 /// thread; a softirq above them. One pool under Linux's schedulers.
 fn machine(units: usize, polling: bool, exhaustive: bool, rate_pps: f64) -> Scenario {
-    let thread = || match polling {
-        true => Activation::Polling,
-        false => Activation::Thread { budget: 4, cost_ps: 0.2 * US, wakeup: None, exhaustive },
+    let thread = || {
+        if polling {
+            return Activation::Polling;
+        }
+        Activation::Thread { budget: 4, cost_ps: 0.2 * US, wakeup: None, exhaustive }
     };
     let softirq = Activation::Interrupt {
         budget: 4,
