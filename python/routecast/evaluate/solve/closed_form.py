@@ -101,7 +101,8 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
 
     This is the "maximum throughput" of paper 000, measured under overload; with flows spread unevenly it is
     more than the rate without loss, :func:`lossless_pps`. Frames of all sizes are taken to be lost alike; behind a
-    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.crowding`.
+    busy link with mixed sizes a trial forwards less, see :mod:`routecast.evaluate.solve.crowding`. Threads that forward
+    less in overload than without loss (livelock) count with the rate without loss.
 
     Parameters
     ----------
@@ -111,7 +112,10 @@ def capacity_pps(model: RouterModel, load: OfferedLoad) -> float:
     """
     check_load(model, load)
     fluid = rates_of(model, load, overload=True)
-    return float(fluid.offered.sum()) - sum(fluid.drops_pps().values())
+    forwarded_pps = float(fluid.offered.sum()) - sum(fluid.drops_pps().values())
+    if fluid.steady is not None:
+        return max(forwarded_pps, lossless_of(fluid.steady.machine).rate_pps)
+    return forwarded_pps
 
 
 def lossless_pps(model: RouterModel, load: OfferedLoad) -> float:
