@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from routecast.plan.placement.mapping import Mapped, mapped, placement_of
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.neighbours import neighbours
 from routecast.plan.placement.overload import Forwarding, most_forwarded_by_work
-from routecast.plan.placement.prediction import Prediction, predict
+from routecast.plan.placement.prediction import Prediction, predict, predict_without_loss
 from routecast.plan.placement.search import Found, Search, most_by_work
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.told import LinkUse, Seat, Sharing, links_of, seats_of, sharing_of
@@ -29,6 +28,8 @@ __all__ = ["PlacementAnswer", "Ranked", "answer"]
 
 Progress = Callable[[int, int, str], None]
 _STEPS = 4
+_MANY_TASKS = 600
+"""Routers of more task units take seconds to predict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,6 @@ def answer(
         There is none; with what contradicts itself.
     """
     tell = progress or (lambda done, total, what: None)
-    begin_s = time.perf_counter()
     tell(0, _STEPS, "a placement that obeys the rules")
     if not exists(problem):
         raise _infeasible(problem, exists, "")
@@ -161,13 +161,12 @@ def answer(
     runners = finder.runners_up(found)
     if finder.is_overloaded:
         best, runners = finder.forwarded[0], tuple(finder.forwarded[1 : 1 + problem.goal.runners_up])
-    seconds = time.perf_counter() - begin_s
     notes = list(finder.notes)
     if simulate:
         tell(3, _STEPS, "simulation of the best mappings")
         try:
             best = _checked(problem, best)
-            runners = tuple(_checked(problem, one) for one in runners)
+            runners = tuple(_checked(problem, one, seeds=(13,)) for one in runners)
         except KeyboardInterrupt:
             notes.append("the check by simulation was interrupted")
     model = router_of(problem, best.placement)
@@ -184,7 +183,7 @@ def answer(
         seats=seats,
         sharing=sharing_of(problem, finder.loads, best.placement, seats),
         links=links_of(best.prediction, problem),
-        seconds=seconds,
+        seconds=found.seconds,
         predictions=finder.loads.predictions,
         notes=tuple(notes),
     )
@@ -321,14 +320,16 @@ class _Finder:
             self.runners_say = f"of the {len(ranked_all)} mappings that were predicted"
         return found
 
-    def ranked(self, servers: Mapped, value: float) -> Ranked:
-        """Predict a mapping as a whole."""
+    def ranked(self, servers: Mapped, value: float, *, is_best: bool = True) -> Ranked:
+        """Predict a mapping as a whole; of a large one that is not the best only what it carries without loss."""
         problem, goal = self.problem, self.problem.goal
         placement = placement_of(problem, self.classes, self.loads, servers)
         rate_pps = (
             problem.offered_pps if goal.objective == "throughput" else goal.target_pps or problem.offered_pps
         )
-        prediction = predict(router_of(problem, placement), load_of(problem).at(rate_pps))
+        model, load = router_of(problem, placement), load_of(problem).at(rate_pps)
+        is_large = len(model.tasks) > _MANY_TASKS and not is_best
+        prediction = predict_without_loss(model, load) if is_large else predict(model, load)
         return Ranked(
             placement=placement, value=value, prediction=prediction, choice=self._choices(servers, "best")
         )
@@ -347,7 +348,9 @@ class _Finder:
             if value is not None:
                 rated.append((value, mapping))
         rated.sort(key=lambda one: -one[0] if goal.objective == "throughput" else one[0])
-        return tuple(self.ranked(mapping, value) for value, mapping in rated[: goal.runners_up])
+        return tuple(
+            self.ranked(mapping, value, is_best=False) for value, mapping in rated[: goal.runners_up]
+        )
 
     def _choices(self, mapping: Mapped, choice: str) -> dict[str, str]:
         free = [list(host.names) for host in self.classes.hosts]
@@ -368,13 +371,13 @@ class _Finder:
             self._say(f"within {100.0 * (high / low - 1.0):.2g} % of the best" if low > 0.0 else "searching")
 
 
-def _checked(problem: PlacementProblem, one: Ranked) -> Ranked:
+def _checked(problem: PlacementProblem, one: Ranked, *, seeds: tuple[int, ...] = (11, 12)) -> Ranked:
     goal = problem.goal
     if goal.objective == "throughput" and goal.throughput == "lossless":
         rate_pps, predicted_pps = one.prediction.lossless_pps, one.prediction.lossless_pps
     else:
         rate_pps, predicted_pps = one.prediction.offered_pps, one.prediction.forwarded_pps
-    check = simulated(problem, one.placement, offered_pps=rate_pps, predicted_pps=predicted_pps)
+    check = simulated(problem, one.placement, offered_pps=rate_pps, predicted_pps=predicted_pps, seeds=seeds)
     return replace(one, check=check)
 
 

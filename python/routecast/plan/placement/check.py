@@ -17,7 +17,7 @@ DIFFERS = 0.05
 """Figures farther apart than this part are said to differ."""
 _FRAMES = 60_000
 _LONGEST_S = 0.5
-_SHORTEST_S = 0.05
+_SHORTEST_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

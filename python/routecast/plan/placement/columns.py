@@ -62,7 +62,7 @@ def _of_host(
 ) -> Iterator[tuple[int, ...]]:
     group = classes.hosts[host].group
     work = [loads.work(group.name, one.group.name).total_s for one in classes.alike]
-    room_s = group.cores / least_pps if least_pps > 0.0 else math.inf
+    room_s = loads.cores(group.name) / least_pps if least_pps > 0.0 else math.inf
     counts = [0] * len(classes.alike)
 
     def deeper(number: int, used_s: float) -> Iterator[tuple[int, ...]]:
@@ -120,6 +120,7 @@ def _whole(problem: PlacementProblem, classes: Classes, counts: tuple[int, ...])
     if problem.balancing == "local":
         here = classes.by_group(counts)
         for chain in problem.chains:
-            if chain.returns and here[chain.stages[0]] and not all(here[stage] for stage in chain.stages):
+            some = [here[stage] > 0 for stage in chain.stages]
+            if chain.returns and any(some) and not all(some):
                 return False
     return True

@@ -8,6 +8,7 @@ a solution has one, and forbidden from then on.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,6 +50,7 @@ class Cover:
     pair_pps: Callable[[Column, Column], float] | None = None
     pairs: dict[Pair, float] = field(default_factory=dict)
     solved: int = 0
+    _number: dict[Column, int] = field(default_factory=dict)
 
     def least(
         self,
@@ -78,12 +80,36 @@ class Cover:
         Undecided
             The time did not suffice.
         """
+        until_s = time.perf_counter() + seconds
         while True:
-            found = self._solve(allowed, cost, rate_pps, seconds, extra)
-            if found is None or self.pair_pps is None:
+            found = self._solve(allowed, cost, rate_pps, until_s - time.perf_counter(), extra)
+            if found is None or self.pairs_pps(found[0]) >= rate_pps * (1.0 - 1e-12):
                 return found
-            if not self._forbid(found[0], rate_pps):
-                return found
+
+    def any(
+        self, allowed: NDArray[np.bool_], preferred: NDArray[np.bool_], rate_pps: float, *, seconds: float
+    ) -> Chosen | None:
+        """Return a placement of allowed columns at a load, of preferred ones if there is one; None if there is none.
+
+        Where columns with fewer elements are allowed too, only the fullest ones need be looked at: what they have too
+        much is left out afterwards.
+
+        Raises
+        ------
+        Undecided
+            The time did not suffice.
+        """
+        cost = (~preferred).astype(float)
+        until_s = time.perf_counter() + seconds
+        if not any(limit < rate_pps for limit in self.pairs.values()):
+            found = self._solve(self._fullest(allowed), cost, rate_pps, seconds, None, covers=True)
+            if found is None:
+                return None
+            trimmed = self._trimmed(found[0], allowed, preferred)
+            if trimmed is not None and self.pairs_pps(trimmed) >= rate_pps * (1.0 - 1e-12):
+                return trimmed
+        answer = self.least(allowed, cost, rate_pps, seconds=until_s - time.perf_counter())
+        return None if answer is None else answer[0]
 
     def pairs_pps(self, chosen: Mapping[int, int]) -> float:
         """Return the load that the cables between the servers of a placement carry."""
@@ -98,9 +124,52 @@ class Cover:
                     best = min(best, self.pairs[one, other])
         return best
 
-    def _forbid(self, chosen: Chosen, rate_pps: float) -> bool:
-        """Look at the cables of a solution; return whether one is overloaded, which is then known."""
-        return self.pairs_pps(chosen) < rate_pps * (1.0 - 1e-12)
+    def _fullest(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the allowed columns that are part of no other allowed one."""
+        kept = np.zeros_like(allowed)
+        listed: list[int] = np.flatnonzero(allowed).tolist()
+        for host in range(len(self.classes.hosts)):
+            mine = np.array([number for number in listed if self.columns[number].host == host], dtype=np.intp)
+            if not mine.size:
+                continue
+            counts = np.array([self.columns[number].counts for number in mine])
+            mine = mine[np.argsort(-counts.sum(axis=1), kind="stable")]
+            counts = np.array([self.columns[number].counts for number in mine])
+            above = np.zeros((0, counts.shape[1]), dtype=counts.dtype)
+            for row, number in zip(counts, mine, strict=True):
+                if not (above >= row).all(axis=1).any():
+                    above = np.vstack([above, row])
+                    kept[number] = True
+        return kept
+
+    def _trimmed(
+        self, chosen: Chosen, allowed: NDArray[np.bool_], preferred: NDArray[np.bool_]
+    ) -> Chosen | None:
+        """Return a placement without what its columns have too much; None where that is not found."""
+        if not self._number:
+            self._number = {column: number for number, column in enumerate(self.columns)}
+        servers = [self.columns[one] for one, number in chosen.items() for _ in range(number)]
+        for k, every in enumerate(self.classes.counts):
+            surplus = sum(column.counts[k] for column in servers) - every
+            while surplus > 0:
+                less = []
+                for at, column in enumerate(servers):
+                    if column.counts[k]:
+                        counts = tuple(n - (i == k) for i, n in enumerate(column.counts))
+                        number = self._number.get(Column(host=column.host, counts=counts), -1)
+                        if not any(counts) or (number >= 0 and allowed[number]):
+                            is_known = number < 0 or preferred[number]
+                            less.append((is_known, sum(counts), at, Column(host=column.host, counts=counts)))
+                if not less:
+                    return None
+                _, _, at, column = max(less, key=lambda one: one[:3])
+                servers[at] = column
+                surplus -= 1
+        answer: Chosen = {}
+        for column in servers:
+            if any(column.counts):
+                answer[self._number[column]] = answer.get(self._number[column], 0) + 1
+        return answer
 
     def _solve(
         self,
@@ -109,6 +178,8 @@ class Cover:
         rate_pps: float,
         seconds: float,
         extra: tuple[Vector, float] | None,
+        *,
+        covers: bool = False,
     ) -> tuple[Chosen, float] | None:
         chosen: list[int] = np.flatnonzero(allowed).tolist()
         place = {column: number for number, column in enumerate(chosen)}
@@ -136,7 +207,7 @@ class Cover:
         for k, alike in enumerate(classes):
             at = [i for i, column in enumerate(columns) if column.counts[k]]
             every = float(len(alike.names))
-            rows.append((at, [float(columns[i].counts[k]) for i in at], every, every))
+            rows.append((at, [float(columns[i].counts[k]) for i in at], every, math.inf if covers else every))
         for h, host in enumerate(hosts):
             at = [i for i, column in enumerate(columns) if column.host == h]
             rows.append((at, [1.0] * len(at), 0.0, float(len(host.names))))

@@ -158,7 +158,7 @@ class PlanTable(FileModel):
     latency: Duration | None = Field(default=None, description="The greatest mean latency at the target")
     seconds: Positive = Field(default=10.0, description="Stop after this many seconds")
     gap: Annotated[Number, Field(ge=0.0, lt=1.0)] = Field(
-        default=0.0, description="Stop at this proven distance to the optimum"
+        default=0.001, description="Stop at this proven distance to the optimum"
     )
     runners_up: Annotated[Count, Field(ge=0, le=10)] = Field(
         default=2, description="Mappings that are answered besides the best"

@@ -66,9 +66,10 @@ def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> boo
                     edge = [k for k, one in enumerate(classes.alike) if one.group.name == chain.stages[0]]
                     for stage in chain.stages[1:-1]:
                         inner = [k for k, one in enumerate(classes.alike) if one.group.name == stage]
-                        weight = -float(sum(every[k] for k in edge))
-                        at = [here[k] for k in (*edge, *inner)]
-                        rows.append((at, [1.0] * len(edge) + [weight] * len(inner), -math.inf, 0.0))
+                        for some, others in ((edge, inner), (inner, edge)):
+                            weight = -float(sum(every[k] for k in some))
+                            at = [here[k] for k in (*some, *others)]
+                            rows.append((at, [1.0] * len(some) + [weight] * len(others), -math.inf, 0.0))
             for k, one in enumerate(here):
                 where[k].append(one)
     rows += [(where[k], [1.0] * len(where[k]), float(n), float(n)) for k, n in enumerate(every)]

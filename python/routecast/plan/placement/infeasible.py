@@ -99,7 +99,7 @@ def asked_of(problem: PlacementProblem) -> list[Asked]:
         found.append(
             Asked(
                 place="traffic.balancing",
-                said="local: every server with the first element of a chain has all others",
+                said="local: a server that has elements of a chain has all kinds of them",
                 drop=lambda one: replace(one, balancing="round_robin"),
             )
         )

@@ -65,6 +65,8 @@ def put_together(
     laid: Sequence[Laid],
     ports: Sequence[tuple[str, float]],
     choose: Mapping[str, Route] | None = None,
+    *,
+    from_afar: str = "",
 ) -> RouterModel:
     """Return the router of several chains on the same servers.
 
@@ -77,6 +79,8 @@ def put_together(
     choose : mapping of str to Route
         How frames that come by a port are told apart where several task units take them, their names to be filled in;
         by default at random, by their shares.
+    from_afar : str
+        A port whose frames come from other servers: not at equal gaps, as those of one sender do.
     """
     many = len(laid) > 1
     tasks: list[TaskUnit] = []
@@ -103,10 +107,12 @@ def put_together(
     for port, rate_bps in ports:
         here = entries.get(port, [(anywhere, 1.0)])
         entry = here[0][0]
-        if len(here) > 1:
+        if len(here) > 1 or (port == from_afar and port in entries):
             entry = _told_apart(port)
             targets = tuple(way for way, _ in here)
             route = Route(kind="random", to=targets, weights=tuple(share for _, share in here))
+            if len(here) == 1:
+                route = Route(to=targets)
             if choose and port in choose:
                 route = replace(choose[port], to=tuple(targets[int(way)] for way in choose[port].to))
             tasks.append(TaskUnit(name=entry, route=route))

@@ -268,7 +268,7 @@ class Goal:
     target_pps: float | None = None
     latency_s: float | None = None
     seconds: float = 10.0
-    gap_ratio: float = 0.0
+    gap_ratio: float = 0.001
     runners_up: int = 2
 
 

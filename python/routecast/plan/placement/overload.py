@@ -135,7 +135,7 @@ class Forwarding:
 
 def most_forwarded_by_work(problem: PlacementProblem, loads: ServerLoads) -> float:
     """Return a rate that no placement forwards more than at the offered load: cheap chains first, on all cores."""
-    cores = float(sum(host.cores * host.number for host in problem.servers))
+    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
     work = {
         group.name: min(loads.work(host.name, group.name).total_s for host in problem.servers) * group.count
         for group in problem.elements

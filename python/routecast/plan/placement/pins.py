@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -20,7 +21,7 @@ from routecast.plan.placement.model import PinChoice, Rules
 from routecast.plan.placement.server_view import SERVER, ServerView
 from routecast.router.virtual.machines import Cores
 
-__all__ = ["Pins", "machine_in", "pins_tried", "thread_work"]
+__all__ = ["Pins", "fullest", "machine_in", "pins_tried", "thread_work"]
 
 Pins = Mapping[str, Cores]
 
@@ -40,9 +41,7 @@ def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
     for index, task in enumerate(graph.tasks):
         if not any(need.pool == SERVER for need in task.needs):
             continue
-        work = float(visits[index]) * task.service.mean_s(
-            view.load.frames.mean_bytes, batch_frames=float(task.batch_frames)
-        )
+        work = float(visits[index]) * task.service.mean_s(view.load.frames.mean_bytes, batch_frames=math.inf)
         if task.thread and not task.pin:
             threads[task.thread] = threads.get(task.thread, 0.0) + work
         else:
@@ -51,9 +50,10 @@ def thread_work(view: ServerView) -> tuple[dict[str, float], list[float]]:
     return threads, fixed
 
 
-def pins_tried(view: ServerView, rules: Rules) -> Iterator[tuple[PinChoice, Pins]]:
+def pins_tried(
+    threads: Mapping[str, float], fixed: list[float], rules: Rules
+) -> Iterator[tuple[PinChoice, Pins]]:
     """Yield ways of pinning the threads of a server; none where every thread must have a core and there are too few."""
-    threads, fixed = thread_work(view)
     cores = len(fixed)
     if not rules.shared_cores:
         if len(threads) <= cores:
@@ -76,6 +76,16 @@ def pins_tried(view: ServerView, rules: Rules) -> Iterator[tuple[PinChoice, Pins
         if key not in seen:
             seen.add(key)
             yield choice, pins
+
+
+def fullest(threads: Mapping[str, float], fixed: list[float], pins: Pins) -> float:
+    """Return the least time that some core, or some thread, works for a frame of the load, whoever else slows it."""
+    load = list(fixed)
+    for thread, own in pins.items():
+        if len(own) == 1:
+            load[own[0]] += threads[thread]
+    every = (sum(fixed) + sum(threads.values())) / len(fixed)
+    return max([every, *load, *threads.values()])
 
 
 def _widened(pins: Pins, wanted: int, cores: int) -> Pins:

@@ -15,7 +15,7 @@ from routecast.evaluate.trial import Resource, Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel
 
-__all__ = ["Prediction", "predict", "predict_lossless_pps"]
+__all__ = ["Prediction", "predict", "predict_lossless_pps", "predict_without_loss"]
 
 _LOW_PPS = 1000.0
 """A load at which nothing is full: the greatest one without overload does not depend on it."""
@@ -71,6 +71,22 @@ def predict(model: RouterModel, load: OfferedLoad) -> Prediction:
         drops_pps=dict(trial.drops_pps),
         bottleneck=trial.bottleneck.name,
         reason=trial.bottleneck.reason,
+    )
+
+
+def predict_without_loss(model: RouterModel, load: OfferedLoad) -> Prediction:
+    """Predict only the greatest load without overload, quickly; the rest is NaN."""
+    lossless_pps = predict_lossless_pps(model, load)
+    is_over = load.rate_pps > lossless_pps
+    return Prediction(
+        offered_pps=load.rate_pps,
+        forwarded_pps=math.nan if is_over else load.rate_pps,
+        lossless_pps=lossless_pps,
+        latency_s=math.nan,
+        resources=(),
+        drops_pps={},
+        bottleneck="",
+        reason="",
     )
 
 

@@ -27,10 +27,12 @@ from routecast.plan.placement.stages import stages_of
 
 __all__ = ["Found", "Search", "most_by_work"]
 
-_LEVELS = (0.6, 0.35, 0.15, 0.05, 0.0)
+_LEVELS = (0.92, 0.82, 0.7, 0.55, 0.4, 0.2, 0.05, 0.0)
 """Columns that carry less than this part of what the work alone allows are left out at first: a placement that needs
 none of them and is at least as good proves that they are not needed."""
 _MOST_COLUMNS = 30_000
+_PROGRAM_S = 2.0
+"""Longest time for a single program: whether there is a placement for a load is left open then."""
 
 Told = Callable[[float, float], None]
 
@@ -68,7 +70,7 @@ class Found:
 
 def most_by_work(problem: PlacementProblem, loads: ServerLoads) -> float:
     """Return a load that no placement goes beyond: the least work of all elements over all cores at their fastest."""
-    cores = sum(host.cores * host.number for host in problem.servers)
+    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
     total = sum(
         group.count * min(loads.work(host.name, group.name).total_s for host in problem.servers)
         for group in problem.elements
@@ -284,44 +286,57 @@ class Search:
     def _raise_to_best(self, least_pps: float) -> bool:
         """Search among the columns listed; return whether the best of all is found or time is over."""
         assert self.cover is not None
-        last = math.inf
+        last, goal = self.bound, self.problem.goal
         while True:
-            try:
-                found = self._by_bounds(last)
-            except Undecided:
-                return True
-            if found is None:
-                self.bound = max(least_pps, self.best[0] if self.best else 0.0)
-                return self.best is not None and self.best[0] >= least_pps
-            last, chosen = found
-            self.bound = max(last, least_pps, self.best[0] if self.best else 0.0)
+            top, chosen = self._by_bounds(last)
+            # Nothing beyond ``top`` is possible with these columns, and what is not listed carries less than least_pps.
+            last = min(last, top)
+            self.bound = min(self.bound, max(last, least_pps, self.best[0] if self.best else 0.0))
+            if chosen is None:
+                return self.left_s <= 0.0 or (self.best is not None and self.best[0] >= least_pps)
             new = [column for column in chosen if not self.exact[column]]
             value = self.carries(chosen)
             if self.best is None or value > self.best[0]:
                 self.best = (value, chosen)
             if self.told:
                 self.told(self.best[0], self.bound)
-            if self.best[0] * (1.0 + self.problem.goal.gap_ratio + 1e-12) >= self.bound or not new:
-                return self.best[0] >= least_pps
-            if self.left_s <= 0.0:
+            if self.best[0] * (1.0 + goal.gap_ratio + 1e-12) >= self.bound:
                 return True
+            if self.left_s <= 0.0 or (not new and value < top * (1.0 - 1e-12)):
+                return True
+            if not new:
+                return self.best[0] >= least_pps
 
-    def _by_bounds(self, last: float) -> tuple[float, Chosen] | None:
-        """Return the mapping of the greatest load by the bounds of its columns, and that load."""
+    def _by_bounds(self, last: float) -> tuple[float, Chosen | None]:
+        """Return a load that no mapping goes beyond, by the bounds of its columns, and the mapping that comes nearest.
+
+        The two belong together where the time sufficed; where it did not, the mapping carries less.
+        """
         assert self.cover is not None
         while True:
             values = self._steps(last)
-            low, high = 0, len(values)  # the first value, from the greatest on, with a placement
-            best: tuple[float, Chosen] | None = None
+            low, high = 0, len(values)  # the first value, from the greatest on, with a mapping
+            surely = 0  # values before this one have none for sure
+            best: Chosen | None = None
             while low < high:
                 middle = (low + high) // 2 if best or low else 0
-                chosen = self._at_least(values[middle])
+                try:
+                    chosen = self._at_least(values[middle])
+                except Undecided:
+                    low = middle + 1
+                    if self.left_s <= 0.0:
+                        break
+                    continue
                 if chosen is None:
+                    surely = max(surely, middle + 1)
                     low = middle + 1
                 else:
-                    best, high = (values[middle], chosen), middle
-            if best is None or len(self._steps(last)) == len(values):
-                return best
+                    best, high = chosen, middle
+            top = values[surely] if surely < len(values) else 0.0
+            # Cables that were looked at meanwhile may let through loads between two of the values.
+            over = values[surely - 1] if surely else math.inf
+            if self.left_s <= 0.0 or not any(top < one < over for one in self._steps(last)):
+                return top, best
 
     def _steps(self, last: float) -> list[float]:
         """Return the loads at which the answer may change, the greatest first."""
@@ -335,10 +350,8 @@ class Search:
         assert self.cover is not None
         allowed = self.high >= rate_pps * (1.0 - 1e-12)
         # Of several placements one with servers that are predicted already: if all are, it is the answer.
-        found = self.cover.least(
-            allowed, (~self.exact).astype(float), rate_pps, seconds=max(self.left_s, 0.2)
-        )
-        return None if found is None else found[0]
+        seconds = min(max(self.left_s, 0.2), _PROGRAM_S)
+        return self.cover.any(allowed, self.exact, rate_pps, seconds=seconds)
 
     def _predict(self, column: int) -> None:
         if not self.exact[column]:

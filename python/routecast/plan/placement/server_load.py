@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from routecast.load.offered import line_rate_pps
-from routecast.plan.placement.lay import machine_of, pinned
+from routecast.plan.placement.lay import inside, machine_of, outside, pinned
 from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
-from routecast.plan.placement.pins import Pins, pins_tried
+from routecast.plan.placement.pins import Pins, fullest, pins_tried, thread_work
 from routecast.plan.placement.prediction import Prediction, predict, predict_lossless_pps
 from routecast.plan.placement.server_view import (
     SERVER,
     ServerView,
     function_of,
     server_view,
+    uplink_bps,
     wire_shares,
 )
+from routecast.plan.placement.stages import stages_of
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.assembly import added
 
@@ -55,7 +57,7 @@ class Work:
     total_s : float
         Of all its threads.
     thread_s : float
-        Of its functions alone: they have no more cores than vcpus.
+        Of the thread that works most: it has one core at a time.
     """
 
     total_s: float
@@ -78,6 +80,7 @@ class ServerLoads:
         self._known: dict[tuple[str, tuple[tuple[str, int], ...]], Carries] = {}
         self._views: dict[tuple[str, tuple[tuple[str, int], ...]], ServerView | None] = {}
         self._at: dict[tuple[str, tuple[tuple[str, int], ...], float], Prediction | None] = {}
+        self._cores = {group.name: _cores_at_most(group) for group in problem.servers}
         self._work = {
             (host.name, group.name): self._least_work(host, group)
             for host in problem.servers
@@ -94,7 +97,7 @@ class ServerLoads:
     def ways(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
         """Return the ways of pinning a server's threads that are tried, by name."""
         view = self._view((host, _key(here)))
-        return {} if view is None else dict(pins_tried(view, self.problem.rules))
+        return {} if view is None else dict(pins_tried(*thread_work(view), self.problem.rules))
 
     def at(self, host: str, here: Mapping[str, int], rate_pps: float) -> Prediction | None:
         """Return what the server does at a load of the whole system; None where nothing comes to it."""
@@ -119,27 +122,54 @@ class ServerLoads:
         busy = 0.0 if found is None else found.used_ratio(SERVER)
         return group.idle_w + (group.busy_w - group.idle_w) * busy
 
+    def cores(self, host: str) -> float:
+        """Return how many undisturbed cores a server is worth at most."""
+        return self._cores[host]
+
     def work(self, host: str, element: str) -> Work:
         """Return the least work of an element on a server."""
         return self._work[host, element]
 
     def at_most_pps(self, host: str, here: Mapping[str, int]) -> float:
-        """Return a load that the server cannot go beyond: cores that never wait, no contention, its links."""
+        """Return a load that the server cannot go beyond: cores that never wait nor switch, its links, its ports."""
         group = self._hosts[host]
+        come, local = self._moves(here)
+        first = 0.0
+        card_s = come * self._seconds(group.technology.nic_receive) / group.speed_ratio
         total = sum(count * self._work[host, name].total_s for name, count in here.items())
-        best = min(
-            (self._thread_pps(host, name) for name, count in here.items() if count),
-            default=math.inf,
-        )
+        if group.technology.backend != "none":
+            first = self._first(here) * self._seconds(group.technology.nic_receive) / group.speed_ratio
+            total += card_s + local * self._seconds(group.technology.switch) / group.speed_ratio
+        best = min((self._thread_pps(host, name) for name, count in here.items() if count), default=math.inf)
         if total > 0.0:
-            best = min(best, group.cores / total)
-        return min(best, self._wires_pps(here)) * _MARGIN
+            best = min(best, self._cores[host] / total)
+        if group.technology.backend in ("thread", "softirq") and card_s + first > 0.0:
+            best = min(best, max(len(set(group.interrupt_cores)), 1) / (card_s + first))
+        return min(best, self._wires_pps(group, here)) * _MARGIN
+
+    def _moves(self, here: Mapping[str, int]) -> tuple[float, float]:
+        """Return the shares of the load that come from other servers, and that go from machine to machine here."""
+        come = local = 0.0
+        for chain, share in zip(self.problem.chains, self.problem.shares, strict=True):
+            stages = stages_of(self.problem, chain, share, here)
+            for j, stage in enumerate(stages):
+                come += stage.here * stage.from_elsewhere
+                if j + 1 < len(stages):
+                    local += stage.here * stage.arrival * stage.to_each * stages[j + 1].here
+        return come, local
+
+    def _first(self, here: Mapping[str, int]) -> float:
+        """Return the share of the load that comes by outer ports."""
+        return sum(
+            share * here.get(chain.stages[0], 0) / self._groups[chain.stages[0]].count
+            for chain, share in zip(self.problem.chains, self.problem.shares, strict=True)
+        )
 
     def _thread_pps(self, host: str, name: str) -> float:
         work = self._work[host, name].thread_s
-        return self._groups[name].vcpus / work if work > 0.0 else math.inf
+        return 1.0 / work if work > 0.0 else math.inf
 
-    def _wires_pps(self, here: Mapping[str, int]) -> float:
+    def _wires_pps(self, host: ServerGroup, here: Mapping[str, int]) -> float:
         problem = self.problem
         frame = problem.frames.mean_bytes
         best = math.inf
@@ -149,33 +179,42 @@ class ServerLoads:
                 if here.get(stage):
                     ports = group.count * group.ports
                     best = min(best, line_rate_pps(problem.outer_bps, frame) * ports / share)
-        if problem.joined.by == "switch":
-            for share in wire_shares(problem, dict(here)):
-                if share > 1e-12:
-                    best = min(best, line_rate_pps(problem.joined.link_bps, frame) / share)
+        for share in wire_shares(problem, dict(here)):
+            if share > 1e-12:
+                best = min(best, line_rate_pps(uplink_bps(problem, host), frame) / share)
         return best
 
     def _least_work(self, host: ServerGroup, group: ElementGroup) -> Work:
-        """Find what each frame costs at least: batches that cost nothing more, and the cheaper way in."""
+        """Find what each frame costs at least: batches that cost nothing more, no other machine in the way."""
         problem, technology = self.problem, host.technology
         machine, server = machine_of(group, "0", SERVER), host.server(SERVER)
-        lowest = min(1.0, *technology.contention.table) if technology.contention.table else 1.0
-        total = thread = 0.0
+        contention = technology.contention
+        slower = min(1.0, *contention.table) if contention.table else 1.0
+        receive, send = self._seconds(technology.receive), self._seconds(technology.send)
+        threads: dict[str, float] = {}
+        total = 0.0
         for chain, share in zip(problem.chains, problem.shares, strict=True):
             for number, stage in enumerate(chain.stages):
                 if stage != group.name:
                     continue
+                local = problem.balancing == "local" and chain.returns and 0 < number < len(chain.stages) - 1
+                arrival = 0.0 if local else share / group.count * slower / host.speed_ratio
                 name = function_of(problem, chain, number, machine, server)
                 cost = machine.functions.get(name) or technology.functions.get(name, ServiceCost())
                 inner = self._seconds(added(cost, technology.guest_driver))
-                moved = self._seconds(added(technology.receive, technology.send))
+                threads["vcpu"] = threads.get("vcpu", 0.0) + arrival * inner / group.vcpus
+                total += arrival * (inner + receive + send)
                 if number == 0 and technology.backend != "none":
-                    moved += self._seconds(technology.nic_receive)
-                local = problem.balancing == "local" and chain.returns and 0 < number < len(chain.stages) - 1
-                arrival = 0.0 if local else share / group.count
-                thread += arrival * inner * lowest / host.speed_ratio
-                total += arrival * (inner + moved) * lowest / host.speed_ratio
-        return Work(total_s=total, thread_s=thread)
+                    total += arrival * self._seconds(technology.nic_receive)
+                if technology.backend != "thread":
+                    continue
+                comes_back = number == len(chain.stages) - 1 and chain.returns
+                cards = (inside(group, comes_back=comes_back), outside(group, comes_back=comes_back))
+                for card, work in zip(cards, (receive, send), strict=True):
+                    thread = {"interface": f"{card}", "machine": "all"}.get(technology.backend_threads)
+                    if thread is not None:
+                        threads[thread] = threads.get(thread, 0.0) + arrival * work
+        return Work(total_s=total, thread_s=max(threads.values(), default=0.0))
 
     def _seconds(self, cost: ServiceCost) -> float:
         return cost.mean_s(self.problem.frames.mean_bytes, batch_frames=math.inf)
@@ -188,11 +227,20 @@ class ServerLoads:
         return self._views[key]
 
     def _best_pinned(self, key: tuple[str, tuple[tuple[str, int], ...]]) -> Carries:
+        """Predict the ways of pinning that could be the best, by what their fullest core works at least."""
         view = self._view(key)
         if view is None:
             return Carries(capacity_pps=math.inf, choice="free")
+        threads, fixed = thread_work(view)
+        speed = self._hosts[key[0]].speed_ratio
+        ways = [
+            (choice, pins, speed / max(fullest(threads, fixed, pins), 1e-30) / view.weight)
+            for choice, pins in pins_tried(threads, fixed, self.problem.rules)
+        ]
         best = Carries(capacity_pps=0.0, choice="none")
-        for choice, pins in pins_tried(view, self.problem.rules):
+        for choice, pins, most_pps in sorted(ways, key=lambda way: -way[2]):
+            if most_pps * _MARGIN <= best.capacity_pps:
+                break
             self.predictions += 1
             capacity = predict_lossless_pps(pinned(view.model, pins), view.load) / view.weight
             if capacity > best.capacity_pps * (1.0 + 1e-9):
@@ -202,3 +250,9 @@ class ServerLoads:
 
 def _key(here: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple((name, count) for name, count in here.items() if count)
+
+
+def _cores_at_most(host: ServerGroup) -> float:
+    """Return how many undisturbed cores do as much as all cores that slow each other, however many of them work."""
+    contention = host.technology.contention
+    return max(busy / contention.factor(busy) for busy in range(1, host.cores + 1))

@@ -20,11 +20,10 @@ from routecast.router.multistage.check import balance_function
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Machine, Server
 
-__all__ = ["SERVER", "UPLINK", "ServerView", "function_of", "server_view", "wire_shares"]
+__all__ = ["SERVER", "UPLINK", "ServerView", "function_of", "server_view", "uplink_bps", "wire_shares"]
 
 UPLINK = "link"
 SERVER = "server"
-_NO_LIMIT_BPS = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +76,8 @@ def server_view(
         for machine in machines.get(group, ())
         for port in _ports(machine, problem.element(group))
     ]
-    uplink_bps = problem.joined.link_bps if problem.joined.by == "switch" else _NO_LIMIT_BPS
-    ports = [*outer, (UPLINK, uplink_bps)]
-    model = put_together(f"{len(elements)} elements on {host.name}", laid, ports)
+    ports = [*outer, (UPLINK, uplink_bps(problem, host))]
+    model = put_together(f"{len(elements)} elements on {host.name}", laid, ports, from_afar=UPLINK)
     rates = dict.fromkeys((port for port, _ in ports), 0.0)
     for one in laid:
         for port, _, share in one.entries:
@@ -98,6 +96,15 @@ def server_view(
         flows=FlowSet(name="what comes to the server", flows=flows),
     )
     return ServerView(model=model, load=load, weight=weight)
+
+
+def uplink_bps(problem: PlacementProblem, host: ServerGroup) -> float:
+    """Return what a server can send to all others together: its link to the switch, or all its cables."""
+    joined = problem.joined
+    if joined.by == "switch":
+        return joined.link_bps
+    cables = sum(joined.cable_bps(host.name, other.name) * other.number for other in problem.servers)
+    return cables - joined.cable_bps(host.name, host.name) or joined.link_bps
 
 
 def wire_shares(problem: PlacementProblem, here: dict[str, int]) -> tuple[float, float]:

@@ -1,0 +1,133 @@
+"""Small placement problems, and all their placements one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+
+from routecast.load.frames import FrameMix
+from routecast.plan.placement.classes import classes_of, meant
+from routecast.plan.placement.columns import obeys
+from routecast.plan.placement.mapping import mapping_of
+from routecast.plan.placement.model import (
+    Chain,
+    ElementGroup,
+    Goal,
+    Joined,
+    PlacementProblem,
+    Rules,
+    ServerGroup,
+)
+from routecast.plan.placement.prediction import predict_lossless_pps
+from routecast.plan.placement.whole import Placement, load_of, router_of
+from routecast.router.model import Contention, Policy, ServiceCost
+from routecast.router.virtual.technology import Technology
+
+FREE = Rules(pins=("free",))
+
+
+def cost(microseconds: float) -> ServiceCost:
+    return ServiceCost(per_packet_s=microseconds * 1e-6)
+
+
+def technology(
+    *,
+    sigma: float = 0.0,
+    balance: float = 1.0,
+    forward: float = 0.8,
+    switch_cost: float = 0.0,
+    **more: object,
+) -> Technology:
+    """A technique with a thread for each machine's backend, and cores that slow each other by ``sigma``."""
+    fields = {
+        "nic_receive": cost(0.2),
+        "receive": cost(0.3),
+        "send": cost(0.3),
+        "switch": cost(0.1),
+        "functions": {
+            "balance": cost(balance),
+            "return": cost(0.5),
+            "forward": cost(forward),
+            "dpi": cost(2.0),
+        },
+        **more,
+    }
+    return Technology(
+        name="test",
+        backend_threads="machine",
+        policy=Policy(kind="linux", quantum_s=3e-3),
+        switch_cost_s=switch_cost * 1e-6,
+        contention=Contention(sigma=sigma),
+        **fields,  # type: ignore[arg-type]  # a test's own fields
+    )
+
+
+def multistage(
+    balancers: int,
+    routers: int,
+    servers: tuple[ServerGroup, ...],
+    *,
+    rules: Rules = FREE,
+    goal: Goal | None = None,
+    joined: Joined | None = None,
+    balancing: str = "round_robin",
+    offered_pps: float = 1e6,
+    frame_bytes: int = 64,
+    outer_bps: float = 1e10,
+) -> PlacementProblem:
+    """Balancers and routers on servers."""
+    return PlacementProblem(
+        name="test",
+        servers=servers,
+        elements=(
+            ElementGroup(name="lb", kind="balancer", count=balancers),
+            ElementGroup(name="br", kind="router", count=routers),
+        ),
+        chains=(Chain(name="multistage", stages=("lb", "br", "lb")),),
+        frames=FrameMix.fixed(frame_bytes),
+        offered_pps=offered_pps,
+        outer_bps=outer_bps,
+        balancing=balancing,  # type: ignore[arg-type]  # one of its names
+        joined=joined or Joined(link_bps=1e10),
+        rules=rules,
+        goal=goal or Goal(seconds=20.0, gap_ratio=0.0),
+    )
+
+
+def every_placement(problem: PlacementProblem) -> Iterator[Placement]:
+    """Yield every placement that the rules allow, whatever is alike."""
+    classes = classes_of(problem)
+    names = [name for group in problem.elements for name in group.names]
+    hosts = [name for group in problem.servers for name in group.names]
+    for where in product(hosts, repeat=len(names)):
+        servers = dict(zip(names, where, strict=True))
+        mapping = mapping_of(classes, servers)
+        most = problem.rules.most_servers
+        if most is not None and len(set(where)) > most:
+            continue
+        if _holds(problem, servers) and all(
+            obeys(problem, classes, column.host, column.counts) for column, _ in mapping
+        ):
+            yield Placement(servers=servers)
+
+
+def lossless_pps(problem: PlacementProblem, placement: Placement) -> float:
+    """Predict what a whole placement carries without loss."""
+    return predict_lossless_pps(router_of(problem, placement), load_of(problem))
+
+
+def _holds(problem: PlacementProblem, servers: Mapping[str, str]) -> bool:
+    """Look at rules on named elements one by one, as a reader of the file would."""
+    for rule in problem.rules.apart:
+        members = [one for name in rule for one in meant(name, problem.elements)]
+        if len({servers[one] for one in members}) < len(members):
+            return False
+    for rule in problem.rules.together:
+        members = [one for name in rule for one in meant(name, problem.elements)]
+        if len({servers[one] for one in members}) > 1:
+            return False
+    for name, where in problem.rules.on.items():
+        allowed = {one for host in where for one in meant(host, problem.servers)}
+        if any(servers[one] not in allowed for one in meant(name, problem.elements)):
+            return False
+    return True
