@@ -92,6 +92,11 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
         notes.append("how often threads wake and switch is that of mean batches, an approximation")
+    if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
+        notes.append(
+            "threads that share units in overload: who revokes whom and which ring is full when is not counted, which "
+            "has cost up to a third of the rate in simulations"
+        )
     for pool in model.pools:
         free = any(
             thread.pool >= 0 and model.pools[thread.pool] is pool and len(thread.units) > 1
