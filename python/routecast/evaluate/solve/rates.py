@@ -94,8 +94,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append("how often threads wake and switch is that of mean batches, an approximation")
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(
-            "threads that share units in overload: who revokes whom and which ring is full when is not counted, which "
-            "has cost up to a third of the rate in simulations"
+            "threads that share units in overload: who revokes whom and which ring is full when is not counted; simulate"
         )
     for pool in model.pools:
         free = any(
@@ -109,7 +108,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         if free and len(_threads_of(machine, pool.name)) > 1:
             notes.append(
                 f'pool "{pool.name}": threads that may use several units are taken to find a free one at once, so in '
-                "overload the rate is an upper bound (up to a fifth too high in simulations)"
+                "overload the rate is too high as a rule; simulate"
             )
         if pool.interruptions is not None:
             more = format_ratio(pool.interruptions.stretch - 1.0)
