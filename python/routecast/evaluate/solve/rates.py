@@ -94,7 +94,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append("how often threads wake and switch is that of mean batches, an approximation")
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(
-            "threads that share units in overload: who revokes whom and which ring is full when is not counted; simulate"
+            "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
         )
     for pool in model.pools:
         free = any(
