@@ -154,10 +154,14 @@ def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     model, load = read_router_and_load(path)
     assert load is not None
     solved, simulated = both(model, load, share)
-    # 1.5 %: fluctuation around a fair share is not in the closed form. Threads that share cores in overload: which ring
-    # is full and who revokes whom depends on rhythms that it does not know; 26 % is the most seen in the examples.
-    rhythms = share > 1.0 and has_threads(model)
-    assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.3 if rhythms else 0.015)
+    exact = solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.015)
+    if share > 1.0 and has_threads(model) and not exact:
+        # Which ring is full and who revokes whom depends on rhythms that the closed form does not know, and says so;
+        # 26 % is the most seen in the examples (docs/validation.md).
+        assert any(note.startswith("threads that share units in overload") for note in solved.notes)
+        assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.3)
+        return
+    assert exact  # 1.5 %: fluctuation around a fair share is not in the closed form
 
 
 def test_a_link_that_is_not_full_is_not_busier_because_another_one_is() -> None:
