@@ -172,7 +172,16 @@ SAID = {
     ),
     **dict.fromkeys(("switch_cost", "migration_cost"), "1 us"),
     **dict.fromkeys(
-        ("nic_ring", "nic_budget", "queue", "backend_budget", "guest_ring", "guest_budget", "guest_backlog"),
+        (
+            "nic_ring",
+            "nic_budget",
+            "queue",
+            "backend_budget",
+            "guest_ring",
+            "guest_queue",
+            "guest_budget",
+            "guest_backlog",
+        ),
         "3 frames",
     ),
     **{

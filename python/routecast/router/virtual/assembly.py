@@ -193,7 +193,7 @@ class Assembly:
             label or f"{machine.name} send {interface}",
             added(*parts),
             route,
-            ring_frames=max(technology.guest_ring_frames // ring_share, 1),
+            ring_frames=technology.sending_frames(ring_share),
         )
 
     def to_machine(
@@ -227,7 +227,7 @@ class Assembly:
             label,
             added(technology.send, technology.switch, extra),
             Route(to=(inside,), copies=copies),
-            ring_frames=max(technology.guest_ring_frames // ring_share, 1),
+            ring_frames=technology.sending_frames(ring_share),
         )
 
     def wire(

@@ -45,6 +45,7 @@ _FIELDS = {
     "backend_moderation": "backend_moderation_s",
     "guest": "guest",
     "guest_ring": "guest_ring_frames",
+    "guest_queue": "guest_queue_frames",
     "guest_budget": "guest_budget_frames",
     "guest_wake": "guest_wake_s",
     "guest_backlog": "guest_backlog_frames",

@@ -238,8 +238,10 @@ def _technology_problems(place: str, technology: Technology) -> Iterator[Problem
         if word not in get_args(allowed):
             yield Problem(f"{place}.{key}", f'got "{word}": {did_you_mean(str(word), get_args(allowed))}')
     for key in _FRAMES:
-        if not _whole(getattr(technology, key), 1, 2**31 - 1):
-            yield Problem(f"{place}.{key}", f"got {getattr(technology, key)}: at least 1 frame is wanted")
+        least = 0 if key == "guest_queue_frames" else 1
+        if not _whole(getattr(technology, key), least, 2**31 - 1):
+            wanted = "0 frames or more are wanted" if least == 0 else "at least 1 frame is wanted"
+            yield Problem(f"{place}.{key}", f"got {getattr(technology, key)}: {wanted}")
     if not _whole(technology.nic_queues, 1, _MAX_QUEUES):
         yield Problem(
             f"{place}.nic_queues",

@@ -113,6 +113,9 @@ class TechnologyTable(FileModel):
     guest_ring: FrameCount | None = Field(
         default=None, description="Ring of a machine in each direction, frames"
     )
+    guest_queue: FrameCount | None = Field(
+        default=None, description="Frames that wait in a machine, before its ring, to be sent (qdisc), frames"
+    )
     guest_budget: FrameCount | None = Field(
         default=None, description="Most frames of a poll in a machine, frames"
     )

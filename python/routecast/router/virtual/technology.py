@@ -87,6 +87,8 @@ class Technology:
         What runs the function in the machine.
     guest_ring_frames : int
         Ring of the machine in each direction.
+    guest_queue_frames : int
+        Frames that wait in the machine, before its ring, for the backend to send (a Linux machine's qdisc); 0: none.
     guest_budget_frames : int
         Frames of a poll in the machine.
     guest_wake_s : float
@@ -137,6 +139,7 @@ class Technology:
     switch: ServiceCost = field(default_factory=ServiceCost)
     guest: Guest = "thread"
     guest_ring_frames: int = 256
+    guest_queue_frames: int = 0
     guest_budget_frames: int = 64
     guest_wake_s: float = 0.0
     guest_driver: ServiceCost = field(default_factory=ServiceCost)
@@ -151,3 +154,7 @@ class Technology:
     migration_cost_s: float = 0.0
     contention: Contention = field(default_factory=Contention)
     smp_factor: float = 1.0
+
+    def sending_frames(self, ways: int = 1) -> int:
+        """Return how many frames wait in a machine to be sent on one of so many ways that share its ring and queue."""
+        return max((self.guest_ring_frames + self.guest_queue_frames) // ways, 1)
