@@ -23,7 +23,7 @@ from routecast.plan.placement.stages import stages_of
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.assembly import added
 
-__all__ = ["Carries", "ServerLoads", "Work"]
+__all__ = ["Carries", "ServerLoads", "Work", "slowed_pps"]
 
 _MARGIN = 1.0 + 1e-9
 
@@ -140,12 +140,15 @@ class ServerLoads:
         if group.technology.backend != "none":
             first = self._first(here) * self._seconds(group.technology.nic_receive) / group.speed_ratio
             total += card_s + local * self._seconds(group.technology.switch) / group.speed_ratio
-        best = min((self._thread_pps(host, name) for name, count in here.items() if count), default=math.inf)
+        one_s = max((self._work[host, name].thread_s for name, count in here.items() if count), default=0.0)
+        if group.technology.backend in ("thread", "softirq"):
+            one_s = max(one_s, (card_s + first) / max(len(set(group.interrupt_cores)), 1))
+        best = self._wires_pps(group, here)
         if total > 0.0:
             best = min(best, self._cores[host] / total)
-        if group.technology.backend in ("thread", "softirq") and card_s + first > 0.0:
-            best = min(best, max(len(set(group.interrupt_cores)), 1) / (card_s + first))
-        return min(best, self._wires_pps(group, here)) * _MARGIN
+        if one_s > 0.0:
+            best = min(best, 1.0 / one_s)
+        return slowed_pps(group, best, total, one_s) * _MARGIN
 
     def _moves(self, here: Mapping[str, int]) -> tuple[float, float]:
         """Return the shares of the load that come from other servers, and that go from machine to machine here."""
@@ -164,10 +167,6 @@ class ServerLoads:
             share * here.get(chain.stages[0], 0) / self._groups[chain.stages[0]].count
             for chain, share in zip(self.problem.chains, self.problem.shares, strict=True)
         )
-
-    def _thread_pps(self, host: str, name: str) -> float:
-        work = self._work[host, name].thread_s
-        return 1.0 / work if work > 0.0 else math.inf
 
     def _wires_pps(self, host: ServerGroup, here: Mapping[str, int]) -> float:
         problem = self.problem
@@ -256,3 +255,34 @@ def _cores_at_most(host: ServerGroup) -> float:
     """Return how many undisturbed cores do as much as all cores that slow each other, however many of them work."""
     contention = host.technology.contention
     return max(busy / contention.factor(busy) for busy in range(1, host.cores + 1))
+
+
+def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float) -> float:
+    """Return a load that the server cannot go beyond as its busy cores slow each other.
+
+    At a load, so many cores are busy that they slow each other by ``f``, and the thread that works most must still fit
+    in one. The number of busy cores is found from below, and a convex ``f`` of a mean is no more than the mean of
+    ``f``, so this is a bound however the load is spread in time.
+
+    Parameters
+    ----------
+    host : ServerGroup
+    most_pps : float
+        A load that it cannot go beyond without that.
+    total_s, one_s : float
+        Work for a frame of the load, of all threads and of the one that works most.
+    """
+    contention = host.technology.contention
+    if contention.table or contention.is_none or not math.isfinite(most_pps):
+        return most_pps
+    low, high = 0.0, most_pps
+    for _ in range(24):
+        rate_pps = 0.5 * (low + high)
+        busy = rate_pps * total_s
+        for _ in range(8):
+            busy = min(rate_pps * total_s * contention.factor(busy), float(host.cores))
+        if rate_pps * one_s * contention.factor(busy) <= 1.0:
+            low = rate_pps
+        else:
+            high = rate_pps
+    return high
