@@ -18,14 +18,8 @@ def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes
 ) -> None:
     assert run(["plan", "placement", str(EXAMPLE), "--frames", "64 B", "--no-simulate"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    for words in (
-        "dell: ",
-        "supermicro: ",
-        "without loss",
-        "No mapping is better: proven",
-        "Bottleneck: ",
-        "Next best",
-    ):
+    assert "No mapping is better: proven" in said
+    for words in ("dell: ", "supermicro: ", "without loss", "Bottleneck: ", "Next best"):
         assert words in said
 
 

@@ -106,7 +106,7 @@ def test_costs_that_a_technology_does_not_have_are_asked_for() -> None:
         small().replace('kind = "router"', 'function = "forwrd"')
         + '[[chain]]\nname = "a"\nstages = ["lb", "br", "lb"]\n'
     )
-    with pytest.raises(FileProblem, match='no costs of "forwrd".*did you mean "forward"'):
+    with pytest.raises(FileProblem, match=r'no costs of "forwrd".*did you mean "forward"'):
         parse_placement(text)
 
 
