@@ -7,7 +7,7 @@
 
 mod linux;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 
 use linux::{Applicant, Market, markets};
 
@@ -80,6 +80,8 @@ struct Pool {
     free: u128,
     speed: Vec<f64>,
     last_task: Vec<u32>,
+    /// Linux policy: units that interrupts borrowed from a thread, which has not had them back.
+    lent: u128,
     switch: u64,
     migration: u64,
     contention: Vec<f64>,
@@ -172,6 +174,7 @@ impl Managers {
                 free: if pool.speed.len() == 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
                 speed: pool.speed.clone(),
                 last_task: vec![NOBODY; pool.speed.len()],
+                lent: 0,
                 switch: Span::from_ps(pool.switch_ps).0,
                 migration: Span::from_ps(pool.migration_ps).0,
                 contention: pool.contention.clone(),
@@ -227,6 +230,7 @@ impl Managers {
                 pool.free &= !(1 << unit);
                 pool.holder[unit] = lane;
                 terms.waking_ps = terms.waking_ps.max(pool.sleepers.rouse(need.pool, unit, now, ledger));
+                pool.lent = if claim.borrows { pool.lent | 1 << unit } else { pool.lent & !(1 << unit) };
                 if pool.last_task[unit] != claim.account && !claim.borrows {
                     if pool.last_task[unit] != NOBODY {
                         terms.overhead_ps += pool.switch;
@@ -356,10 +360,20 @@ impl Managers {
                 let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
                 fitting.reduce(|a, b| if runtime(b) < runtime(a) { b } else { a })?
             }
-            Policy::Linux { .. } => {
+            Policy::Linux { wakeup_granularity_ps, .. } => {
                 let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
+                let fair = waiting.iter().copied().filter(|&lane| claim(lane).priority == 0 && self.fits(claim(lane)));
+                let allowed_lead = fair.map(runtime).fold(f64::INFINITY, f64::min) + wakeup_granularity_ps;
+                let home = |lane: LaneId| {
+                    let most = if runtime(lane) > allowed_lead { 1 } else { 2 };
+                    self.is_at_home(pool, claim(lane)).min(most)
+                };
                 fitting.reduce(|a, b| match (claim(a).priority, claim(b).priority) {
-                    (0, 0) if runtime(b) < runtime(a) => b,
+                    (0, 0) => match home(b).cmp(&home(a)) {
+                        Ordering::Greater => b,
+                        Ordering::Equal if runtime(b) < runtime(a) => b,
+                        _ => a,
+                    },
                     (of_a, of_b) if of_b > of_a => b,
                     _ => a,
                 })?

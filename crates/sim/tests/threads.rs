@@ -177,6 +177,28 @@ fn a_softirq_borrows_its_unit_without_a_switch_there_or_back() {
 }
 
 #[test]
+fn the_thread_that_a_softirq_interrupted_goes_on_unless_another_is_far_behind() {
+    let softirq = Activation::Interrupt {
+        budget: 64,
+        cost_ps: 0.0,
+        moderation_ps: 0.0,
+        wakeup: None,
+        exhaustive: false,
+        linger_ps: 0.0,
+    };
+    let urgent = Task { priority: 99, activation: softirq, ..fixed(1.0, 256, exit()) };
+    let units = vec![urgent, fixed(1.0, 256, exit()), fixed(1.0, 256, exit())];
+    let mut scenario = beside(units, &[1e5, 2e6, 2e6], LINUX, 1, 0.2);
+    scenario.model.pools[0].switch_ps = 2.0 * US;
+    let outcome = run(&scenario);
+    // A thread goes on until it is ahead by more than the granularity of 20 us, as the other was when it took over: one
+    // switch of 2 us in 40 us at most. To turn to the least served after each softirq would cost one in 10 us.
+    let left = (outcome.forwarded_pps.value - 1e5) / 1e6;
+    assert!(left > 0.9 * (1.0 - 2.0 / 40.0) - 0.003, "{left}");
+    near(busy(&outcome, 2), busy(&outcome, 3), 0.02);
+}
+
+#[test]
 fn a_poller_that_serves_several_queues_shares_its_unit_among_them_batch_by_batch() {
     let unit = |us| Task { thread: Some(0), batch: 32, activation: Activation::Polling, ..fixed(us, 256, exit()) };
     let outcome = run(&beside(vec![unit(1.0), unit(3.0)], &[2e6, 2e6], Policy::Fifo, 1, 0.2));

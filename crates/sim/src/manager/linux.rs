@@ -126,6 +126,23 @@ impl Managers {
         market.clock
     }
 
+    /// How much at home a thread is at the free units of a pool: 2 where an interrupt borrowed one from it, which it
+    /// has back before anybody else; 1 where it would not have to move (it ran there last, or nowhere, or may run
+    /// nowhere else); 0 elsewhere. A core serves its own threads first and takes others only when it has none.
+    pub(super) fn is_at_home(&self, p: usize, claim: &Claim) -> u8 {
+        let pool = &self.pools[p];
+        let allowed = claim.needs.iter().position(|need| need.pool == p).map_or(0, |at| claim.allowed[at]);
+        let last = self.last_unit[claim.account as usize];
+        if last >= 128 || allowed.is_power_of_two() && pool.lent & allowed == 0 {
+            return 1;
+        }
+        let last_free = pool.free & allowed & (1 << last) != 0;
+        if last_free && pool.lent & (1 << last) != 0 && pool.last_task[last as usize] == claim.account {
+            return 2;
+        }
+        u8::from(last_free || allowed.is_power_of_two())
+    }
+
     /// Service that a lane's thread received over its weight, that of its present grant included.
     fn runtime(&self, lane: LaneId, now: u64) -> f64 {
         let applicant = &self.applicants[lane as usize];
