@@ -7,6 +7,7 @@
 mod activation;
 mod changes;
 mod copies;
+mod frames;
 mod lanes;
 mod room;
 mod setup;
@@ -15,6 +16,7 @@ mod threads;
 use std::collections::VecDeque;
 
 use changes::Changes;
+use frames::{Frames, Held};
 use lanes::{Lane, State, Unit, port_as_task};
 use setup::Staff;
 use threads::Thread;
@@ -32,8 +34,17 @@ use crate::station::{Passage, Servers, Station};
 #[derive(Debug)]
 struct Group {
     servers: Servers,
-    /// Frames inside with the node that serves them, in order of departure.
-    leaving: VecDeque<Delivery>,
+    /// Frames inside, in order of departure.
+    leaving: VecDeque<Leaving>,
+}
+
+/// A frame whose departure from a station is known.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    at: u64,
+    held: Held,
+    /// The node that serves it.
+    node: u32,
 }
 
 /// What becomes of a frame whose departure from a station is known.
@@ -57,6 +68,7 @@ const PROMISED: u32 = 1 << 30;
 #[derive(Debug)]
 pub struct Engine {
     now: u64,
+    frames: Frames,
     calendar: Calendar,
     lanes: Vec<Lane>,
     /// Lanes that hold their units and poll until their time is up.
@@ -82,8 +94,8 @@ pub struct Engine {
     inside: Vec<bool>,
     /// Resource managers.
     pub managers: Managers,
-    /// Arrivals at the present instant that wait for ends of service at the same instant.
-    instant: Vec<Delivery>,
+    /// Arrivals at the present instant that wait for ends of service at the same instant, in order of their numbers.
+    instant: Vec<(Held, u32)>,
     /// Frames for nodes after the events, and for outside.
     pub outbox: Vec<Delivery>,
 }
@@ -123,6 +135,7 @@ impl Engine {
             .collect();
         let mut engine = Self {
             now: 0,
+            frames: Frames::default(),
             calendar,
             lanes,
             lingering: Vec::new(),
@@ -174,8 +187,8 @@ impl Engine {
             if next_end <= next_in {
                 // Arrivals of this instant come after all ends of service of this instant.
                 if !self.instant.is_empty() && next_end > self.now {
-                    let (frame, node) = self.instant.remove(0);
-                    self.arrive(node, &frame, graph, ledger);
+                    let (held, node) = self.instant.remove(0);
+                    self.arrive(node, held, graph, ledger);
                     continue;
                 }
                 if next_end >= bound {
@@ -183,23 +196,24 @@ impl Engine {
                 }
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
-                if let Some((frame, node)) = self.fire(slot, graph, ledger) {
-                    self.deliver(&frame, node, next_in, graph, ledger);
+                if let Some((held, node)) = self.fire(slot, graph, ledger) {
+                    self.deliver(held, node, next_in, graph, ledger);
                 }
             } else {
-                let first = self.instant.first().map_or((u64::MAX, 0), |(frame, _)| (frame.at, frame.seq));
+                let key = |held: Held| (self.frames[held].at, self.frames[held].seq);
+                let first = self.instant.first().map_or((u64::MAX, 0), |&(held, _)| key(held));
                 let (frame, node) = &inbox.as_slice()[0];
                 if first < (frame.at, frame.seq) {
                     // Arrivals of one instant go by number, whether they come from inside or from before.
-                    let (frame, node) = self.instant.remove(0);
-                    self.arrive(node, &frame, graph, ledger);
+                    let (held, node) = self.instant.remove(0);
+                    self.arrive(node, held, graph, ledger);
                     continue;
                 }
                 if next_in >= bound {
                     return;
                 }
                 self.now = next_in;
-                self.arrive(*node, frame, graph, ledger);
+                self.come_in(*node, frame, graph, ledger);
                 inbox.next();
             }
         }
@@ -208,10 +222,11 @@ impl Engine {
     /// Frames inside: waiting, in service, or at an instant that was not reached.
     pub fn in_flight(&self) -> impl Iterator<Item = &Frame> {
         let waiting = self.units.iter().flatten().flat_map(|unit| &unit.queue);
-        let serving =
-            self.lanes.iter().flat_map(|lane| lane.has_frame.then_some(&lane.frame).into_iter().chain(&lane.batch));
-        let leaving = self.groups.iter().flat_map(|group| &group.leaving).chain(&self.instant).chain(&self.outbox);
-        waiting.chain(serving).chain(leaving.map(|(frame, _)| frame)).filter(|frame| !frame.is_copy())
+        let serving = self.lanes.iter().flat_map(|lane| lane.frame.iter().chain(&lane.batch));
+        let leaving = self.groups.iter().flat_map(|group| &group.leaving).map(|leaving| &leaving.held);
+        let due = self.instant.iter().map(|(held, _)| held);
+        let inside = waiting.chain(serving).chain(leaving).chain(due).map(|&held| &self.frames[held]);
+        inside.chain(self.outbox.iter().map(|(frame, _)| frame)).filter(|frame| !frame.is_copy())
     }
 
     /// Stations inside the events, by node.
@@ -222,8 +237,8 @@ impl Engine {
     /// Books the work and the waits that are under way when the trial ends.
     pub fn close(&mut self, end: u64, ledger: &mut Ledger) {
         for (node, unit) in self.units.iter().enumerate() {
-            for frame in unit.iter().flat_map(|unit| &unit.queue) {
-                ledger.wait(node, frame.at, end);
+            for &held in unit.iter().flat_map(|unit| &unit.queue) {
+                ledger.wait(node, self.frames[held].at, end);
             }
         }
         for lane in 0..self.lanes.len() as u32 {
@@ -247,25 +262,40 @@ impl Engine {
 
     /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
     #[inline]
-    fn deliver(&mut self, frame: &Frame, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
+    fn deliver(&mut self, held: Held, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
         if node == EXIT || !self.inside[(node & !PROMISED) as usize] {
-            self.outbox.push((*frame, node));
+            let frame = self.frames.take(held);
+            self.outbox.push((frame, node));
         } else if self.instant.is_empty() && self.calendar.next_at() > self.now && next_in > self.now {
-            self.arrive(node, frame, graph, ledger);
+            self.arrive(node, held, graph, ledger);
         } else {
-            let place = self.instant.partition_point(|(other, _)| other.seq < frame.seq);
-            self.instant.insert(place, (*frame, node));
+            let seq = self.frames[held].seq;
+            let place = self.instant.partition_point(|&(other, _)| self.frames[other].seq < seq);
+            self.instant.insert(place, (held, node));
         }
     }
 
+    /// A frame arrives that was inside before.
     #[inline]
-    fn arrive(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
+    fn arrive(&mut self, node: u32, held: Held, graph: &mut Graph, ledger: &mut Ledger) {
         if node & PROMISED != 0 {
-            self.hand_over(node, frame, ledger);
+            self.hand_over(node, held, ledger);
         } else if self.stations[node as usize].is_some() {
+            let frame = self.frames.take(held);
+            self.pass(node, frame, graph, ledger);
+        } else {
+            self.queue_up(node, held, ledger);
+        }
+    }
+
+    /// A frame arrives from before the events.
+    #[inline]
+    fn come_in(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
+        if self.stations[node as usize].is_some() {
             self.pass(node, *frame, graph, ledger);
         } else {
-            self.queue_up(node, frame, ledger);
+            let held = self.frames.put(frame);
+            self.queue_up(node, held, ledger);
         }
     }
 
@@ -298,7 +328,8 @@ impl Engine {
                 }
                 Way::Chain(_) | Way::Later => {
                     let slot = self.first_group_slot + *number;
-                    if group.insert(frame, node) {
+                    let held = self.frames.put(&frame);
+                    if group.insert(Leaving { at: done, held, node }) {
                         self.calendar.schedule(slot, done, self.priority[node as usize]);
                     }
                     return;
@@ -309,19 +340,20 @@ impl Engine {
 
     /// The first frame of a group departs.
     #[inline]
-    fn depart(&mut self, slot: u32, graph: &mut Graph) -> Delivery {
+    fn depart(&mut self, slot: u32, graph: &mut Graph) -> (Held, u32) {
         let group = &mut self.groups[(slot - self.first_group_slot) as usize];
-        let (frame, node) = group.leaving.pop_front().expect("a scheduled group has a frame");
+        let Leaving { held, node, .. } = group.leaving.pop_front().expect("a scheduled group has a frame");
         match group.leaving.front() {
-            Some((next, at)) => self.calendar.schedule(slot, next.at, self.priority[*at as usize]),
+            Some(next) => self.calendar.schedule(slot, next.at, self.priority[next.node as usize]),
             None => self.calendar.cancel(slot),
         }
-        (frame, graph.onward(node, frame.flow, frame.seq))
+        let frame = &self.frames[held];
+        (held, graph.onward(node, frame.flow, frame.seq))
     }
 
     /// Handles the event of a slot; returns the frame that moved on.
     #[inline]
-    fn fire(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> Option<Delivery> {
+    fn fire(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         if slot >= self.first_group_slot {
             return Some(self.depart(slot, graph));
         }
@@ -349,16 +381,16 @@ impl Engine {
 impl Group {
     /// Puts a frame among those that leave; true if it leaves first.
     #[inline]
-    fn insert(&mut self, frame: Frame, node: u32) -> bool {
+    fn insert(&mut self, leaving: Leaving) -> bool {
         // Several servers may finish out of order, but not by much: look for the place from the back.
         let mut place = self.leaving.len();
-        while place > 0 && self.leaving[place - 1].0.at > frame.at {
+        while place > 0 && self.leaving[place - 1].at > leaving.at {
             place -= 1;
         }
         if place == self.leaving.len() {
-            self.leaving.push_back((frame, node));
+            self.leaving.push_back(leaving);
         } else {
-            self.leaving.insert(place, (frame, node));
+            self.leaving.insert(place, leaving);
         }
         place == 0
     }

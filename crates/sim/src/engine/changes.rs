@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use super::Engine;
+use super::frames::Held;
 use super::lanes::State;
 use crate::frame::Frame;
 use crate::graph::{Graph, Router};
@@ -102,9 +103,9 @@ impl Engine {
         unit.outages.lasting += 1;
         let (lanes, timer, thread) = (unit.lanes.clone(), unit.timer, unit.thread);
         unit.interrupts_on = true;
-        for frame in std::mem::take(&mut unit.queue) {
-            ledger.wait(node as usize, frame.at, self.now);
-            self.lose(node, frame, ledger);
+        for held in std::mem::take(&mut unit.queue) {
+            ledger.wait(node as usize, self.frames[held].at, self.now);
+            self.lose(node, held, ledger);
         }
         // Those that found no room wait for none at a task unit that is down.
         self.notice_room(node);
@@ -174,20 +175,22 @@ impl Engine {
     fn lose_what_is_served(&mut self, lane: LaneId, ledger: &mut Ledger) -> bool {
         let holder = &mut self.lanes[lane as usize];
         let node = holder.task;
-        let served = std::mem::take(&mut holder.has_frame).then_some(holder.frame);
+        let served = holder.frame.take();
         let batch = std::mem::take(&mut holder.batch);
         (holder.left, holder.polled) = (None, 0);
-        for frame in &batch {
-            ledger.wait(node as usize, frame.at, self.now);
+        for &held in &batch {
+            ledger.wait(node as usize, self.frames[held].at, self.now);
         }
-        for frame in served.into_iter().chain(batch) {
+        for held in served.into_iter().chain(batch) {
+            let frame = self.frames[held];
             self.take_promise_back(node, &frame);
-            self.lose(node, frame, ledger);
+            self.lose(node, held, ledger);
         }
         served.is_some()
     }
 
-    fn lose(&self, node: u32, frame: Frame, ledger: &mut Ledger) {
+    fn lose(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
+        let frame = self.frames.take(held);
         ledger.lose(node as usize, &Frame { at: self.now, ..frame });
     }
 

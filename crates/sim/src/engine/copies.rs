@@ -1,7 +1,7 @@
 //! Copies of frames, which a hub floods with: each is served by the task unit that gets it, and ends there.
 
 use super::Engine;
-use crate::frame::Frame;
+use super::frames::Held;
 use crate::graph::Graph;
 use crate::ledger::Ledger;
 
@@ -11,20 +11,22 @@ impl Engine {
     #[cold]
     pub(super) fn next_with_copies(
         &mut self,
-        frame: &Frame,
+        held: Held,
         task: u32,
         graph: &mut Graph,
         ledger: &mut Ledger,
     ) -> Option<u32> {
+        let frame = self.frames[held];
         if frame.is_copy() {
+            self.frames.take(held);
             ledger.copied(task as usize);
             return None;
         }
         let next = graph.onward(task, frame.flow, frame.seq);
         let copy = frame.copy();
         for node in graph.copies_of(task, next) {
-            let place = self.instant.partition_point(|(other, _)| other.seq <= copy.seq);
-            self.instant.insert(place, (copy, node));
+            let place = self.instant.partition_point(|&(other, _)| self.frames[other].seq <= copy.seq);
+            self.instant.insert(place, (self.frames.put(&copy), node));
         }
         Some(next)
     }

@@ -10,10 +10,10 @@
 
 use std::collections::VecDeque;
 
+use super::Engine;
 use super::changes::Outages;
+use super::frames::Held;
 use super::threads::is_exhaustive;
-use super::{Delivery, Engine};
-use crate::frame::Frame;
 use crate::graph::{Graph, Next};
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId, Terms};
@@ -43,10 +43,10 @@ pub(super) struct Lane {
     pub(super) task: u32,
     pub(super) thread: Option<u32>,
     pub(super) state: State,
-    pub(super) frame: Frame,
-    pub(super) has_frame: bool,
+    /// The frame that it serves.
+    pub(super) frame: Option<Held>,
     /// Frames of the same batch that come after `frame`.
-    pub(super) batch: VecDeque<Frame>,
+    pub(super) batch: VecDeque<Held>,
     /// Frames that the present poll took.
     pub(super) polled: usize,
     pub(super) work_from: u64,
@@ -65,7 +65,7 @@ pub(super) struct Lane {
 
 #[derive(Debug)]
 pub(super) struct Unit {
-    pub(super) queue: VecDeque<Frame>,
+    pub(super) queue: VecDeque<Held>,
     pub(super) capacity: usize,
     pub(super) service: Service,
     pub(super) claim: usize,
@@ -98,13 +98,14 @@ impl Engine {
         reason = "once per arrival; the second caller is for frames that were promised room"
     )]
     #[inline(always)]
-    pub(super) fn queue_up(&mut self, node: u32, frame: &Frame, ledger: &mut Ledger) {
+    pub(super) fn queue_up(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
         if unit.queue.len() >= unit.capacity {
-            ledger.lose(node as usize, frame);
+            let frame = self.frames.take(held);
+            ledger.lose(node as usize, &frame);
             return;
         }
-        unit.queue.push_back(*frame);
+        unit.queue.push_back(held);
         self.wake(node, true, ledger);
     }
 
@@ -233,15 +234,14 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn serve(&mut self, lane: LaneId, mut frame: Frame, extra: f64, ledger: &mut Ledger) {
+    pub(super) fn serve(&mut self, lane: LaneId, held: Held, extra: f64, ledger: &mut Ledger) {
         let holder = &mut self.lanes[lane as usize];
         let task = holder.task as usize;
-        let waited = self.now - frame.at;
-        frame.waited += waited;
+        let frame = &mut self.frames[held];
+        frame.waited += self.now - frame.at;
         ledger.wait(task, frame.at, self.now);
         let work = extra + self.units[task].as_mut().expect("event nodes have a unit").service.draw_ps(frame.bytes);
-        holder.frame = frame;
-        holder.has_frame = true;
+        holder.frame = Some(held);
         holder.start = self.now;
         self.work(lane, work);
     }
@@ -286,11 +286,11 @@ impl Engine {
 
     /// A frame is done.
     #[inline]
-    pub(super) fn finish(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<Delivery> {
+    pub(super) fn finish(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         self.stop_work(lane, ledger);
         let holder = &mut self.lanes[lane as usize];
-        let had_frame = std::mem::replace(&mut holder.has_frame, false);
-        let moved = if had_frame { self.move_on(lane, graph, ledger) } else { None };
+        let served = holder.frame.take();
+        let moved = served.and_then(|held| self.move_on(lane, held, graph, ledger));
         let holder = &mut self.lanes[lane as usize];
         if let Some(next) = holder.batch.pop_front() {
             self.serve(lane, next, 0.0, ledger);
@@ -309,32 +309,35 @@ impl Engine {
     /// The frame of a lane goes on. To another task unit of the same thread it goes at once, which then need not be
     /// woken for it.
     #[inline]
-    fn move_on(&mut self, lane: LaneId, graph: &mut Graph, ledger: &mut Ledger) -> Option<Delivery> {
+    fn move_on(&mut self, lane: LaneId, held: Held, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         let holder = &self.lanes[lane as usize];
-        let (mut frame, task) = (holder.frame, holder.task);
+        let task = holder.task;
         if self.is_port[task as usize] {
-            ledger.forward(&frame, 0, holder.start, self.now);
+            let start = holder.start;
+            let frame = self.frames.take(held);
+            ledger.forward(&frame, 0, start, self.now);
             return None;
         }
-        frame.at = self.now;
         let thread = holder.thread;
+        let frame = &mut self.frames[held];
+        frame.at = self.now;
         let next = if graph.makes_copies {
-            self.next_with_copies(&frame, task, graph, ledger)?
+            self.next_with_copies(held, task, graph, ledger)?
         } else {
             graph.onward(task, frame.flow, frame.seq)
         };
-        let Some(thread) = thread else { return Some((frame, next)) };
+        let Some(thread) = thread else { return Some((held, next)) };
         let node = self.with_promise(task, next);
         if self.threads[thread as usize].members.contains(&next) {
-            self.hand_over(node, &frame, ledger);
+            self.hand_over(node, held, ledger);
             return None;
         }
-        Some((frame, node))
+        Some((held, node))
     }
 
     /// The next frame of a poll that takes also what came meanwhile.
     #[inline]
-    fn drained(&mut self, lane: LaneId) -> Option<Frame> {
+    fn drained(&mut self, lane: LaneId) -> Option<Held> {
         let holder = &mut self.lanes[lane as usize];
         let unit = self.units[holder.task as usize].as_mut().expect("event nodes have a unit");
         if !is_exhaustive(&unit.activation) || holder.polled == 0 || holder.polled >= unit.batch {
@@ -446,8 +449,7 @@ impl Lane {
             task,
             thread,
             state: State::Idle,
-            frame: Frame::default(),
-            has_frame: false,
+            frame: None,
             batch: VecDeque::new(),
             polled: 0,
             work_from: 0,

@@ -4,6 +4,7 @@
 //! still working on: so much is *promised*. One that was refused is remembered there, and woken when that queue
 //! shrinks; those that were refused first are woken first.
 
+use super::frames::Held;
 use super::{Engine, PROMISED};
 use crate::frame::Frame;
 use crate::graph::{EXIT, Next};
@@ -14,7 +15,9 @@ impl Engine {
     pub(super) fn can_go_on(&mut self, task: u32) -> bool {
         let unit = self.units[task as usize].as_ref().expect("event nodes have a unit");
         let Some(head) = unit.queue.front() else { return false };
-        let Some(next) = unit.ahead.as_ref().and_then(|ahead| node_ahead(ahead, head)) else { return true };
+        let Some(next) = unit.ahead.as_ref().and_then(|ahead| node_ahead(ahead, &self.frames[*head])) else {
+            return true;
+        };
         if self.room(next) > 0 {
             return true;
         }
@@ -40,8 +43,8 @@ impl Engine {
             }
             _ => (0..waiting)
                 .take_while(|&place| {
-                    let frame = &self.unit(task).queue[place];
-                    node_ahead(&ahead, frame).is_none_or(|next| {
+                    let held = self.unit(task).queue[place];
+                    node_ahead(&ahead, &self.frames[held]).is_none_or(|next| {
                         let fits = self.room(next) > 0;
                         self.unit(next).promised += usize::from(fits);
                         fits
@@ -71,10 +74,10 @@ impl Engine {
     }
 
     /// A frame arrives that room may have been promised to.
-    pub(super) fn hand_over(&mut self, marked: u32, frame: &Frame, ledger: &mut Ledger) {
+    pub(super) fn hand_over(&mut self, marked: u32, held: Held, ledger: &mut Ledger) {
         let node = marked & !PROMISED;
         self.unit(node).promised -= usize::from(marked != node);
-        self.queue_up(node, frame, ledger);
+        self.queue_up(node, held, ledger);
     }
 
     /// Wakes those that were refused where there is room now.
@@ -112,7 +115,8 @@ impl Engine {
         let taken: Vec<Frame> = lanes
             .map(|lane| &self.lanes[lane as usize])
             .filter(|lane| lane.task == task)
-            .flat_map(|lane| lane.has_frame.then_some(lane.frame).into_iter().chain(lane.batch.iter().copied()))
+            .flat_map(|lane| lane.frame.iter().chain(&lane.batch))
+            .map(|&held| self.frames[held])
             .collect();
         for frame in &taken {
             self.take_promise_back(task, frame);
