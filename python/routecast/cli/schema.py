@@ -28,6 +28,7 @@ class Kind(StrEnum):
     BENCHMARK = "benchmark"
     FUNCTION = "function"
     CLUSTER = "cluster"
+    PLACEMENT = "placement"
     POWER = "power"
     NOC = "noc"
     VIRTUALISATION = "virtualisation"
@@ -65,6 +66,10 @@ def schema(
         from routecast.plan.cluster.reading import cluster_schema
 
         print_json(cluster_schema())
+    elif kind is Kind.PLACEMENT:
+        from routecast.plan.placement.reading import placement_schema
+
+        print_json(placement_schema())
     elif kind is Kind.POWER:
         from routecast.power.files import power_schema
 

@@ -11,9 +11,10 @@ from placements import FREE, every_placement, lossless_pps, multistage, technolo
 
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.classes import classes_of
+from routecast.plan.placement.found import most_by_work
 from routecast.plan.placement.model import Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict, predict_lossless_pps
-from routecast.plan.placement.search import Search, most_by_work
+from routecast.plan.placement.search import Search
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import server_view
 from routecast.plan.placement.whole import Placement, load_of, router_of

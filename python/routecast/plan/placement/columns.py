@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,20 +35,27 @@ def threads_of(problem: PlacementProblem, host: ServerGroup, element: str) -> in
 
 
 def columns_above(
-    problem: PlacementProblem, classes: Classes, loads: ServerLoads, least_pps: float, *, most: int
+    problem: PlacementProblem,
+    classes: Classes,
+    loads: ServerLoads,
+    least_pps: float,
+    *,
+    most: int,
+    seconds: float = math.inf,
 ) -> list[Column]:
     """List what may be on servers and could carry ``least_pps``; nothing at all is not listed.
 
     Raises
     ------
     TooMany
-        There are more than ``most``.
+        There are more than ``most``, or listing them takes longer than ``seconds``.
     """
     found: list[Column] = []
+    until_s = time.perf_counter() + seconds
     for host in range(len(classes.hosts)):
         for counts in _of_host(problem, classes, loads, host, least_pps):
             found.append(Column(host=host, counts=counts))
-            if len(found) > most:
+            if len(found) > most or time.perf_counter() > until_s:
                 raise TooMany
     return found
 

@@ -11,19 +11,32 @@ import math
 import highspy
 
 from routecast.plan.placement.classes import classes_of
-from routecast.plan.placement.columns import threads_of
+from routecast.plan.placement.columns import Column, threads_of
+from routecast.plan.placement.mapping import Mapped, mapped
 from routecast.plan.placement.model import PlacementProblem
 from routecast.plan.placement.server_load import ServerLoads
 
-__all__ = ["exists"]
+__all__ = ["evenly_arranged", "exists"]
 
-_SECONDS = 5.0
+_SECONDS = 3.0
 
 
 def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> bool:
     """Return whether the rules leave a placement, and the least work of a target the cores; True where undecided."""
+    is_possible, _ = _arranged(problem, target_pps, None)
+    return is_possible
+
+
+def evenly_arranged(problem: PlacementProblem, loads: ServerLoads) -> Mapped | None:
+    """Return a mapping that obeys the rules and spreads the least work as evenly as is found; None where none is."""
+    return _arranged(problem, None, loads)[1]
+
+
+def _arranged(
+    problem: PlacementProblem, target_pps: float | None, even: ServerLoads | None
+) -> tuple[bool, Mapped | None]:
     classes = classes_of(problem)
-    loads = ServerLoads(problem) if target_pps else None
+    loads = even or (ServerLoads(problem) if target_pps else None)
     model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
     model.silent()
     model.setOptionValue("threads", 1)
@@ -36,6 +49,8 @@ def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> boo
         return len(upper) - 1
 
     every = classes.counts
+    fullest = variable(math.inf) if even is not None else -1
+    on_server: list[tuple[int, list[int]]] = []
     where: list[list[int]] = [[] for _ in every]
     used: list[int] = []
     for h, host in enumerate(classes.hosts):
@@ -43,6 +58,7 @@ def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> boo
             group = host.group
             here = [variable(float(n) if h in classes.allowed[k] else 0.0) for k, n in enumerate(every)]
             on = variable(1.0)
+            on_server.append((h, here))
             used.append(on)
             rows.append(([*here, on], [1.0] * len(here) + [-float(sum(every))], -math.inf, 0.0))
             if group.slots is not None:
@@ -53,6 +69,10 @@ def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> boo
             if not problem.rules.shared_cores:
                 threads = [float(threads_of(problem, group, one.group.name)) for one in classes.alike]
                 rows.append((here, threads, 0.0, float(group.cores)))
+            if even is not None:
+                least = [even.work(group.name, one.group.name).total_s for one in classes.alike]
+                share = [1e6 * one / even.cores(group.name) for one in least]
+                rows.append(([*here, fullest], [*share, -1.0], -math.inf, 0.0))
             if loads is not None and target_pps:
                 work = [loads.work(group.name, one.group.name).total_s * target_pps for one in classes.alike]
                 rows.append((here, work, 0.0, group.cores * (1.0 + 1e-9)))
@@ -78,8 +98,18 @@ def exists(problem: PlacementProblem, *, target_pps: float | None = None) -> boo
     for most in upper:
         model.addVar(0.0, most)
     for number in range(len(upper)):
-        model.changeColIntegrality(number, highspy.HighsVarType.kInteger)
+        if number != fullest:
+            model.changeColIntegrality(number, highspy.HighsVarType.kInteger)
+    if even is not None:
+        model.changeColCost(fullest, 1.0)
     for at, values, low, high in rows:
         model.addRow(low, high, len(at), at, values)
     model.run()
-    return bool(model.getModelStatus() != highspy.HighsModelStatus.kInfeasible)
+    if model.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
+        return False, None
+    solution = model.getSolution()
+    if not solution.value_valid:
+        return True, None
+    values = solution.col_value
+    columns = [Column(host=h, counts=tuple(round(values[one]) for one in here)) for h, here in on_server]
+    return True, mapped(columns)

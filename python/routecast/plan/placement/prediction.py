@@ -59,13 +59,13 @@ class Prediction:
         return next((one.utilisation_ratio for one in self.resources if one.name == resource), 0.0)
 
 
-def predict(model: RouterModel, load: OfferedLoad) -> Prediction:
-    """Predict what a router does with a load."""
+def predict(model: RouterModel, load: OfferedLoad, *, lossless_pps: float | None = None) -> Prediction:
+    """Predict what a router does with a load; the greatest load without overload may be known before."""
     trial = Solve(model).trial(load, 1.0)
     return Prediction(
         offered_pps=trial.offered_pps,
         forwarded_pps=trial.forwarded_pps,
-        lossless_pps=predict_lossless_pps(model, load),
+        lossless_pps=predict_lossless_pps(model, load) if lossless_pps is None else lossless_pps,
         latency_s=_latency_s(trial),
         resources=trial.resources,
         drops_pps=dict(trial.drops_pps),

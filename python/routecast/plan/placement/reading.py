@@ -156,9 +156,9 @@ def placement_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of placement files, with units and meanings as descriptions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **PlacementFile.model_json_schema(),
         "title": "routecast placement file",
         "description": "Elements of chains to be placed on servers and cores: what there is, rules, what is best.",
-        **PlacementFile.model_json_schema(),
     }
 
 

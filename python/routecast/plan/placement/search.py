@@ -16,71 +16,29 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.load.offered import line_rate_pps
+from routecast.plan.placement.cables import cable_pps
 from routecast.plan.placement.classes import Classes
 from routecast.plan.placement.columns import Column, TooMany, columns_above
 from routecast.plan.placement.cover import Chosen, Cover, Undecided
+from routecast.plan.placement.exists import evenly_arranged
+from routecast.plan.placement.found import Found, TooManyKinds, most_by_work
+from routecast.plan.placement.improve import improved
 from routecast.plan.placement.mapping import Mapped
 from routecast.plan.placement.model import Objective, PlacementProblem
 from routecast.plan.placement.server_load import ServerLoads
-from routecast.plan.placement.stages import stages_of
 
-__all__ = ["Found", "Search", "most_by_work"]
+__all__ = ["Search"]
 
 _LEVELS = (0.92, 0.82, 0.7, 0.55, 0.4, 0.2, 0.05, 0.0)
 """Columns that carry less than this part of what the work alone allows are left out at first: a placement that needs
 none of them and is at least as good proves that they are not needed."""
-_MOST_COLUMNS = 30_000
+_MOST_COLUMNS = 12_000
+_LISTING = 0.3
+"""Part of the time that listing columns may take."""
 _PROGRAM_S = 2.0
 """Longest time for a single program: whether there is a placement for a load is left open then."""
 
 Told = Callable[[float, float], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The best mapping.
-
-    Parameters
-    ----------
-    servers : tuple of (Column, int)
-        What is on how many servers.
-    value : float
-        What is maximised or minimised.
-    bound : float
-        No mapping is better than that.
-    seconds : float
-    is_interrupted : bool
-    """
-
-    servers: tuple[tuple[Column, int], ...]
-    value: float
-    bound: float
-    seconds: float = 0.0
-    is_interrupted: bool = False
-
-    @property
-    def gap_ratio(self) -> float:
-        """How far from the best the mapping can be, as part of it."""
-        if self.value == self.bound:
-            return 0.0
-        low, high = sorted((self.value, self.bound))
-        return high / low - 1.0 if low > 0.0 else math.inf
-
-
-def most_by_work(problem: PlacementProblem, loads: ServerLoads) -> float:
-    """Return a load that no placement goes beyond: the least work of all elements over all cores at their fastest."""
-    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
-    total = sum(
-        group.count * min(loads.work(host.name, group.name).total_s for host in problem.servers)
-        for group in problem.elements
-    )
-    ports = [
-        line_rate_pps(problem.outer_bps, problem.frames.mean_bytes) * group.count * group.ports / share
-        for chain, share in zip(problem.chains, problem.shares, strict=True)
-        for group in (problem.element(chain.stages[0]), problem.element(chain.stages[-1]))
-    ]
-    return min([cores / total if total > 0.0 else math.inf, *ports]) * (1.0 + 1e-9)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +79,7 @@ class Search:
         try:
             for level in _LEVELS:
                 if not self._list(level * top):
-                    break
+                    return self._near()
                 done = self._raise_to_best(level * top)
                 if done or level == 0.0:
                     break
@@ -130,8 +88,41 @@ class Search:
             if self.best is None:
                 raise
         if self.best is None:
-            return None
+            # No mapping at all, or none found in time.
+            return self._near() if self.left_s <= 0.0 else None
         return self._found(self.best[1], self.best[0], max(self.bound, self.best[0]), is_interrupted)
+
+    def _near(self) -> Found | None:
+        """Return a mapping that no move makes better, where there are too many columns for more."""
+        start = evenly_arranged(self.problem, self.loads)
+        if start is None:
+            return None
+        until_s = time.perf_counter() + max(self.left_s, 0.3 * self.problem.goal.seconds)
+        value, best, is_interrupted = 0.0, start, False
+
+        def told(now: float) -> None:
+            if self.told:
+                self.told(now, self.bound)
+
+        try:
+            value, best = improved(
+                self.problem,
+                self.classes,
+                self.loads,
+                start,
+                value_of=lambda mapping: self.value_of(mapping) or 0.0,
+                left_s=lambda: until_s - time.perf_counter(),
+                told=told,
+            )
+        except KeyboardInterrupt:
+            value, is_interrupted = self.value_of(start) or 0.0, True
+        return Found(
+            servers=best,
+            value=value,
+            bound=max(self.bound, value),
+            seconds=time.perf_counter() - self.begin_s,
+            is_interrupted=is_interrupted,
+        )
 
     def cheapest(
         self, objective: Objective, rate_pps: float, *, latency_s: float | None = None
@@ -147,7 +138,7 @@ class Search:
         """
         self.best = None
         if not self._list(rate_pps):
-            return None
+            raise TooManyKinds(self.problem.name)
         assert self.cover is not None
         cost = np.array([self._cost(objective, column, rate_pps) for column in range(len(self.columns))])
         late_s = np.zeros(len(self.columns))
@@ -232,7 +223,7 @@ class Search:
         carried = [self.loads.carries(host.name, here).capacity_pps for host, here, _ in servers]
         if self.problem.joined.by == "cables":
             carried += [
-                self.cable_pps(one, other)
+                self._cable_pps(one, other)
                 for one, number in mapping
                 for other, _ in mapping
                 if one != other or number > 1
@@ -260,7 +251,14 @@ class Search:
     def _list(self, least_pps: float) -> bool:
         """List the columns that may carry so much; return whether they could be."""
         try:
-            columns = columns_above(self.problem, self.classes, self.loads, least_pps, most=_MOST_COLUMNS)
+            columns = columns_above(
+                self.problem,
+                self.classes,
+                self.loads,
+                least_pps,
+                most=_MOST_COLUMNS,
+                seconds=_LISTING * self.problem.goal.seconds,
+            )
         except TooMany:
             return False
         known = {column: number for number, column in enumerate(self.columns)}
@@ -278,7 +276,7 @@ class Search:
             classes=classes,
             columns=self.columns,
             most_servers=self.problem.rules.most_servers,
-            pair_pps=self.cable_pps if self.problem.joined.by == "cables" else None,
+            pair_pps=self._cable_pps if self.problem.joined.by == "cables" else None,
             pairs=pairs,
         )
         return True
@@ -361,24 +359,5 @@ class Search:
             self.high[column] = found.capacity_pps
             self.exact[column] = True
 
-    def cable_pps(self, one: Column, other: Column) -> float:
-        """Return the load that fills the cable from a server with one column to a server with another."""
-        problem, hosts = self.problem, self.classes.hosts
-        here, there = self.classes.by_group(one.counts), self.classes.by_group(other.counts)
-        share_pps = 0.0
-        for chain, share in zip(problem.chains, problem.shares, strict=True):
-            ours, theirs = (stages_of(problem, chain, share, counts) for counts in (here, there))
-            for j in range(len(chain.stages) - 1):
-                sent = ours[j].here * ours[j].arrival * ours[j].to_elsewhere
-                taken = theirs[j + 1].here * theirs[j + 1].from_elsewhere
-                if sent <= 0.0 or taken <= 0.0:
-                    continue
-                if problem.balancing == "local" and chain.returns:
-                    edge = problem.element(chain.stages[0])
-                    others = max(edge.count * edge.ports - 1, 1)
-                    share_pps += share * here[edge.name] / edge.count * there[edge.name] * edge.ports / others
-                else:
-                    share_pps += ours[j].here * ours[j].arrival * theirs[j + 1].here * ours[j].to_each
-        rate_bps = problem.joined.cable_bps(hosts[one.host].group.name, hosts[other.host].group.name)
-        frame = problem.frames.mean_bytes
-        return line_rate_pps(rate_bps, frame) / share_pps if share_pps > 0.0 else math.inf
+    def _cable_pps(self, one: Column, other: Column) -> float:
+        return cable_pps(self.problem, self.classes, one, other)

@@ -106,13 +106,15 @@ class ServerLoads:
             view = self._view(key[:2])
             if view is not None:
                 self.predictions += 1
-            self._at[key] = (
-                None
-                if view is None
-                else predict(
-                    pinned(view.model, self.carries(host, here).pins), view.load.at(rate_pps * view.weight)
+            if view is None:
+                self._at[key] = None
+            else:
+                carries = self.carries(host, here)
+                self._at[key] = predict(
+                    pinned(view.model, carries.pins),
+                    view.load.at(rate_pps * view.weight),
+                    lossless_pps=carries.capacity_pps * view.weight,
                 )
-            )
         return self._at[key]
 
     def watts(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
