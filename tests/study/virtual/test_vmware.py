@@ -1,0 +1,134 @@
+"""The study of ch. 3 of the thesis: what it states, and what the costs of the techniques give at the same loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from routecast.evaluate import Simulate, Trial
+from routecast.router.virtual.catalogue import technology
+from routecast.study.kinds import VirtualStudyFile
+from routecast.study.reading import read_study
+from routecast.study.virtual.document import Curve, Figure, Stated, VirtualStudy
+from routecast.study.virtual.routers import document_of, load_of, model_of
+
+SHIPPED = Path(str(files("routecast") / "data" / "studies" / "vmware_msr.study.toml"))
+DURATION_S = 0.2
+
+SHARED = "two servers whose four machines share their cores switch too often"
+NOT_REACHED = {
+    ("fig_3_4", "2 balancers"): "interrupts take too little from two balancers",
+    ("fig_3_7_512", "1 LB, 1 BR on each of two servers"): SHARED,
+    ("fig_3_14_512", "2S-2L2R-1v2p"): SHARED,
+}
+
+
+@cache
+def study() -> VirtualStudy:
+    file = read_study(SHIPPED)
+    assert isinstance(file, VirtualStudyFile)
+    return file.study
+
+
+def figure(name: str) -> Figure:
+    return next(one for one in study().figure if one.name == name)
+
+
+@cache
+def trial(of: str, curve: str, offered_pps: float) -> Trial:
+    drawn = figure(of)
+    found = next(one for one in drawn.curve if one.name == curve)
+    model = model_of(document_of(study(), found, {}), curve, SHIPPED.parent)
+    load = load_of(drawn, found, offered_pps)
+    return Simulate(model=model, steady_state=False, per_flow=True).trial(load, DURATION_S)
+
+
+def highest(of: str, curve: str) -> float:
+    return trial(of, curve, figure(of).offered[-1]).forwarded_pps
+
+
+def stated_values() -> Iterator[object]:
+    for drawn in study().figure:
+        for stated in drawn.stated:
+            if stated.within is None or stated.at != "highest":
+                continue
+            known = NOT_REACHED.get((drawn.name, stated.curve))
+            marks = [pytest.mark.xfail(strict=True, reason=known)] if known else []
+            yield pytest.param(drawn, stated, marks=marks, id=f"{drawn.name}: {stated.curve}")
+
+
+@pytest.mark.parametrize(("drawn", "stated"), list(stated_values()))
+def test_a_rate_at_line_rate_is_what_the_thesis_states(drawn: Figure, stated: Stated) -> None:
+    assert stated.within is not None
+    found = highest(drawn.name, stated.curve)
+    if stated.side == "at_most":
+        assert found <= stated.value * (1.0 + stated.within)
+    else:
+        assert found == pytest.approx(stated.value, rel=stated.within)
+
+
+def test_a_guest_domain_of_xen_forwards_150_kpps_at_most() -> None:
+    offered = figure("xen").offered
+    peak = max(trial("xen", "domU", rate).forwarded_pps for rate in offered)
+    assert peak == pytest.approx(150e3, rel=0.05)
+
+
+def test_the_more_comes_in_beyond_its_peak_the_less_a_guest_domain_of_xen_forwards() -> None:
+    rates = [trial("xen", "domU", rate).forwarded_pps for rate in figure("xen").offered if rate > 160e3]
+    assert (np.diff(rates) < 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("of", "better", "worse"),
+    [
+        ("fig_3_4", "2 balancers, e1000", "1 balancer, e1000"),
+        ("fig_3_4", "1 balancer", "1 balancer, e1000"),
+        ("fig_3_11_64", "A.1", "A.2"),
+        ("fig_3_11_64", "B.2", "B.1"),
+        ("fig_3_11_64", "D.1", "D.2"),
+        ("fig_3_14_64", "1L1R-1v1p", "1L1R-1v2p"),
+        ("fig_3_14_64", "2L2R-1v1p", "2L2R-1v2p"),
+        ("fig_3_14_64", "2L2R-1v2p", "2L2R-unbalanced"),
+        ("fig_3_14_64", "2S-2L2R-1v1p", "2S-2L2R-1v2p"),
+        ("fig_3_14_512", "2S-2L2R-1v1p", "2S-2L2R-1v2p"),
+    ],
+)
+def test_what_the_thesis_calls_better_forwards_more_at_line_rate(of: str, better: str, worse: str) -> None:
+    assert highest(of, better) > highest(of, worse)
+
+
+def test_a_second_link_does_not_help_where_the_balancers_limit() -> None:
+    assert highest("fig_3_11_64", "C.2") == pytest.approx(highest("fig_3_11_64", "C.1"), rel=0.15)
+
+
+def test_idle_neighbours_cost_nothing() -> None:
+    assert highest("fig_3_5", "1 router, 3 idle") == pytest.approx(highest("fig_3_5", "1 router"), rel=0.01)
+
+
+def test_small_frames_are_far_from_wire_speed_where_large_ones_reach_it() -> None:
+    small, large = highest("fig_3_7_64", "1 LB, 1 BR"), highest("fig_3_7_1500", "1 LB, 1 BR")
+    assert large == pytest.approx(1e9 / 8 / 1520, rel=0.02)
+    assert small < 0.2 * 1e9 / 8 / 84
+
+
+def test_balancers_of_their_own_cost_what_they_cost_in_a_multistage_router() -> None:
+    shipped = technology("vmware-esxi-4.0")
+    for name in ("balancers", "emulated"):
+        curve = Curve(name=name, router=name)
+        model = model_of(document_of(study(), curve, {}), name, SHIPPED.parent)
+        work = next(task for task in model.tasks if "forward" in task.name and "vcpu" in task.thread)
+        behind = [task for task in model.tasks if task.name.endswith("behind interrupts")]
+        task = behind[0] if behind else work
+        driver = driver_s(name)
+        assert task.service.per_packet_s == pytest.approx(
+            shipped.functions["balance"].per_packet_s + driver, rel=1e-9
+        )
+
+
+def driver_s(name: str) -> float:
+    return 4e-6 if name == "emulated" else technology("vmware-esxi-4.0").guest_driver.per_packet_s
