@@ -178,7 +178,12 @@ class Finder:
         ]
         if is_all:
             self.bound = self.forwarded[0].value
-            self.bound_says = f"over all {len(ranked_all)} mappings, every server pinned in the same way"
+            pins = (
+                "every server pinned in the same way"
+                if forwarding.pinned_all
+                else "pinned as is best without loss"
+            )
+            self.bound_says = f"over all {len(ranked_all)} mappings, {pins}"
             self.runners_say = "of all mappings"
         else:
             self.bound = most_forwarded_by_work(problem, self.loads)

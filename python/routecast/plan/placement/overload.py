@@ -64,12 +64,15 @@ class Forwarding:
     loads : ServerLoads
     left_s : callable
         Time that is left.
+    pinned_all : bool
+        Whether all mappings were predicted in all ways of pinning.
     """
 
     problem: PlacementProblem
     classes: Classes
     loads: ServerLoads
     left_s: Callable[[], float]
+    pinned_all: bool = False
 
     def of(self, mapping: Mapped, choice: str = _BEST) -> Forwarded:
         """Predict a mapping, pinned in one way on every server where there is that way."""
@@ -101,10 +104,17 @@ class Forwarding:
             if every is not None:
                 for mapping in sorted(every, key=lambda one: one != start):
                     if seen and self.left_s() <= 0.0:
-                        break
-                    seen[mapping] = self.best_pinned(mapping)
+                        return _sorted(seen), False
+                    seen[mapping] = self.of(mapping)
                     told(max(one.value for one in seen.values()))
-                return _sorted(seen), len(seen) == len(every)
+                for one in _sorted(seen):
+                    if self.left_s() <= 0.0:
+                        break
+                    seen[one.mapping] = self.best_pinned(one.mapping)
+                    told(max(one.value for one in seen.values()))
+                else:
+                    self.pinned_all = True
+                return _sorted(seen), True
             best = seen[start] = self.best_pinned(start)
             told(best.value)
             while self.left_s() > 0.0:

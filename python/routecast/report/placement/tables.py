@@ -107,6 +107,7 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
             f"{_less(answer, second)} with {mapping_said(second.placement)}."
         )
     lines += _check_said(best)
+    lines += _better_simulated(answer)
     return tuple(lines)
 
 
@@ -157,6 +158,24 @@ def _check_said(one: Ranked) -> list[str]:
     if check.differs:
         return [f"{said}: they DIFFER by {format_ratio(abs(check.difference_ratio))}; trust the simulation."]
     return [f"{said} (difference {format_ratio(abs(check.difference_ratio))})."]
+
+
+def _better_simulated(answer: PlacementAnswer) -> list[str]:
+    """Say if the simulation puts another mapping first."""
+    if answer.best.check is None or answer.problem.goal.objective != "throughput":
+        return []
+    simulated = [one for one in answer.runners_up if one.check and math.isfinite(one.check.simulated_pps)]
+    first = max(simulated, key=_simulated_pps, default=None)
+    if first is None or not _simulated_pps(first) > _simulated_pps(answer.best) * 1.01:
+        return []
+    return [
+        f"In simulation {mapping_said(first.placement)} is better: {format_pps(_simulated_pps(first))} against"
+        f" {format_pps(_simulated_pps(answer.best))}."
+    ]
+
+
+def _simulated_pps(one: Ranked) -> float:
+    return one.check.simulated_pps if one.check else math.nan
 
 
 def elements_table(answer: PlacementAnswer) -> Table:
