@@ -86,19 +86,20 @@ class Search:
         except KeyboardInterrupt:
             is_interrupted = True
             if self.best is None:
-                raise
+                return self._near(is_interrupted=True)
         if self.best is None:
             # No mapping at all, or none found in time.
             return self._near() if self.left_s <= 0.0 else None
         return self._found(self.best[1], self.best[0], max(self.bound, self.best[0]), is_interrupted)
 
-    def _near(self) -> Found | None:
+    def _near(self, *, is_interrupted: bool = False) -> Found | None:
         """Return a mapping that no move makes better, where there are too many columns for more."""
         start = evenly_arranged(self.problem, self.loads)
         if start is None:
             return None
-        until_s = time.perf_counter() + max(self.left_s, 0.3 * self.problem.goal.seconds)
-        value, best, is_interrupted = 0.0, start, False
+        value, best = self.value_of(start) or 0.0, start
+        more_s = 0.0 if is_interrupted else max(self.left_s, 0.3 * self.problem.goal.seconds)
+        until_s = time.perf_counter() + more_s
 
         def told(now: float) -> None:
             if self.told:
@@ -115,7 +116,7 @@ class Search:
                 told=told,
             )
         except KeyboardInterrupt:
-            value, is_interrupted = self.value_of(start) or 0.0, True
+            is_interrupted = True
         return Found(
             servers=best,
             value=value,
@@ -197,8 +198,8 @@ class Search:
         here = self.classes.by_group(one.counts)
         if is_exact:
             return self.loads.watts(group.name, here, rate_pps)
-        busy_s = sum(count * self.loads.work(group.name, name).total_s for name, count in here.items())
-        return group.idle_w + (group.busy_w - group.idle_w) * min(busy_s * rate_pps / group.cores, 1.0)
+        busy = self.loads.busy_at_least(group.name, here, rate_pps)
+        return group.idle_w + (group.busy_w - group.idle_w) * min(busy / group.cores, 1.0)
 
     def _late_s(self, column: int, rate_pps: float) -> float:
         """Return the mean time that a frame of the whole load is on a server; 0 where it is not known."""

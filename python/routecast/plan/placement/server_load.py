@@ -135,22 +135,33 @@ class ServerLoads:
     def at_most_pps(self, host: str, here: Mapping[str, int]) -> float:
         """Return a load that the server cannot go beyond: cores that never wait nor switch, its links, its ports."""
         group = self._hosts[host]
-        come, local = self._moves(here)
-        first = 0.0
-        card_s = come * self._seconds(group.technology.nic_receive) / group.speed_ratio
-        total = sum(count * self._work[host, name].total_s for name, count in here.items())
-        if group.technology.backend != "none":
-            first = self._first(here) * self._seconds(group.technology.nic_receive) / group.speed_ratio
-            total += card_s + local * self._seconds(group.technology.switch) / group.speed_ratio
+        total_s, card_s = self._least_s(host, here)
         one_s = max((self._work[host, name].thread_s for name, count in here.items() if count), default=0.0)
         if group.technology.backend in ("thread", "softirq"):
-            one_s = max(one_s, (card_s + first) / max(len(set(group.interrupt_cores)), 1))
+            one_s = max(one_s, card_s / max(len(set(group.interrupt_cores)), 1))
         best = self._wires_pps(group, here)
-        if total > 0.0:
-            best = min(best, self._cores[host] / total)
+        if total_s > 0.0:
+            best = min(best, self._cores[host] / total_s)
         if one_s > 0.0:
             best = min(best, 1.0 / one_s)
-        return slowed_pps(group, best, total, one_s) * _MARGIN
+        return slowed_pps(group, best, total_s, one_s) * _MARGIN
+
+    def busy_at_least(self, host: str, here: Mapping[str, int], rate_pps: float) -> float:
+        """Return how many cores are busy at a load, if they never switch and no start costs anything."""
+        group = self._hosts[host]
+        return _busy(group, rate_pps * self._least_s(host, here)[0])
+
+    def _least_s(self, host: str, here: Mapping[str, int]) -> tuple[float, float]:
+        """Return the least work for a frame of the load: of all threads, and of the cards' softirqs."""
+        group = self._hosts[host]
+        come, local = self._moves(here)
+        total_s = sum(count * self._work[host, name].total_s for name, count in here.items())
+        if group.technology.backend == "none":
+            return total_s, 0.0
+        card_s = self._seconds(group.technology.nic_receive) / group.speed_ratio
+        switch_s = self._seconds(group.technology.switch) / group.speed_ratio
+        # The work of elements counts what comes by outer ports; what comes from other servers is counted here.
+        return total_s + come * card_s + local * switch_s, (come + self._first(here)) * card_s
 
     def _moves(self, here: Mapping[str, int]) -> tuple[float, float]:
         """Return the shares of the load that come from other servers, and that go from machine to machine here."""
@@ -280,11 +291,19 @@ def slowed_pps(host: ServerGroup, most_pps: float, total_s: float, one_s: float)
     low, high = 0.0, most_pps
     for _ in range(24):
         rate_pps = 0.5 * (low + high)
-        busy = rate_pps * total_s
-        for _ in range(8):
-            busy = min(rate_pps * total_s * contention.factor(busy), float(host.cores))
+        busy = _busy(host, rate_pps * total_s)
         if rate_pps * one_s * contention.factor(busy) <= 1.0:
             low = rate_pps
         else:
             high = rate_pps
     return high
+
+
+def _busy(host: ServerGroup, work: float) -> float:
+    """Return how many cores are busy with so many undisturbed cores' work, from below."""
+    contention, busy = host.technology.contention, work
+    if contention.table or contention.is_none:
+        return min(busy, float(host.cores))
+    for _ in range(8):
+        busy = min(work * contention.factor(busy), float(host.cores))
+    return busy
