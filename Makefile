@@ -93,10 +93,10 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@$(BIN)/routecast noc optimum examples/hotspot.noc.toml --load 1 --figure docs/images/noc-hotspot-map.svg > /dev/null
 	@$(BIN)/routecast noc simulate examples/mesh8x8.noc.toml --figure docs/images/noc-latency.svg > /dev/null
 	@$(BIN)/routecast study kvm_tuning --out build/kvm_tuning > /dev/null
-	@cp build/kvm_tuning/figures/fig_4_1.svg docs/images/kvm-one-router.svg
-	@cp build/kvm_tuning/figures/fig_4_3.svg docs/images/kvm-priorities.svg
-	@cp build/kvm_tuning/figures/fig_4_4.svg docs/images/kvm-parallel.svg
-	@cp build/kvm_tuning/figures/fig_4_5.svg docs/images/kvm-multistage.svg
+	@cp build/kvm_tuning/figures/single.svg docs/images/kvm-one-router.svg
+	@cp build/kvm_tuning/figures/priorities.svg docs/images/kvm-priorities.svg
+	@cp build/kvm_tuning/figures/parallel.svg docs/images/kvm-parallel.svg
+	@cp build/kvm_tuning/figures/multistage.svg docs/images/kvm-multistage.svg
 	@$(BIN)/routecast study vmware_msr --out build/vmware_msr > /dev/null
 	@cp build/vmware_msr/figures/xen.svg docs/images/xen-livelock.svg
 

@@ -19,7 +19,7 @@ def curves_figure(one: FigureResult) -> Figure:
     top = one.figure.offered[-1] / 1e3
     most = max(one.peak_pps(name) for name in one.curves) / 1e3
     marks: list[Mark] = [
-        Line(name="all of it", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)
+        Line(name="no loss", x=(0.0, min(top, most)), y=(0.0, min(top, most)), colour=GREY, dashed=True)
     ]
     for name, points in one.curves.items():
         offered = tuple(point.offered_pps / 1e3 for point in points)
