@@ -64,12 +64,15 @@ impl Calendar {
 
     #[inline]
     fn play(&mut self, slot: Slot, key: u128) {
+        // The winner so far stays in registers: of each pair only the other one is read.
+        let tree = self.tree.as_mut_slice();
         let mut node = self.leaves + slot as usize;
-        self.tree[node] = key;
+        let mut winner = key;
+        tree[node] = key;
         while node > 1 {
+            winner = winner.min(tree[node ^ 1]);
             node >>= 1;
-            let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
-            self.tree[node] = if left < right { left } else { right };
+            tree[node] = winner;
         }
     }
 }

@@ -69,7 +69,7 @@ impl Interruptions {
     }
 
     /// Draws the picoseconds that interruptions add to `work_ps` of work.
-    #[inline]
+    #[inline(never)]
     pub fn added_ps(&mut self, work_ps: f64) -> f64 {
         self.strikes.iter_mut().map(|strikes| strikes.added_ps(work_ps)).sum()
     }

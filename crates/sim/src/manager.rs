@@ -7,7 +7,7 @@
 
 mod linux;
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 
 use linux::{Applicant, Market, markets};
 
@@ -258,6 +258,7 @@ impl Managers {
         Some(terms)
     }
 
+    #[inline]
     fn fits(&self, claim: &Claim) -> bool {
         claim
             .needs
@@ -344,7 +345,7 @@ impl Managers {
 
     /// The lane that a pool's policy serves next among those that wait and fit; takes it off all waiting lists.
     pub fn next_waiting(&mut self, pool: usize, claims: &[Claim], task_of: &[u32]) -> Option<LaneId> {
-        if self.pools[pool].waiting.is_empty() {
+        if self.pools[pool].waiting.is_empty() || self.pools[pool].free == 0 {
             return None;
         }
         let claim = |lane: LaneId| &claims[task_of[lane as usize] as usize];
@@ -361,22 +362,7 @@ impl Managers {
                 fitting.reduce(|a, b| if runtime(b) < runtime(a) { b } else { a })?
             }
             Policy::Linux { wakeup_granularity_ps, .. } => {
-                let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
-                let fair = waiting.iter().copied().filter(|&lane| claim(lane).priority == 0 && self.fits(claim(lane)));
-                let allowed_lead = fair.map(runtime).fold(f64::INFINITY, f64::min) + wakeup_granularity_ps;
-                let home = |lane: LaneId| {
-                    let most = if runtime(lane) > allowed_lead { 1 } else { 2 };
-                    self.is_at_home(pool, claim(lane)).min(most)
-                };
-                fitting.reduce(|a, b| match (claim(a).priority, claim(b).priority) {
-                    (0, 0) => match home(b).cmp(&home(a)) {
-                        Ordering::Greater => b,
-                        Ordering::Equal if runtime(b) < runtime(a) => b,
-                        _ => a,
-                    },
-                    (of_a, of_b) if of_b > of_a => b,
-                    _ => a,
-                })?
+                self.next_under_linux(pool, wakeup_granularity_ps, claims, task_of)?
             }
         };
         let task = task_of[chosen as usize];
@@ -408,6 +394,10 @@ impl Managers {
                 continue;
             }
             if !matches!(pool.policy, Policy::Preemptive | Policy::Linux { .. }) {
+                return None;
+            }
+            let mut holders = pool.holder.iter().enumerate().filter(|&(unit, _)| allowed & (1 << unit) != 0);
+            if !holders.any(|(_, &lane)| lane != NOBODY && self.may_revoke(need.pool, claim, lane, now).is_some()) {
                 return None;
             }
             let last = self.last_unit[claim.account as usize];

@@ -221,8 +221,8 @@ impl Engine {
         };
         let exhaustive = matches!(unit.activation, Activation::Interrupt { exhaustive: true, .. });
         let more = if exhaustive { 0 } else { unit.queue.len().min(unit.batch - 1) };
-        if more > 0 {
-            holder.batch.extend(unit.queue.drain(..more));
+        for _ in 0..more {
+            holder.batch.extend(unit.queue.pop_front());
         }
         holder.polled = more + 1;
         let extra = extra + unit.service.per_batch_ps();

@@ -77,8 +77,8 @@ impl Engine {
         let unit = self.units[task as usize].as_mut().expect("event nodes have a unit");
         let holder = &mut self.lanes[lane as usize];
         let frame = unit.queue.pop_front().expect("it can go on");
-        if takes > 1 {
-            holder.batch.extend(unit.queue.drain(..takes - 1));
+        for _ in 1..takes {
+            holder.batch.extend(unit.queue.pop_front());
         }
         holder.polled = takes;
         holder.task = task;

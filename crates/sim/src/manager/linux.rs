@@ -126,10 +126,53 @@ impl Managers {
         market.clock
     }
 
+    /// The lane that comes next: the first of the most urgent ones; of priority 0 the one most at home, and of equals
+    /// the least served. One that is ahead of the least served by more than the granularity does not have back the
+    /// unit that an interrupt borrowed.
+    pub(super) fn next_under_linux(
+        &self,
+        p: usize,
+        granularity_ps: f64,
+        claims: &[Claim],
+        task_of: &[u32],
+    ) -> Option<LaneId> {
+        let claim = |lane: LaneId| &claims[task_of[lane as usize] as usize];
+        let runtime = |lane: LaneId| self.virtual_runtime[claim(lane).account as usize];
+        let fitting = || self.pools[p].waiting.iter().copied().filter(|&lane| self.fits(claim(lane)));
+        let (mut first, mut least) = (None, f64::INFINITY);
+        for lane in fitting() {
+            let priority = claim(lane).priority;
+            if first.is_none_or(|(_, most)| priority > most) {
+                first = Some((lane, priority));
+            }
+            if priority == 0 {
+                least = least.min(runtime(lane));
+            }
+        }
+        let (first, most) = first?;
+        if most != 0 {
+            return Some(first);
+        }
+        let rank = |lane: LaneId| {
+            let own = runtime(lane);
+            let at_most = if own > least + granularity_ps { 1 } else { 2 };
+            (self.is_at_home(p, claim(lane)).min(at_most), own)
+        };
+        let mut best = (first, rank(first));
+        for lane in fitting().filter(|&lane| lane != first && claim(lane).priority == 0) {
+            let (home, own) = rank(lane);
+            let (home_of_best, own_of_best) = best.1;
+            if home > home_of_best || home == home_of_best && own < own_of_best {
+                best = (lane, (home, own));
+            }
+        }
+        Some(best.0)
+    }
+
     /// How much at home a thread is at the free units of a pool: 2 where an interrupt borrowed one from it, which it
     /// has back before anybody else; 1 where it would not have to move (it ran there last, or nowhere, or may run
     /// nowhere else); 0 elsewhere. A core serves its own threads first and takes others only when it has none.
-    pub(super) fn is_at_home(&self, p: usize, claim: &Claim) -> u8 {
+    fn is_at_home(&self, p: usize, claim: &Claim) -> u8 {
         let pool = &self.pools[p];
         let allowed = claim.needs.iter().position(|need| need.pool == p).map_or(0, |at| claim.allowed[at]);
         let last = self.last_unit[claim.account as usize];
@@ -144,6 +187,7 @@ impl Managers {
     }
 
     /// Service that a lane's thread received over its weight, that of its present grant included.
+    #[inline]
     fn runtime(&self, lane: LaneId, now: u64) -> f64 {
         let applicant = &self.applicants[lane as usize];
         let before = self.virtual_runtime[applicant.account as usize];
