@@ -13,7 +13,7 @@ from routecast.evaluate.simulate.states import activity_of, states_of, working_u
 from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
 from routecast.quantity import format_pps, format_ratio
-from routecast.router.events import Event
+from routecast.router.events import Event, Outage
 from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["trial_of"]
@@ -43,6 +43,7 @@ def trial_of(
     l2_bps = 8.0 * forwarded_bytes_per_s
     energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
     drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
+    down = {event.task for event in events if isinstance(event, Outage)}
     return Trial(
         evaluator="simulate",
         duration_s=duration_s,
@@ -53,7 +54,7 @@ def trial_of(
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
-        bottleneck=_bottleneck(resources, drops_pps, model, nodes),
+        bottleneck=_bottleneck(resources, drops_pps, model, nodes, down),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],
@@ -209,13 +210,20 @@ def _fullest(model: RouterModel, nodes: dict[str, Any], pool: ResourcePool) -> t
 
 
 def _bottleneck(
-    resources: tuple[Resource, ...], drops_pps: dict[str, float], model: RouterModel, nodes: dict[str, Any]
+    resources: tuple[Resource, ...],
+    drops_pps: dict[str, float],
+    model: RouterModel,
+    nodes: dict[str, Any],
+    down: set[str],
 ) -> Bottleneck:
     if not resources:
         return Bottleneck(name="load", kind="load", reason="nothing was busy")
     first = resources[0]
     held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
     lost = ""
+    # What is lost because it came to something that is down says nothing about what limits.
+    elsewhere = " but where something was down" if down & set(drops_pps) else ""
+    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in down}
     if drops_pps:
         place = max(drops_pps, key=lambda name: drops_pps[name])
         lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
@@ -232,7 +240,9 @@ def _bottleneck(
     if lost or used >= 1.0 - _BUSY_MARGIN:
         return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
     return Bottleneck(
-        name=first.name, kind=first.kind, reason=f"would limit first: {busy}, and nothing is dropped"
+        name=first.name,
+        kind=first.kind,
+        reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}",
     )
 
 
