@@ -141,7 +141,9 @@ impl Engine {
                 self.poll_in_turn(lane, thread, 0.0, ledger);
             }
             State::Requesting | State::Stirring
-                if self.unit(node).activation != Activation::Polling
+                // One that was revoked asks for its units to go on with the frame of another member.
+                if self.lanes[lane as usize].left.is_none()
+                    && self.unit(node).activation != Activation::Polling
                     && !members.iter().any(|&member| self.can_go_on(member)) =>
             {
                 self.let_go(lane, ledger);
