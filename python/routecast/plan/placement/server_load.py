@@ -21,7 +21,7 @@ from routecast.plan.placement.server_view import (
 )
 from routecast.plan.placement.stages import stages_of
 from routecast.router.model import ServiceCost
-from routecast.router.virtual.assembly import added
+from routecast.router.virtual.costs import added
 
 __all__ = ["Carries", "ServerLoads", "Work", "slowed_pps"]
 

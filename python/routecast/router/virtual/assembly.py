@@ -11,12 +11,9 @@ The way is laid from its end to its start, because every task unit names the one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
 
 from routecast.router.model import (
-    Activation,
     Need,
-    Policy,
     Port,
     ResourcePool,
     Route,
@@ -25,28 +22,17 @@ from routecast.router.model import (
     ServiceCost,
     TaskUnit,
 )
-from routecast.router.virtual.machines import Cores, Machine, Server
-from routecast.router.virtual.technology import BACKEND_SOFTIRQ, SOFTIRQ, Technology
+from routecast.router.virtual.backend import backend_task
+from routecast.router.virtual.cards import Cards, softirq_task
+from routecast.router.virtual.costs import FREE, added, scaled
+from routecast.router.virtual.guest import guest_task, interrupt_driven_tasks
+from routecast.router.virtual.machines import Machine, Server
+from routecast.router.virtual.technology import Technology
 
-__all__ = ["Assembly", "added"]
+__all__ = ["Assembly"]
 
 _WIRE_OVERHEAD_BYTES = 20.0
-_FREE = ServiceCost()
-
-
-def added(*costs: ServiceCost) -> ServiceCost:
-    """Return the cost of several steps that one task unit takes; the first that varies lends its variation.
-
-    Memory accesses are added with their time, so costs of different latencies add up rightly.
-    """
-    numbers = {
-        one.name: sum(getattr(cost, one.name) for cost in costs)
-        for one in fields(ServiceCost)
-        if one.name.startswith("per_")
-    }
-    numbers["per_packet_s"] += sum(cost.memory_accesses * cost.memory_latency_s for cost in costs)
-    varying = next((cost for cost in costs if cost.variation != "deterministic"), _FREE)
-    return ServiceCost(**numbers, variation=varying.variation, scv=varying.scv)
+"""Preamble and least gap of an Ethernet frame (IEEE 802.3)."""
 
 
 class Assembly:
@@ -63,7 +49,7 @@ class Assembly:
         self._tasks: dict[str, TaskUnit] = {}
         self._ports: list[Port] = []
         self._links: dict[str, ResourcePool] = {}
-        self._cards: dict[tuple[str, str], int] = {}
+        self._cards = {server.name: Cards(server) for server in servers}
 
     def technology(self, machine: Machine) -> Technology:
         """Return what a machine runs on."""
@@ -76,7 +62,7 @@ class Assembly:
     def card(self, server: str, wire: str) -> None:
         """Give a server's card its turn at the interrupt cores before its way is laid; others follow as they come."""
         if self.servers[server].technology.backend in {"thread", "softirq"}:
-            self._number(server, wire)
+            self._cards[server].number(wire)
 
     def function(self, machine: Machine, function: str, route: Route, *, label: str = "") -> str:
         """Lay a function in a machine; return the task unit that takes its frames."""
@@ -90,9 +76,9 @@ class Assembly:
         lay = self._interrupt_driven if driven else self._guest
         if machine.vcpus == 1:
             return lay(machine, name, 0, added(*parts), route)
-        parts_smp = _scaled(added(*parts), technology.smp_factor)
+        smp = scaled(added(*parts), technology.smp_factor)
         vcpus = tuple(
-            lay(machine, f"{name} on vcpu {vcpu}", vcpu, parts_smp, route) for vcpu in range(machine.vcpus)
+            lay(machine, f"{name} on vcpu {vcpu}", vcpu, smp, route) for vcpu in range(machine.vcpus)
         )
         return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
 
@@ -117,36 +103,16 @@ class Assembly:
 
         ``card_share`` is as for :meth:`from_wire`.
         """
-        cores = self._interrupt_cores(server, wire)
+        on = self.servers[server]
+        cores = self._cards[server].interrupt_cores(wire)
         name = f"{label or wire} softirq"
         if len(cores) == 1:
-            return self._softirq(server, name, cores[0], route, card_share)
+            return self._add(softirq_task(on, name, cores[0], route, card_share=card_share))
         queues = tuple(
-            self._softirq(server, f"{name} of queue {number}", core, route, card_share)
+            self._add(softirq_task(on, f"{name} of queue {number}", core, route, card_share=card_share))
             for number, core in enumerate(cores)
         )
         return self.spread(f"{label or wire} queues", "rss", queues)
-
-    def _softirq(self, server: str, name: str, core: int, route: Route, card_share: int) -> str:
-        technology = self.servers[server].technology
-        return self._add(
-            TaskUnit(
-                name=name,
-                needs=(Need(pool=server),),
-                service=technology.nic_receive,
-                queue_frames=max(technology.nic_ring_frames // card_share, 1),
-                activation=Activation(
-                    kind="interrupt",
-                    budget_frames=technology.nic_budget_frames,
-                    interrupt_cost_s=technology.nic_interrupt_s,
-                    moderation_s=technology.nic_moderation_s * card_share,
-                ),
-                batch_frames=technology.nic_budget_frames,
-                priority=SOFTIRQ,
-                pin=(core,),
-                route=route,
-            )
-        )
 
     def spread(self, name: str, kind: RouteKind, to: Sequence[str]) -> str:
         """Lay a choice among ways that takes no core's time (a card's queues); return its task unit."""
@@ -173,7 +139,7 @@ class Assembly:
         interface: int,
         route: Route,
         label: str = "",
-        extra: ServiceCost = _FREE,
+        extra: ServiceCost = FREE,
         ring_share: int = 1,
     ) -> str | None:
         """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there.
@@ -193,7 +159,7 @@ class Assembly:
             label or f"{machine.name} send {interface}",
             added(*parts),
             route,
-            ring_frames=technology.sending_frames(ring_share),
+            queue_frames=technology.sending_frames(ring_share),
         )
 
     def to_machine(
@@ -204,7 +170,7 @@ class Assembly:
         receiver: Machine,
         receiver_interface: int,
         to: str,
-        extra: ServiceCost = _FREE,
+        extra: ServiceCost = FREE,
         ring_share: int = 1,
         copies: tuple[str, ...] = (),
     ) -> str:
@@ -227,7 +193,7 @@ class Assembly:
             label,
             added(technology.send, technology.switch, extra),
             Route(to=(inside,), copies=copies),
-            ring_frames=technology.sending_frames(ring_share),
+            queue_frames=technology.sending_frames(ring_share),
         )
 
     def wire(
@@ -268,7 +234,7 @@ class Assembly:
             What was laid contradicts itself; all faults at once.
         """
         used = {need.pool for task in self._tasks.values() for need in task.needs}
-        pools = [self._pool(server) for server in self.servers.values() if server.name in used]
+        pools = [server.pool() for server in self.servers.values() if server.name in used]
         return RouterModel(
             name=name,
             ports=tuple(self._ports),
@@ -276,67 +242,15 @@ class Assembly:
             pools=(*pools, *self._links.values()),
         )
 
-    def _pool(self, server: Server) -> ResourcePool:
-        technology = server.technology
-        policy: Policy = technology.policy
-        return ResourcePool(
-            name=server.name,
-            units=server.cores,
-            unit_speed_ratio=() if server.speed_ratio == 1.0 else (server.speed_ratio,) * server.cores,
-            policy=policy,
-            switch_cost_s=technology.switch_cost_s,
-            migration_cost_s=technology.migration_cost_s,
-            contention=technology.contention,
-            power=server.power,
-        )
+    def _guest(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
+        return self._add(guest_task(self.technology(machine), machine, name, vcpu, cost, route))
 
     def _interrupt_driven(
         self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
     ) -> str:
-        """Lay a function behind the interrupts that bring its frames: all of these before any of its own work."""
-        technology = self.technology(machine)
-        behind = self._guest(machine, f"{name} behind interrupts", vcpu, cost, route)
-        self._tasks[behind] = replace(self._tasks[behind], queue_frames=technology.guest_backlog_frames)
-        entry = self._guest(machine, name, vcpu, technology.guest_interrupt, Route(to=(behind,)))
-        first = self._tasks[entry]
-        whole_ring = replace(first.activation, budget_frames=technology.guest_ring_frames)
-        self._tasks[entry] = replace(first, activation=whole_ring)
-        return entry
-
-    def _guest(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
-        technology = self.technology(machine)
-        task = TaskUnit(
-            name=name,
-            needs=(Need(pool=machine.server),),
-            service=cost,
-            queue_frames=technology.guest_ring_frames,
-            pin=machine.vcpu_pin(vcpu),
-            weight=machine.weight,
-            route=route,
-        )
-        thread = f"{machine.name} vcpu {vcpu}"
-        budget = technology.guest_budget_frames
-        if technology.guest == "polling":
-            polling = Activation(kind="polling")
-            return self._add(replace(task, activation=polling, batch_frames=budget, thread=thread))
-        if technology.guest == "softirq":
-            interrupt = Activation(
-                kind="interrupt", budget_frames=budget, interrupt_cost_s=technology.guest_wake_s
-            )
-            return self._add(replace(task, activation=interrupt, batch_frames=budget, priority=SOFTIRQ))
-        return self._add(
-            replace(
-                task,
-                activation=Activation(
-                    kind="thread",
-                    budget_frames=budget,
-                    interrupt_cost_s=technology.guest_wake_s,
-                    wakeup=technology.guest_wakeup,
-                ),
-                priority=machine.vcpu_priority,
-                thread=thread,
-            )
-        )
+        entry, behind = interrupt_driven_tasks(self.technology(machine), machine, name, vcpu, cost, route)
+        self._add(behind)
+        return self._add(entry)
 
     def _backend(
         self,
@@ -347,74 +261,28 @@ class Assembly:
         route: Route,
         *,
         holds_back: bool = False,
-        ring_frames: int | None = None,
+        queue_frames: int | None = None,
     ) -> str:
         technology = self.technology(machine)
-        per_machine = technology.backend_threads == "machine"
-        thread = f"{machine.name} backend" if per_machine else f"{machine.name} backend {interface}"
-        pin = machine.backend_pin(0 if per_machine else interface)
-        budget = technology.backend_budget_frames
-        priority = machine.backend_priority
+        core = None
         if technology.backend == "polling":
-            core = self._switch_core(machine.server, f"{machine.name} {interface}")
-            thread, pin, priority = f"{machine.server} vswitch on core {core}", (core,), 0
-            activation = Activation(kind="polling")
-        elif technology.backend == "softirq":
-            thread, priority = "", BACKEND_SOFTIRQ
-            activation = Activation(
-                kind="interrupt",
-                budget_frames=budget,
-                interrupt_cost_s=technology.backend_wake_s,
-                moderation_s=technology.backend_moderation_s,
-            )
-        else:
-            activation = Activation(
-                kind="thread", budget_frames=budget, interrupt_cost_s=technology.backend_wake_s
-            )
+            core = self._cards[machine.server].switch_core(f"{machine.name} {interface}")
         return self._add(
-            TaskUnit(
-                name=name,
-                needs=(Need(pool=machine.server),),
-                service=cost,
-                queue_frames=ring_frames or technology.queue_frames,
-                activation=activation,
-                batch_frames=1 if activation.kind == "thread" else budget,
-                priority=priority,
-                weight=machine.weight if not priority and activation.kind == "thread" else 1.0,
-                pin=pin,
-                thread=thread,
+            backend_task(
+                technology,
+                machine,
+                interface,
+                name,
+                cost,
+                route,
+                switch_core=core,
                 holds_back=holds_back,
-                route=route,
+                queue_frames=queue_frames,
             )
         )
-
-    def _interrupt_cores(self, server: str, wire: str) -> Cores:
-        """Return the cores that a card's queues interrupt: the first is the card's turn, the others follow it."""
-        cores = self.servers[server].interrupt_cores or (0,)
-        first = self._number(server, wire)
-        queues = min(self.servers[server].technology.nic_queues, len(cores))
-        return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
-
-    def _switch_core(self, server: str, card: str) -> int:
-        cores: Cores = self.servers[server].switch_cores or (0,)
-        return cores[self._number(server, card) % len(cores)]
-
-    def _number(self, server: str, card: str) -> int:
-        """Return the number of a server's card, in the order in which they turn up."""
-        mine = sum(1 for where, _ in self._cards if where == server)
-        return self._cards.setdefault((server, card), mine)
 
     def _add(self, task: TaskUnit) -> str:
         """Add a task unit; one that several ways share is added once."""
         known = self._tasks.setdefault(task.name, task)
         assert known == task, f"two ways lay {task.name!r} differently"
         return task.name
-
-
-def _scaled(cost: ServiceCost, factor: float) -> ServiceCost:
-    numbers = {
-        one.name: getattr(cost, one.name) * factor
-        for one in fields(ServiceCost)
-        if one.name.startswith("per_")
-    }
-    return replace(cost, **numbers)

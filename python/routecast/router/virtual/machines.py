@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from routecast.router.model import ServiceCost
+from routecast.router.model import ResourcePool, ServiceCost
 from routecast.router.power_draw import PowerDraw
 from routecast.router.virtual.technology import Technology
 
@@ -43,6 +43,20 @@ class Server:
     interrupt_cores: Cores = ()
     switch_cores: Cores = ()
     power: PowerDraw | None = None
+
+    def pool(self) -> ResourcePool:
+        """Return its cores as a router's pool, named as the server."""
+        technology = self.technology
+        return ResourcePool(
+            name=self.name,
+            units=self.cores,
+            unit_speed_ratio=() if self.speed_ratio == 1.0 else (self.speed_ratio,) * self.cores,
+            policy=technology.policy,
+            switch_cost_s=technology.switch_cost_s,
+            migration_cost_s=technology.migration_cost_s,
+            contention=technology.contention,
+            power=self.power,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
