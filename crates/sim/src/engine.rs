@@ -11,52 +11,27 @@ mod frames;
 mod lanes;
 mod room;
 mod setup;
+mod stations;
 mod threads;
+mod unit;
 
 use std::collections::VecDeque;
 
 use changes::Changes;
 use frames::{Frames, Held};
-use lanes::{Lane, State, Unit, port_as_task};
 use setup::Staff;
+use stations::{Group, Way, ways};
 use threads::Thread;
+use unit::{Lane, State, Unit, port_as_task};
 
 use crate::calendar::Calendar;
 use crate::frame::Frame;
-use crate::graph::{EXIT, Graph, Next};
+use crate::graph::{EXIT, Graph};
 use crate::ledger::Ledger;
 use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
 use crate::scenario::{Activation, Event, Scenario, Task};
-use crate::station::{Passage, Servers, Station};
-
-/// Servers whose departures are known on arrival (see [`crate::planes::Group`]).
-#[derive(Debug)]
-struct Group {
-    servers: Servers,
-    /// Frames inside, in order of departure.
-    leaving: VecDeque<Leaving>,
-}
-
-/// A frame whose departure from a station is known.
-#[derive(Debug, Clone, Copy)]
-struct Leaving {
-    at: u64,
-    held: Held,
-    /// The node that serves it.
-    node: u32,
-}
-
-/// What becomes of a frame whose departure from a station is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Its next node has other feeders too: it waits for its turn in the calendar.
-    Later,
-    /// Its next node is a station that only this one feeds, in order: it can go through at once.
-    Chain(u32),
-    /// It leaves the events.
-    Out,
-}
+use crate::station::{Servers, Station};
 
 /// A frame for a node, at an instant.
 pub type Delivery = (Frame, u32);
@@ -299,58 +274,6 @@ impl Engine {
         }
     }
 
-    /// A frame goes through a station, and through those behind that only this one feeds: its departures are known.
-    #[inline]
-    fn pass(&mut self, mut node: u32, mut frame: Frame, graph: &mut Graph, ledger: &mut Ledger) {
-        let limit = ledger.segment_end();
-        loop {
-            let (number, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
-            let group = &mut self.groups[*number as usize];
-            let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
-                ledger.drop_frame(node as usize, &frame);
-                return;
-            };
-            if done > limit {
-                ledger.wait(node as usize, frame.at, start);
-                ledger.work(node as usize, start, done);
-            }
-            if self.is_port[node as usize] {
-                ledger.forward(&frame, start - frame.at, start, done);
-                return;
-            }
-            frame = frame.passed(start, done);
-            match self.ways[node as usize] {
-                // What would happen after the end of the trial does not: such frames stay inside.
-                Way::Chain(next) if done < self.end => node = next,
-                Way::Out => {
-                    self.outbox.push((frame, graph.onward(node, frame.flow, frame.seq)));
-                    return;
-                }
-                Way::Chain(_) | Way::Later => {
-                    let slot = self.first_group_slot + *number;
-                    let held = self.frames.put(&frame);
-                    if group.insert(Leaving { at: done, held, node }) {
-                        self.calendar.schedule(slot, done, self.priority[node as usize]);
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The first frame of a group departs.
-    #[inline]
-    fn depart(&mut self, slot: u32, graph: &mut Graph) -> (Held, u32) {
-        let group = &mut self.groups[(slot - self.first_group_slot) as usize];
-        let Leaving { held, node, .. } = group.leaving.pop_front().expect("a scheduled group has a frame");
-        match group.leaving.front() {
-            Some(next) => self.calendar.schedule(slot, next.at, self.priority[next.node as usize]),
-            None => self.calendar.cancel(slot),
-        }
-        let frame = &self.frames[held];
-        (held, graph.onward(node, frame.flow, frame.seq))
-    }
-
     /// Handles the event of a slot; returns the frame that moved on.
     #[inline]
     fn fire(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
@@ -376,71 +299,4 @@ impl Engine {
         }
         self.finish(slot, graph, ledger)
     }
-}
-
-impl Group {
-    /// Puts a frame among those that leave; true if it leaves first.
-    #[inline]
-    fn insert(&mut self, leaving: Leaving) -> bool {
-        // Several servers may finish out of order, but not by much: look for the place from the back.
-        let mut place = self.leaving.len();
-        while place > 0 && self.leaving[place - 1].at > leaving.at {
-            place -= 1;
-        }
-        if place == self.leaving.len() {
-            self.leaving.push_back(leaving);
-        } else {
-            self.leaving.insert(place, leaving);
-        }
-        place == 0
-    }
-}
-
-/// The way on from each node; `unsure` if ways change during the trial.
-fn ways(graph: &Graph, mut unsure: bool) -> Vec<Way> {
-    let nodes = graph.planes.len();
-    let mut feeders = vec![0_usize; nodes];
-    for node in (0..nodes).filter(|&node| graph.planes[node] != Plane::Passthrough) {
-        match graph.next_of(node) {
-            Next::Fixed(EXIT) => {}
-            Next::Fixed(next) => feeders[*next as usize] += 1,
-            Next::ByFlow(table) => {
-                let mut targets: Vec<u32> = table.iter().copied().filter(|&next| next != EXIT).collect();
-                targets.sort_unstable();
-                targets.dedup();
-                for next in targets {
-                    feeders[next as usize] += 1;
-                }
-            }
-            Next::Dynamic => unsure = true,
-        }
-    }
-    for node in graph.first_nodes() {
-        match feeders.get_mut(node as usize) {
-            Some(count) => *count += 1,
-            None => unsure |= node != EXIT,
-        }
-    }
-    let inside = |node: u32| node != EXIT && graph.planes[node as usize] == Plane::Events;
-    let alone = |group: u32| graph.grouped.iter().filter(|&&other| other == Some(group)).count() == 1;
-    (0..nodes)
-        .map(|node| match (graph.grouped[node], graph.next_of(node)) {
-            (None, _) | (_, Next::Dynamic) => Way::Later,
-            (_, Next::ByFlow(table)) if table.iter().any(|&next| inside(next)) => Way::Later,
-            (_, Next::Fixed(next)) if !inside(*next) => Way::Out,
-            (_, Next::ByFlow(_)) => Way::Out,
-            (Some(group), Next::Fixed(next)) => match graph.grouped[*next as usize] {
-                // One server keeps the order; a group of its own has no other arrivals.
-                Some(behind)
-                    if !unsure
-                        && graph.groups[group as usize].servers == 1
-                        && feeders[*next as usize] == 1
-                        && alone(behind) =>
-                {
-                    Way::Chain(*next)
-                }
-                _ => Way::Later,
-            },
-        })
-        .collect()
 }

@@ -10,6 +10,18 @@
 //!                               └─► suffix: Station ──► Ledger ──► Outcome
 //! ```
 //!
+//! What the events hold, each in a part of its own below [`engine`] and [`manager`]:
+//!
+//! - *lanes* ask for units, poll a queue batch by batch and are revoked; they wake by interrupt, linger or poll for good;
+//! - *threads* are lanes that several task units have between them: they serve their queues in turn, block when none can
+//!   go on, and are woken at a cost and after a delay;
+//! - *room ahead*: a task unit that holds back takes a frame only where the next queue has a place for it, which is
+//!   promised to it until the frame arrives;
+//! - the *managers* grant by six policies, [`Linux`](scenario::Policy::Linux) among them: real-time priorities, a fair
+//!   share of what they leave, softirqs that borrow a thread's unit, migration;
+//! - *changes*: task units go down and come up, routes change, at given instants ([`scenario::Event`]);
+//! - *copies* of frames, which a hub floods with: they load task units and count as no frames.
+//!
 //! ```
 //! use routecast_sim::{Scenario, simulate};
 //!

@@ -5,15 +5,15 @@
 //! there is no deadlock. A request that cannot be granted yet does not block younger ones that can (the managers are
 //! work-conserving); whenever a unit comes free the oldest that fits goes first.
 
+mod claim;
 mod linux;
+mod victims;
 
-use std::cmp::Reverse;
-
+pub use claim::Claim;
 use linux::{Applicant, Market, markets};
 
 use crate::ledger::Ledger;
-use crate::planes::allowed_units;
-use crate::scenario::{Activation, Model, Need, Policy};
+use crate::scenario::Policy;
 use crate::sleep::Sleepers;
 use crate::time::Span;
 
@@ -21,58 +21,6 @@ use crate::time::Span;
 pub type LaneId = u32;
 
 const NOBODY: u32 = u32::MAX;
-
-/// What a lane asks for; fixed for each task unit.
-#[derive(Debug, Clone)]
-pub struct Claim {
-    /// Units by pool, ascending by pool.
-    pub needs: Vec<Need>,
-    /// Units it may use, as a bit set, per need.
-    allowed: Vec<u128>,
-    /// Larger is more urgent.
-    pub priority: i32,
-    weight: f64,
-    /// Task unit.
-    pub task: u32,
-    /// The first task unit of its thread: service, switches and migrations are those of the thread.
-    account: u32,
-    /// Whether one of its pools is under the policy `linux`.
-    linux: bool,
-    /// Whether it interrupts whatever thread runs at its unit, in that one's context: no switch, there or back.
-    borrows: bool,
-}
-
-impl Claim {
-    /// The claim of task unit `task` of a model.
-    #[must_use]
-    pub fn new(model: &Model, task: usize) -> Self {
-        let unit = &model.tasks[task];
-        let mut needs = unit.needs.clone();
-        let first = needs.first().map(|need| need.pool);
-        needs.sort_by_key(|need| need.pool);
-        let allowed = needs
-            .iter()
-            .map(|need| {
-                let units = model.pools[need.pool].speed.len();
-                let list = if Some(need.pool) == first { allowed_units(unit, units) } else { (0..units).collect() };
-                list.iter().fold(0_u128, |set, &u| set | (1 << u))
-            })
-            .collect();
-        let first = unit.thread.and_then(|_| model.tasks.iter().position(|other| other.thread == unit.thread));
-        let account = first.unwrap_or(task) as u32;
-        let linux = needs.iter().any(|need| matches!(model.pools[need.pool].policy, Policy::Linux { .. }));
-        let borrows = linux && matches!(unit.activation, Activation::Interrupt { .. });
-        let task = task as u32;
-        Self { needs, allowed, priority: unit.priority, weight: unit.weight, task, account, linux, borrows }
-    }
-
-    /// The claim of a node that works on a processor of its own (paper 000: ⊗), such as a port.
-    #[must_use]
-    pub fn nothing(node: usize) -> Self {
-        let (task, account) = (node as u32, node as u32);
-        Self { needs: vec![], allowed: vec![], priority: 0, weight: 1.0, task, account, linux: false, borrows: false }
-    }
-}
 
 #[derive(Debug)]
 struct Pool {
@@ -372,71 +320,6 @@ impl Managers {
             self.pools[need.pool].waiting.retain(|&lane| lane != chosen);
         }
         Some(chosen)
-    }
-
-    /// Lanes to revoke so that the claim fits: the least urgent first, only less urgent ones; none if that is not enough.
-    ///
-    /// Under the policy `linux` that at the thread's last unit comes first among equals, which saves a migration.
-    #[must_use]
-    pub fn victims(&self, claim: &Claim, now: u64) -> Option<Vec<LaneId>> {
-        let mut victims: Vec<LaneId> = Vec::new();
-        for (need, allowed) in claim.needs.iter().zip(&claim.allowed) {
-            let pool = &self.pools[need.pool];
-            let mut available = pool.free & allowed;
-            for &victim in &victims {
-                for &(p, unit) in &self.held[victim as usize] {
-                    if p as usize == need.pool {
-                        available |= (1 << unit) & allowed;
-                    }
-                }
-            }
-            if available.count_ones() as usize >= need.units {
-                continue;
-            }
-            if !matches!(pool.policy, Policy::Preemptive | Policy::Linux { .. }) {
-                return None;
-            }
-            let mut holders = pool.holder.iter().enumerate().filter(|&(unit, _)| allowed & (1 << unit) != 0);
-            if !holders.any(|(_, &lane)| lane != NOBODY && self.may_revoke(need.pool, claim, lane, now).is_some()) {
-                return None;
-            }
-            let last = self.last_unit[claim.account as usize];
-            let stays = matches!(pool.policy, Policy::Linux { .. }) && last < 128;
-            let last = if stays { 1_u128 << last } else { 0 };
-            let mut holders: Vec<LaneId> = (0..pool.holder.len())
-                .filter(|&unit| allowed & (1 << unit) != 0)
-                .map(|unit| pool.holder[unit])
-                .filter(|lane| *lane != NOBODY && !victims.contains(lane))
-                .collect();
-            holders.sort_unstable();
-            holders.dedup();
-            let mut candidates: Vec<_> = holders
-                .into_iter()
-                .filter_map(|lane| {
-                    let lead = self.may_revoke(need.pool, claim, lane, now)?;
-                    let units = self.held[lane as usize]
-                        .iter()
-                        .filter(|&&(p, _)| p as usize == need.pool)
-                        .fold(0_u128, |set, &(_, unit)| set | (1 << unit));
-                    let theirs = self.applicants[lane as usize].priority;
-                    let held_since = self.held_since[lane as usize];
-                    let order = (theirs, units & last == 0, Reverse(lead), Reverse(held_since), lane);
-                    Some((order, units & allowed))
-                })
-                .collect();
-            candidates.sort_unstable();
-            for ((.., lane), units) in candidates {
-                if available.count_ones() as usize >= need.units {
-                    break;
-                }
-                available |= units;
-                victims.push(lane);
-            }
-            if (available.count_ones() as usize) < need.units {
-                return None;
-            }
-        }
-        Some(victims)
     }
 
     /// The longest time a claim may hold its units while others wait.

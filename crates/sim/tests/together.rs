@@ -88,7 +88,7 @@ fn scenario(draws: &[Draw], units: usize, frames: usize, switch_us: f64) -> Scen
     (shared.switch_ps, shared.migration_ps) = (switch_us * US, 0.5 * switch_us * US);
     let gap_ps = LOADED_US * US / frames as f64;
     // One alone, then three at one instant, so that much happens at once.
-    let at = |n: usize| (n - if n % 4 == 0 { 0 } else { n % 4 - 1 }) as f64 * gap_ps;
+    let at = |n: usize| (n - (n % 4).saturating_sub(1)) as f64 * gap_ps;
     let process = Process::Trace {
         time_ps: (0..frames).map(|n| at(n) as u64).collect(),
         bytes: (0..frames).map(|n| [64, 1518, 594][n % 3]).collect(),

@@ -11,7 +11,7 @@
 //! It gives its units up as soon as somebody else asks for one of them.
 
 use super::Engine;
-use super::lanes::State;
+use super::unit::State;
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId, Terms};
 use crate::scenario::Activation;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::Engine;
 use super::frames::Held;
-use super::lanes::State;
+use super::unit::State;
 use crate::frame::Frame;
 use crate::graph::{Graph, Router};
 use crate::ledger::Ledger;

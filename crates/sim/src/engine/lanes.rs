@@ -8,89 +8,14 @@
 //!                       revoke (REV), the rest of the work is kept
 //! ```
 
-use std::collections::VecDeque;
-
 use super::Engine;
-use super::changes::Outages;
 use super::frames::Held;
 use super::threads::is_exhaustive;
-use crate::graph::{Graph, Next};
+use super::unit::State;
+use crate::graph::Graph;
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId, Terms};
-use crate::random::stream;
-use crate::random_time::Times;
-use crate::scenario::{Activation, Port, Route, RouteKind, Scenario, Task, Variation};
-use crate::service::Service;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
-    Idle,
-    Requesting,
-    Working,
-    /// Has its units, which are still waking up.
-    Waking,
-    /// Has its units, but nothing to do (polling).
-    Holding,
-    /// As `Holding`, until its time is up (interrupts that linger).
-    Lingering,
-    /// Has been woken, and does not ask for its units yet (threads).
-    Stirring,
-}
-
-#[derive(Debug)]
-pub(super) struct Lane {
-    /// The task unit that it works for; that of a thread changes with its turns.
-    pub(super) task: u32,
-    pub(super) thread: Option<u32>,
-    pub(super) state: State,
-    /// The frame that it serves.
-    pub(super) frame: Option<Held>,
-    /// Frames of the same batch that come after `frame`.
-    pub(super) batch: VecDeque<Held>,
-    /// Frames that the present poll took.
-    pub(super) polled: usize,
-    pub(super) work_from: u64,
-    pub(super) work_end: u64,
-    pub(super) quantum_end: u64,
-    pub(super) slowness: f64,
-    pub(super) factor: f64,
-    /// First bit out: when service of the present frame began.
-    pub(super) start: u64,
-    /// Work at speed 1 that is left after a revoke, picoseconds.
-    pub(super) left: Option<f64>,
-    /// Switching and migration that come after waking up.
-    pub(super) overhead_ps: u64,
-    pub(super) interrupt_due: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Unit {
-    pub(super) queue: VecDeque<Held>,
-    pub(super) capacity: usize,
-    pub(super) service: Service,
-    pub(super) claim: usize,
-    pub(super) activation: Activation,
-    pub(super) wakeup: Option<Times>,
-    pub(super) batch: usize,
-    pub(super) idle: Vec<LaneId>,
-    pub(super) requesting: usize,
-    pub(super) lanes: std::ops::Range<u32>,
-    pub(super) timer: Option<u32>,
-    pub(super) interrupts_on: bool,
-    pub(super) last_interrupt: Option<u64>,
-    pub(super) priority: u8,
-    pub(super) quantum: Option<u64>,
-    pub(super) thread: Option<u32>,
-    /// Where its frames go, if it holds them back.
-    pub(super) ahead: Option<Next>,
-    /// Frames on their way to this queue that room was promised to.
-    pub(super) promised: usize,
-    /// Task units that found no room here.
-    pub(super) refused: Vec<u32>,
-    /// Whether it is among those that some other node refused.
-    pub(super) is_refused: bool,
-    pub(super) outages: Outages,
-}
+use crate::scenario::Activation;
 
 impl Engine {
     #[expect(
@@ -440,71 +365,5 @@ impl Engine {
         let holder = &mut self.lanes[lane as usize];
         holder.quantum_end = self.now.saturating_add(quantum);
         self.calendar.schedule(lane, holder.work_end.min(holder.quantum_end), priority);
-    }
-}
-
-impl Lane {
-    pub(super) fn new(task: u32, thread: Option<u32>) -> Self {
-        Self {
-            task,
-            thread,
-            state: State::Idle,
-            frame: None,
-            batch: VecDeque::new(),
-            polled: 0,
-            work_from: 0,
-            work_end: 0,
-            quantum_end: u64::MAX,
-            slowness: 1.0,
-            factor: 1.0,
-            start: 0,
-            left: None,
-            overhead_ps: 0,
-            interrupt_due: false,
-        }
-    }
-}
-
-/// Lanes of a task unit: as many as it may have grants; where every frame asks for itself, as many as can be inside.
-pub(super) fn lanes_of(scenario: &Scenario, task: &Task) -> usize {
-    task.parallel.unwrap_or_else(|| {
-        let units: usize = task.needs.iter().map(|need| scenario.model.pools[need.pool].speed.len()).sum();
-        (task.queue + units).min(MOST_LANES)
-    })
-}
-
-/// Most lanes of a task unit. Beyond so many frames of one task unit, the FIFO order among task units is that of their
-/// oldest 4,096 frames each.
-const MOST_LANES: usize = 4096;
-
-/// How long a task unit takes to wake up, drawn from a stream of its own; none if it does not sleep or wakes at once.
-pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option<Times> {
-    let (Activation::Interrupt { wakeup: Some(wakeup), .. } | Activation::Thread { wakeup: Some(wakeup), .. }) =
-        &task.activation
-    else {
-        return None;
-    };
-    Some(Times::new(wakeup, stream(scenario.run.seed, scenario.run.replication, "wake-up", node)))
-}
-
-/// A port on its way out is a task unit with a processor of its own.
-pub(super) fn port_as_task(port: &Port) -> Task {
-    Task {
-        needs: vec![],
-        per_frame_ps: 0.0,
-        per_byte_ps: 0.0,
-        per_batch_ps: 0.0,
-        variation: Variation::Deterministic,
-        queue: port.tx_ring,
-        activation: Activation::Dedicated,
-        batch: 1,
-        parallel: Some(1),
-        priority: 0,
-        weight: 1.0,
-        pin: vec![],
-        thread: None,
-        holds_back: false,
-        copies: vec![],
-        route: Route { kind: RouteKind::Single, to: vec![], weights: vec![], indirection: vec![] },
     }
 }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::changes::Outages;
-use super::lanes::{Lane, Unit, lanes_of, wakeup_of};
 use super::threads::Thread;
+use super::unit::{Lane, Unit, lanes_of, wakeup_of};
 use crate::graph::Graph;
 use crate::random::stream;
 use crate::scenario::{Activation, Scenario, Task};

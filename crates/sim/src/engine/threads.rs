@@ -12,7 +12,7 @@
 //! notifications meanwhile). A polling thread does not block; it spins.
 
 use super::Engine;
-use super::lanes::State;
+use super::unit::State;
 use crate::ledger::Ledger;
 use crate::manager::{Kind, LaneId};
 use crate::scenario::Activation;
@@ -127,7 +127,7 @@ impl Engine {
         }
     }
 
-    fn unit_of(&self, lane: LaneId) -> &super::lanes::Unit {
+    fn unit_of(&self, lane: LaneId) -> &super::unit::Unit {
         let task = self.lanes[lane as usize].task;
         self.units[task as usize].as_ref().expect("event nodes have a unit")
     }
