@@ -10,6 +10,7 @@ from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
+from routecast.router.virtual.single import lay_forwarding
 
 __all__ = ["Balancing", "parallel_router"]
 
@@ -72,15 +73,9 @@ def parallel_router(
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
-    names = tuple(f"port {port}" for port in range(ports))
-    forwards = []
-    for machine in machines:
-        leaving = []
-        for port in range(ports):
-            route = Route(kind="egress", to=names)
-            leaving.append(assembly.to_port(machine, interface=port % interfaces, route=route) or names[port])
-        forwards.append(assembly.function(machine, "forward", Route(kind="by_egress", to=tuple(leaving))))
-    for port, wire in enumerate(names):
+    wires = tuple(f"port {port}" for port in range(ports))
+    forwards = [lay_forwarding(assembly, machine, wires, interfaces=interfaces) for machine in machines]
+    for port, wire in enumerate(wires):
         entry = _spread(assembly, server, machines, forwards, port % interfaces, wire, _ROUTES[balancing])
         assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
     return assembly.model(name)

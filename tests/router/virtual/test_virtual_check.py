@@ -10,7 +10,7 @@ from routecast.errors import ModelProblem
 from routecast.router.model import ServiceCost
 from routecast.router.parallel import parallel_router
 from routecast.router.virtual import Machine, Server, Technology, virtual_router
-from routecast.router.virtual.check import MAX_PRIORITY, check_machines, machine_problems
+from routecast.router.virtual.check import MAX_PRIORITY, machine_problems
 
 COST = ServiceCost(per_packet_s=1e-6)
 KVM = Technology(name="kvm", receive=COST, send=COST, functions={"forward": COST})
@@ -126,11 +126,18 @@ def test_a_polling_backend_has_cores_of_the_server_and_none_of_its_own() -> None
     assert not told((host,), (replace(VM, vcpu_cores=((0,),)),))  # they share the core, as under Linux
 
 
+def test_a_backend_of_threads_cannot_have_one_for_the_whole_server() -> None:
+    of_server = replace(HOST, technology=replace(KVM, backend="thread", backend_threads="server"))
+    place = "server[0].technology.backend_threads"
+    assert '"interface" or "machine"' in told((of_server,), (VM,))[place]
+    for threads in ("interface", "machine"):
+        allowed = replace(of_server, technology=replace(of_server.technology, backend_threads=threads))
+        assert not told((allowed,), (VM,))
+
+
 def test_all_faults_come_at_once() -> None:
     wrong = Machine(name="vm", server="host", vcpu_cores=((7,),), vcpu_priority=MAX_PRIORITY + 1, weight=-1.0)
-    with pytest.raises(ModelProblem) as caught:
-        check_machines((replace(HOST, interrupt_cores=(8,)),), (wrong,))
-    assert len(caught.value.problems) == 4
+    assert len(machine_problems((replace(HOST, interrupt_cores=(8,)),), (wrong,))) == 4
     with pytest.raises(ModelProblem) as caught:
         virtual_router(HOST, wrong, ports=0, interfaces=0)
     assert len(caught.value.problems) == 5

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import (
     Need,
     Port,
@@ -30,9 +31,6 @@ from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.technology import Technology
 
 __all__ = ["Assembly"]
-
-_WIRE_OVERHEAD_BYTES = 20.0
-"""Preamble and least gap of an Ethernet frame (IEEE 802.3)."""
 
 
 class Assembly:
@@ -216,7 +214,7 @@ class Assembly:
                 name=f"{name} {label}",
                 needs=(Need(pool=name),),
                 service=ServiceCost(
-                    per_packet_s=8.0 * (_WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
+                    per_packet_s=8.0 * (WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
                     per_byte_s=8.0 / link_bps,
                 ),
                 queue_frames=queue_frames,

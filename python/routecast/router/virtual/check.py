@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final, get_args
 
-from routecast.errors import ModelProblem, Problem
+from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Cores, Machine, Server
@@ -21,7 +21,6 @@ __all__ = [
     "MAX_PORTS",
     "MAX_PRIORITY",
     "MAX_THREADS",
-    "check_machines",
     "machine_problems",
     "size_problems",
 ]
@@ -51,33 +50,6 @@ _UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
 """Costs that no task unit has, by backend, and where to put them."""
 
 _COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
-
-
-def check_machines(
-    servers: Sequence[Server],
-    machines: Sequence[Machine],
-    *,
-    functions: Sequence[str] = ("forward",),
-    subject: str = "machines",
-) -> None:
-    """Check servers and the machines on them.
-
-    Parameters
-    ----------
-    servers, machines : sequences
-    functions : sequence of str
-        What each machine must be able to do.
-    subject : str
-        What messages call them.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        With all problems of :func:`machine_problems`.
-    """
-    problems = machine_problems(servers, machines, functions=functions)
-    if problems:
-        raise ModelProblem(subject, problems)
 
 
 def machine_problems(
@@ -237,6 +209,11 @@ def _technology_problems(place: str, technology: Technology) -> Iterator[Problem
         word = getattr(technology, key)
         if word not in get_args(allowed):
             yield Problem(f"{place}.{key}", f'got "{word}": {did_you_mean(str(word), get_args(allowed))}')
+    if technology.backend == "thread" and technology.backend_threads == "server":
+        yield Problem(
+            f"{place}.backend_threads",
+            'only a vSwitch that polls has threads of the server: "interface" or "machine" is wanted',
+        )
     for key in _FRAMES:
         least = 0 if key == "guest_queue_frames" else 1
         if not _whole(getattr(technology, key), least, 2**31 - 1):

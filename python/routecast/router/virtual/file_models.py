@@ -226,19 +226,17 @@ class MachineTable(FileModel):
     )
 
 
-class VirtualRouter(FileModel):
-    """A router in a virtual machine, a container, or on the server itself."""
+class _OneServerRouter(FileModel):
+    """What virtual and parallel routers have in common: one server, its ports, and what its machines run on."""
 
-    builder: Literal["virtual"] = Field(description="Name of the builder")
     name: str = Field(default="", description="Name of the router; without it the file's")
     technology: TechnologyOrName | None = Field(
         default=None,
         description="What machines run on: a name, a *.virtualisation.toml, or a table with a base",
     )
     server: list[ServerTable] = Field(description="The server, one")
-    machine: list[MachineTable] = Field(description="The machine, one")
     interfaces: Count = Field(
-        default=1, description="Interfaces of the machine; ports take them in turn", ge=1
+        default=1, description="Interfaces of each machine; ports take them in turn", ge=1
     )
     ports: Count = Field(default=2, description="Interfaces of the server", ge=1)
     link: BitRate = Field(default=1e9, description="Rate of each link in each direction, bit/s")
@@ -246,16 +244,17 @@ class VirtualRouter(FileModel):
     load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")
 
 
-class ParallelRouter(FileModel):
+class VirtualRouter(_OneServerRouter):
+    """A router in a virtual machine, a container, or on the server itself."""
+
+    builder: Literal["virtual"] = Field(description="Name of the builder")
+    machine: list[MachineTable] = Field(description="The machine, one")
+
+
+class ParallelRouter(_OneServerRouter):
     """Like routers in several machines, over which the host spreads the frames."""
 
     builder: Literal["parallel"] = Field(description="Name of the builder")
-    name: str = Field(default="", description="Name of the router; without it the file's")
-    technology: TechnologyOrName | None = Field(
-        default=None,
-        description="What machines run on: a name, a *.virtualisation.toml, or a table with a base",
-    )
-    server: list[ServerTable] = Field(description="The server, one")
     machines: Count | None = Field(
         default=None,
         description="How many machines; the one machine table, if any, then says what all of them are like",
@@ -266,10 +265,3 @@ class ParallelRouter(FileModel):
     balancing: Literal["flow_hash", "round_robin"] = Field(
         default="flow_hash", description="How frames are spread over the machines"
     )
-    interfaces: Count = Field(
-        default=1, description="Interfaces of each machine; ports take them in turn", ge=1
-    )
-    ports: Count = Field(default=2, description="Interfaces of the server", ge=1)
-    link: BitRate = Field(default=1e9, description="Rate of each link in each direction, bit/s")
-    tx_ring: FrameCount = Field(default=512, description="Transmit ring of each port, frames")
-    load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from routecast.errors import ModelProblem
 from routecast.router.model import Route, RouterModel
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 
-__all__ = ["virtual_router"]
+__all__ = ["lay_forwarding", "virtual_router"]
 
 
 def virtual_router(
@@ -56,16 +58,29 @@ def virtual_router(
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
-    names = tuple(f"port {port}" for port in range(ports))
-    leaving = tuple(_leaving(assembly, machine, port, interfaces, names) for port in range(ports))
-    forward = assembly.function(machine, "forward", Route(kind="by_egress", to=leaving))
-    for port, wire in enumerate(names):
+    wires = tuple(f"port {port}" for port in range(ports))
+    forward = lay_forwarding(assembly, machine, wires, interfaces=interfaces)
+    for port, wire in enumerate(wires):
         entry = assembly.from_wire(machine, interface=port % interfaces, wire=wire, to=forward)
         assembly.port(wire, link_bps, entry=entry, tx_ring_frames=tx_ring_frames)
     return assembly.model(name)
 
 
-def _leaving(assembly: Assembly, machine: Machine, port: int, interfaces: int, names: tuple[str, ...]) -> str:
-    interface = port % interfaces
-    route = Route(kind="egress", to=names)
-    return assembly.to_port(machine, interface=interface, route=route) or names[port]
+def lay_forwarding(assembly: Assembly, machine: Machine, wires: Sequence[str], *, interfaces: int) -> str:
+    """Lay a machine's routing of frames, and its ways to outer ports; return the task unit that takes the frames.
+
+    Parameters
+    ----------
+    assembly : Assembly
+    machine : Machine
+    wires : sequence of str
+        Names of the outer ports.
+    interfaces : int
+        Interfaces of the machine: port ``i`` is reached by interface ``i mod interfaces``.
+    """
+    egress = Route(kind="egress", to=tuple(wires))
+    leaving = tuple(
+        assembly.to_port(machine, interface=port % interfaces, route=egress) or wire
+        for port, wire in enumerate(wires)
+    )
+    return assembly.function(machine, "forward", Route(kind="by_egress", to=leaving))

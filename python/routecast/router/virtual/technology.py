@@ -68,8 +68,8 @@ class Technology:
     backend : {"thread", "softirq", "polling", "none"}
         What moves frames between host and machine.
     backend_threads : {"interface", "machine", "server"}
-        How many threads that takes: one for each interface of a machine (vhost-net), one for each machine, one for each
-        server (or polling core of it: a vSwitch).
+        How many threads that takes: one for each interface of a machine (vhost-net), one for each machine, or those of
+        the server, one for each polling core (a vSwitch).
     receive, send : ServiceCost
         Work of the backend for a frame into the machine, and out of it.
     queue_frames : int
