@@ -97,6 +97,16 @@ def switched(
     The others send it nothing from ``off_s`` on; ``drain_s`` later, when it has sent what it held, it goes off. It is
     back, and used, at ``on_s``.
 
+    Parameters
+    ----------
+    model : RouterModel
+    element : str
+        As for :func:`failover`.
+    off_s, on_s : float
+        Switched off, on again; seconds since the start of the trial. ``on_s`` infinite: it stays off.
+    drain_s : float
+        How long it goes on sending what it holds.
+
     Raises
     ------
     routecast.errors.ModelProblem
@@ -123,6 +133,12 @@ def away_by_plan(element: str, *, off_s: float, on_s: float = math.inf, drain_s:
 
 def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, ...]:
     """Return the events of several absences together, in order of time.
+
+    Parameters
+    ----------
+    model : RouterModel
+    absences : sequence of Absence
+        Several of the same element must not overlap.
 
     Raises
     ------

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import (
-    Need,
     Port,
     ResourcePool,
     Route,
@@ -29,6 +27,7 @@ from routecast.router.virtual.costs import FREE, added, scaled
 from routecast.router.virtual.guest import guest_task, interrupt_driven_tasks
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.technology import Technology
+from routecast.router.virtual.wires import wire_task
 
 __all__ = ["Assembly"]
 
@@ -54,16 +53,38 @@ class Assembly:
         return self.servers[machine.server].technology
 
     def port(self, name: str, link_bps: float, *, entry: str, tx_ring_frames: int = 512) -> None:
-        """Add an outer interface whose frames come in at the task unit ``entry``."""
+        """Add an outer interface.
+
+        Parameters
+        ----------
+        name : str
+        link_bps : float
+            Rate of its link, each direction.
+        entry : str
+            Task unit that its frames come in at.
+        tx_ring_frames : int
+            Its transmit ring.
+        """
         self._ports.append(Port(name=name, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry))
 
     def card(self, server: str, wire: str) -> None:
-        """Give a server's card its turn at the interrupt cores before its way is laid; others follow as they come."""
+        """Give the card at a wire its turn at a server's interrupt cores; others have theirs as they are laid."""
         if self.servers[server].technology.backend in {"thread", "softirq"}:
             self._cards[server].number(wire)
 
     def function(self, machine: Machine, function: str, route: Route, *, label: str = "") -> str:
-        """Lay a function in a machine; return the task unit that takes its frames."""
+        """Lay a function in a machine; return the task unit that takes its frames.
+
+        Parameters
+        ----------
+        machine : Machine
+        function : str
+            One that the machine or its technology has a cost for.
+        route : Route
+            Where its frames go.
+        label : str
+            What to call the function in names of task units; ``''``: as it is.
+        """
         technology = self.technology(machine)
         cost = machine.functions.get(function) or technology.functions[function]
         parts = [cost, technology.guest_driver]
@@ -83,8 +104,18 @@ class Assembly:
     def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str, card_share: int = 1) -> str:
         """Lay the way of frames off a wire into a machine; return its first task unit.
 
-        Where a card's frames are for several machines, each machine's are a task unit and have one part in
-        ``card_share`` of its ring and of its interrupts.
+        Parameters
+        ----------
+        machine : Machine
+        interface : int
+            Of the machine, from 0.
+        wire : str
+            Name of the wire at the server's card.
+        to : str
+            Task unit in the machine that takes the frames.
+        card_share : int
+            Machines that the card's frames are for: those of each are a task unit, which has one part in so many of the
+            card's ring and of its interrupts.
         """
         server, technology = self.servers[machine.server], self.technology(machine)
         if technology.backend == "none":
@@ -99,7 +130,16 @@ class Assembly:
     def off_wire(self, server: str, wire: str, route: Route, *, label: str = "", card_share: int = 1) -> str:
         """Lay the work of a card's softirqs on frames off a wire; return the task unit that they come in at.
 
-        ``card_share`` is as for :meth:`from_wire`.
+        Parameters
+        ----------
+        server, wire : str
+            The card is the server's at that wire.
+        route : Route
+            Where its frames go.
+        label : str
+            What to call the card's work in names of task units; ``''``: as the wire.
+        card_share : int
+            As for :meth:`from_wire`.
         """
         on = self.servers[server]
         cores = self._cards[server].interrupt_cores(wire)
@@ -142,8 +182,25 @@ class Assembly:
     ) -> str | None:
         """Lay the way of frames out of a machine to ports (or wires); None where the guest itself puts them there.
 
-        ``extra`` is work besides sending. Where several ways out of one interface are laid, each is a task unit and has
-        one part in ``ring_share`` of the machine's ring.
+        Parameters
+        ----------
+        machine : Machine
+        interface : int
+            Of the machine, from 0.
+        route : Route
+            To the ports or wires.
+        label : str
+            Name of the task unit; ``''``: from those of machine and interface.
+        extra : ServiceCost
+            Work of the backend for a frame besides sending it.
+        ring_share : int
+            Ways that are laid out of this interface: each is a task unit, which has one part in so many of the
+            machine's ring.
+
+        Returns
+        -------
+        str or None
+            The first task unit of the way.
         """
         technology = self.technology(machine)
         if technology.backend == "none":
@@ -174,8 +231,19 @@ class Assembly:
     ) -> str:
         """Lay the way from a machine to one on the same server, through the virtual switch; return its first task unit.
 
-        A polling vSwitch takes a frame out of one machine and puts it into the other in one go. ``copies`` names the
-        task units that a switch which floods gives a copy of each frame; the rest as for :meth:`to_port`.
+        A polling vSwitch takes a frame out of one machine and puts it into the other in one go.
+
+        Parameters
+        ----------
+        sender, receiver : Machine
+        interface, receiver_interface : int
+            Of the sender, and of the receiver, from 0.
+        to : str
+            Task unit in the receiver that takes the frames.
+        extra, ring_share
+            As for :meth:`to_port`, of the sender.
+        copies : tuple of str
+            Task units that a switch which floods gives a copy of each frame.
         """
         technology = self.technology(sender)
         if technology.backend == "none":
@@ -204,23 +272,10 @@ class Assembly:
         queue_frames: int = 512,
         tag_bytes: float = 0.0,
     ) -> str:
-        """Lay a link between servers that several ways share in order of arrival; return its task unit (S1).
-
-        ``tag_bytes`` are those of a VLAN tag. Without ``to``, frames end there: copies that nobody wants.
-        """
+        """Lay a link between servers that several ways share; return this way's task unit (:func:`wire_task`)."""
         self._links.setdefault(name, ResourcePool(name=name))
         return self._add(
-            TaskUnit(
-                name=f"{name} {label}",
-                needs=(Need(pool=name),),
-                service=ServiceCost(
-                    per_packet_s=8.0 * (WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
-                    per_byte_s=8.0 / link_bps,
-                ),
-                queue_frames=queue_frames,
-                request="frame",
-                route=Route(to=(to,) if to else ()),
-            )
+            wire_task(name, link_bps, label=label, to=to, queue_frames=queue_frames, tag_bytes=tag_bytes)
         )
 
     def model(self, name: str) -> RouterModel:
