@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from routecast.quantity import format_duration, format_frequency, format_power
+from routecast.router.check_numbers import FREQUENCIES_HZ, duration, not_negative, within
 from routecast.router.power_draw import PowerDraw, SleepState
 
 __all__ = ["check_power"]
@@ -18,7 +19,7 @@ _RESERVED = ("active", "idle", "waking", "base")
 def check_power(place: str, draw: PowerDraw, frequency_hz: float | None, add: Add) -> None:
     """Report powers that are negative or upside down, states out of order, and P-states of a pool without a clock."""
     for name in ("active_w", "idle_w", "base_w"):
-        _not_negative(f"{place}.{name}", getattr(draw, name), add)
+        not_negative(f"{place}.{name}", getattr(draw, name), add)
     if draw.idle_w > draw.active_w:
         got = (
             f"got {format_power(draw.idle_w)}, more than the {format_power(draw.active_w)} of a unit at work"
@@ -42,8 +43,10 @@ def _check_sleep(place: str, state: SleepState, before: SleepState | None, draw:
         add(f"{place}.name", "is empty: sleep states need a name, such as C1")
     elif state.name in _RESERVED:
         add(f"{place}.name", f'"{state.name}" is the name of another state: call it C1, C6 or the like')
-    for name in ("power_w", "exit_s", "after_s", "wake_energy_j"):
-        _not_negative(f"{place}.{name}", getattr(state, name), add)
+    for name in ("power_w", "wake_energy_j"):
+        not_negative(f"{place}.{name}", getattr(state, name), add)
+    for name in ("exit_s", "after_s"):
+        duration(f"{place}.{name}", getattr(state, name), add)
     if state.power_w > draw.idle_w:
         got = f"got {format_power(state.power_w)}, more than the {format_power(draw.idle_w)} of an idle unit"
         add(f"{place}.power_w", f"{got}: sleep saves power; give at most that, or leave the state out")
@@ -63,14 +66,13 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
     before_hz = 0.0
     for index, state in enumerate(draw.performance):
         at = f"{place}[{index}]"
-        if not (math.isfinite(state.frequency_hz) and state.frequency_hz > 0.0):
-            add(f"{at}.frequency_hz", f"got {state.frequency_hz}: a frequency is a finite number > 0")
-        elif state.frequency_hz <= before_hz:
+        right = within(f"{at}.frequency_hz", state.frequency_hz, FREQUENCIES_HZ, "a frequency", "Hz", add)
+        if right and state.frequency_hz <= before_hz:
             got = f"got {format_frequency(state.frequency_hz)} after {format_frequency(before_hz)}"
             add(f"{at}.frequency_hz", f"{got}: P-states go in rising frequency")
         before_hz = state.frequency_hz
         for name in ("active_w", "idle_w"):
-            _not_negative(f"{at}.{name}", getattr(state, name), add)
+            not_negative(f"{at}.{name}", getattr(state, name), add)
         if state.idle_w > state.active_w:
             got = f"got {format_power(state.idle_w)}, more than the {format_power(state.active_w)} of a unit at work"
             add(f"{at}.idle_w", f"{got}: give at most that")
@@ -85,8 +87,3 @@ def _check_performance(place: str, draw: PowerDraw, frequency_hz: float | None, 
             add(at, "is the P-state that the pool runs at, but has other watts: give both the same")
         if state.voltage_v is not None and not (math.isfinite(state.voltage_v) and state.voltage_v > 0.0):
             add(f"{at}.voltage_v", f"got {state.voltage_v}: a voltage is a finite number > 0")
-
-
-def _not_negative(place: str, got: float, add: Add) -> None:
-    if not (math.isfinite(got) and got >= 0.0):
-        add(place, f"got {got}: allowed is a finite number >= 0")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check_numbers import duration
 from routecast.router.random_time import Interruptions, RandomTime, Variation
 
 __all__ = ["MOST_INTERRUPTIONS_HZ", "MOST_QUANTILES", "check_interruptions", "check_time", "check_variation"]
@@ -46,7 +47,7 @@ def check_variation(place: str, variation: str, scv: float | None, add: Add) -> 
 def check_time(place: str, time: RandomTime, add: Add) -> None:
     """Report what is wrong with a random time: both ways of giving it, falling quantiles, negative times."""
     if not time.quantiles_s:
-        _not_negative(f"{place}.mean_s", time.mean_s, add)
+        duration(f"{place}.mean_s", time.mean_s, add)
         check_variation(place, time.variation, time.scv, add)
         return
     if time.mean_s or time.scv is not None or time.variation != "deterministic":
@@ -54,7 +55,7 @@ def check_time(place: str, time: RandomTime, add: Add) -> None:
     if len(time.quantiles_s) > MOST_QUANTILES:
         add(f"{place}.quantiles_s", f"has {len(time.quantiles_s)} entries: at most {MOST_QUANTILES}")
     for index, quantile in enumerate(time.quantiles_s):
-        _not_negative(f"{place}.quantiles_s[{index}]", quantile, add)
+        duration(f"{place}.quantiles_s[{index}]", quantile, add)
         if index and quantile < time.quantiles_s[index - 1]:
             add(
                 f"{place}.quantiles_s[{index}]",
@@ -72,8 +73,3 @@ def check_interruptions(place: str, interruptions: Interruptions, add: Add) -> N
             f"got {rate_hz}: interruptions per second of work are {allowed}; where there are none, leave them out",
         )
     check_time(f"{place}.duration", interruptions.duration, add)
-
-
-def _not_negative(place: str, got: float, add: Add) -> None:
-    if not (math.isfinite(got) and got >= 0.0):
-        add(place, f"got {got}: allowed is a finite number >= 0")

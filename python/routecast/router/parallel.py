@@ -69,7 +69,7 @@ def parallel_router(
     problems = machine_problems((server,), machines)
     if balancing not in _ROUTES:
         problems.append(Problem("balancing", f'got "{balancing}": "flow_hash" or "round_robin" is wanted'))
-    problems += size_problems(machines, ports=ports, interfaces=interfaces)
+    problems += size_problems(machines, ports=ports, interfaces=interfaces, link_bps=link_bps)
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))

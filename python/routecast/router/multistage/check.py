@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check_numbers import LINK_RATES_BPS, within
 from routecast.router.multistage.control import Control, control_problems
 from routecast.router.multistage.interconnect import Interconnect, interconnect_problems
 from routecast.router.virtual.check import machine_problems
@@ -57,6 +57,10 @@ def check_multistage(
         )
         if not there
     ]
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
     functions = {router.name: ("forward",) for router in routers} | {
         one.name: (balance_function(one, by_name[one.server], balancing), "return")
         for one in balancers
@@ -74,8 +78,7 @@ def check_multistage(
     if not isinstance(ports_per_balancer, int) or not 1 <= ports_per_balancer <= most:
         message = f"got {ports_per_balancer}: a whole number from 1 to {most}"
         problems.append(Problem("ports_per_balancer", message))
-    if not (math.isfinite(link_bps) and link_bps > 0.0):
-        problems.append(Problem("link_bps", f"got {link_bps}: a link rate is a finite number > 0"))
+    within("link_bps", link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
     problems += interconnect_problems(interconnect)
     if interconnect.kind == "shared_hub":
         problems += _hub_problems(machines, by_name)

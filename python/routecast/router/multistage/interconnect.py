@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check_numbers import LINK_RATES_BPS, duration, within
 
 __all__ = ["Filtered", "Interconnect", "InterconnectKind", "Joined", "interconnect_problems"]
 
@@ -67,7 +67,11 @@ class Interconnect:
 
 def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
     """Return what is wrong with an interconnect, each with its place."""
-    problems = []
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
     for place, got, allowed in (
         ("kind", interconnect.kind, get_args(InterconnectKind)),
         ("filtered_by", interconnect.filtered_by, get_args(Filtered)),
@@ -77,31 +81,21 @@ def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
             problems.append(
                 Problem(f"interconnect.{place}", f'got "{got}": {did_you_mean(str(got), allowed)}')
             )
-    if not (math.isfinite(interconnect.link_bps) and interconnect.link_bps > 0.0):
-        problems.append(
-            Problem(
-                "interconnect.link_bps", f"got {interconnect.link_bps}: a link rate is a finite number > 0"
-            )
-        )
+    within("interconnect.link_bps", interconnect.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
     for place, count in (
         ("links", interconnect.links),
         ("link_queue_frames", interconnect.link_queue_frames),
     ):
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             problems.append(Problem(f"interconnect.{place}", f"got {count}: a whole number from 1 on"))
-    if not (math.isfinite(interconnect.tag_s) and interconnect.tag_s >= 0.0):
-        problems.append(
-            Problem("interconnect.tag_s", f"got {interconnect.tag_s}: a time is a finite number >= 0")
-        )
-    elif interconnect.tag_s and interconnect.kind != "vlan":
+    right = duration("interconnect.tag_s", interconnect.tag_s, add)
+    if right and interconnect.tag_s and interconnect.kind != "vlan":
         problems.append(
             Problem("interconnect.tag_s", f"is given, but a {interconnect.kind} tags no frames: leave it out")
         )
     switch_bps = interconnect.switch_bps
-    if switch_bps is not None and not (math.isfinite(switch_bps) and switch_bps > 0.0):
-        problems.append(
-            Problem("interconnect.switch_bps", f"got {switch_bps}: a rate is a finite number > 0")
-        )
+    if switch_bps is not None:
+        within("interconnect.switch_bps", switch_bps, LINK_RATES_BPS, "a rate", "bit/s", add)
     if switch_bps is not None and interconnect.joined == "cable":
         message = 'is given, but the servers are joined by cables: leave it out, or join them by "switch"'
         problems.append(Problem("interconnect.switch_bps", message))

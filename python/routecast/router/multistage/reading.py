@@ -11,7 +11,7 @@ from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.control import Control
 from routecast.router.multistage.file_models import MultistageRouter
 from routecast.router.multistage.interconnect import Interconnect
-from routecast.router.virtual.reading import machine_from, servers_from
+from routecast.router.virtual.reading import at_technology, machine_from, servers_from
 
 __all__ = ["multistage_from"]
 
@@ -63,8 +63,8 @@ def multistage_from(router: MultistageRouter, name: str, folder: Path | None = N
         unread = bool(problems)
         known = {one.place for one in problems}
         problems += [
-            _placed(one)
-            for one in problem.problems
+            one
+            for one in at_technology([_placed(one) for one in problem.problems], router.server)
             if one.place not in known and not (unread and ".backend_cores" in one.place)
         ]
     if problems or model is None:

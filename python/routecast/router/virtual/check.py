@@ -6,15 +6,15 @@ Places are written as in a router file: ``server[0].cores``, ``machine[1].vcpu_c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Final, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.model import ServiceCost
+from routecast.router.check_numbers import LINK_RATES_BPS, SPEED_RATIOS, within
+from routecast.router.virtual.check_technology import cost_problems, is_whole, technology_problems
 from routecast.router.virtual.machines import Cores, Machine, Server
-from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
+from routecast.router.virtual.technology import Technology
 
 __all__ = [
     "MAX_CORES",
@@ -25,8 +25,8 @@ __all__ = [
     "size_problems",
 ]
 
-MAX_CORES: Final = 4096
-"""Most cores of a server; more is taken for a typing error."""
+MAX_CORES: Final = 128
+"""Most cores of a server: as many as the simulator can hand out to threads."""
 
 MAX_PRIORITY: Final = 99
 """Highest real-time priority of Linux's ``SCHED_FIFO`` (sched(7))."""
@@ -38,18 +38,6 @@ MAX_THREADS: Final = 4096
 """Most threads of all machines of a router; more is taken for a typing error."""
 
 _MAX_VCPUS: Final = 1024
-_MAX_QUEUES: Final = 128
-_FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
-_TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
-_IN_THE_GUEST = "add it to guest_driver"
-_UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
-    "none": {"nic_receive": _IN_THE_GUEST, "nic_send": _IN_THE_GUEST, "switch": _IN_THE_GUEST},
-    "thread": {"nic_send": "add it to send"},
-    "softirq": {"nic_send": "add it to send"},
-}
-"""Costs that no task unit has, by backend, and where to put them."""
-
-_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
 
 
 def machine_problems(
@@ -95,13 +83,16 @@ def machine_problems(
     return problems
 
 
-def size_problems(machines: Sequence[Machine], *, ports: int, interfaces: int) -> list[Problem]:
-    """Return what is wrong with how many ports, interfaces and threads a router has."""
+def size_problems(
+    machines: Sequence[Machine], *, ports: int, interfaces: int, link_bps: float
+) -> list[Problem]:
+    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links' rate."""
     problems = [
         Problem(place, f"got {number}: a whole number from 1 to {MAX_PORTS} is wanted")
         for place, number in (("ports", ports), ("interfaces", interfaces))
-        if not _whole(number, 1, MAX_PORTS)
+        if not is_whole(number, 1, MAX_PORTS)
     ]
+    within("link_bps", link_bps, LINK_RATES_BPS, "a link rate", "bit/s", _into(problems))
     threads = sum(machine.vcpus + interfaces for machine in machines)
     if not problems and threads > MAX_THREADS:
         problems.append(
@@ -124,10 +115,11 @@ def _name_problems(kind: str, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def _server_problems(place: str, server: Server) -> Iterator[Problem]:
-    if not _whole(server.cores, 1, MAX_CORES):
+    if not is_whole(server.cores, 1, MAX_CORES):
         yield Problem(f"{place}.cores", f"got {server.cores}: a server has 1 to {MAX_CORES} cores")
-    if not (math.isfinite(server.speed_ratio) and server.speed_ratio > 0.0):
-        yield Problem(f"{place}.speed_ratio", f"got {server.speed_ratio}: a finite number > 0 is wanted")
+    speed: list[Problem] = []
+    within(f"{place}.speed_ratio", server.speed_ratio, SPEED_RATIOS, "a relative speed", "", _into(speed))
+    yield from speed
     yield from _core_problems(f"{place}.interrupt_cores", server.interrupt_cores, server)
     yield from _core_problems(f"{place}.switch_cores", server.switch_cores, server)
     if server.switch_cores and server.technology.backend != "polling":
@@ -135,11 +127,11 @@ def _server_problems(place: str, server: Server) -> Iterator[Problem]:
             f"{place}.switch_cores",
             f'technology "{server.technology.name}" has no vSwitch that polls: leave them out',
         )
-    yield from _technology_problems(f"{place}.technology", server.technology)
+    yield from technology_problems(f"{place}.technology", server.technology, server.cores)
 
 
 def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
-    if not _whole(machine.vcpus, 1, _MAX_VCPUS):
+    if not is_whole(machine.vcpus, 1, _MAX_VCPUS):
         yield Problem(f"{place}.vcpus", f"got {machine.vcpus}: a machine has 1 to {_MAX_VCPUS} vcpus")
     elif len(machine.vcpu_cores) > machine.vcpus:
         given = len(machine.vcpu_cores)
@@ -150,7 +142,7 @@ def _machine_problems(place: str, machine: Machine) -> Iterator[Problem]:
         )
     for key in ("vcpu_priority", "backend_priority"):
         priority = getattr(machine, key)
-        if not _whole(priority, 0, MAX_PRIORITY):
+        if not is_whole(priority, 0, MAX_PRIORITY):
             yield Problem(
                 f"{place}.{key}",
                 f"got {priority}: 0 shares fairly, 1 to {MAX_PRIORITY} are real time (SCHED_FIFO)",
@@ -173,7 +165,7 @@ def _function_problems(
         if function not in expected:
             hint = did_you_mean(function, sorted(expected))
             yield Problem(f"{place}.{function}", f"is no function that is known here: {hint}")
-        yield from _cost_problems(f"{place}.{function}", cost)
+        yield from cost_problems(f"{place}.{function}", cost)
 
 
 def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Problem]:
@@ -194,7 +186,7 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
 
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:
     for core in dict.fromkeys(cores):
-        if not _whole(core, 0, max(server.cores, 1) - 1):
+        if not is_whole(core, 0, max(server.cores, 1) - 1):
             yield Problem(
                 place,
                 f'core {core} is not there: "{server.name}" has cores 0 to {max(server.cores, 1) - 1}',
@@ -203,60 +195,8 @@ def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem
         yield Problem(place, f"names a core twice: {_listed(cores)}")
 
 
-def _technology_problems(place: str, technology: Technology) -> Iterator[Problem]:
-    words = (("backend", Backend), ("backend_threads", BackendThreads), ("guest", Guest))
-    for key, allowed in words:
-        word = getattr(technology, key)
-        if word not in get_args(allowed):
-            yield Problem(f"{place}.{key}", f'got "{word}": {did_you_mean(str(word), get_args(allowed))}')
-    if technology.backend == "thread" and technology.backend_threads == "server":
-        yield Problem(
-            f"{place}.backend_threads",
-            'only a vSwitch that polls has threads of the server: "interface" or "machine" is wanted',
-        )
-    for key in _FRAMES:
-        least = 0 if key == "guest_queue_frames" else 1
-        if not _whole(getattr(technology, key), least, 2**31 - 1):
-            wanted = "0 frames or more are wanted" if least == 0 else "at least 1 frame is wanted"
-            yield Problem(f"{place}.{key}", f"got {getattr(technology, key)}: {wanted}")
-    if not _whole(technology.nic_queues, 1, _MAX_QUEUES):
-        yield Problem(
-            f"{place}.nic_queues",
-            f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted",
-        )
-    for key in _TIMES:
-        value = getattr(technology, key)
-        if not (math.isfinite(value) and value >= 0.0):
-            yield Problem(f"{place}.{key}", f"got {value}: a finite time >= 0 is wanted")
-    for key in _COSTS:
-        yield from _cost_problems(f"{place}.{key}", getattr(technology, key))
-    for key, instead in _UNUSED.get(technology.backend, {}).items():
-        if getattr(technology, key) != ServiceCost():
-            yield Problem(
-                f"{place}.{key}", f'nobody does this work with backend "{technology.backend}": {instead}'
-            )
-    for function, cost in technology.functions.items():
-        yield from _cost_problems(f"{place}.functions.{function}", cost)
-    if not (math.isfinite(technology.smp_factor) and technology.smp_factor >= 1.0):
-        yield Problem(f"{place}.smp_factor", f"got {technology.smp_factor}: a finite number >= 1 is wanted")
-
-
-def _cost_problems(place: str, cost: ServiceCost) -> Iterator[Problem]:
-    for one in fields(ServiceCost):
-        if not one.name.startswith(("per_", "memory_")):
-            continue
-        value = getattr(cost, one.name)
-        if not (math.isfinite(value) and value >= 0.0):
-            yield Problem(f"{place}.{one.name}", f"got {value}: a finite number >= 0 is wanted")
-        elif value and one.name.endswith("_cycles"):
-            yield Problem(
-                f"{place}.{one.name}",
-                "is in cycles, and servers state no frequency: give seconds on the reference machine",
-            )
-
-
-def _whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _into(problems: list[Problem]) -> Callable[[str, str], None]:
+    return lambda place, message: problems.append(Problem(place, message))
 
 
 def _listed(cores: Cores) -> str:

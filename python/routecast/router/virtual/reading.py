@@ -11,7 +11,7 @@ from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import parallel_router
 from routecast.router.power_tables import power_draw
 from routecast.router.virtual.catalogue import cost_over, technology_from
-from routecast.router.virtual.check import machine_problems
+from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.file_models import (
     MachineTable,
     ParallelRouter,
@@ -23,7 +23,7 @@ from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["machine_from", "parallel_from", "servers_from", "virtual_from"]
+__all__ = ["at_technology", "machine_from", "parallel_from", "servers_from", "virtual_from"]
 
 
 def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -> RouterModel:
@@ -50,7 +50,7 @@ def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -
                 "machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several'
             )
         )
-    _raise(name, problems, servers, machines)
+    _raise(name, router, problems, servers, machines)
     return virtual_router(
         servers[0],
         machines[0],
@@ -79,7 +79,7 @@ def parallel_from(router: ParallelRouter, name: str, folder: Path | None = None)
         problems.append(
             Problem("machines", "is missing: say how many machines, or give a [[machine]] for each")
         )
-    _raise(name, problems, servers, machines)
+    _raise(name, router, problems, servers, machines)
     return parallel_router(
         servers[0],
         machines,
@@ -182,14 +182,34 @@ def _one_of(kind: str, number: int, builder: str) -> list[Problem]:
 
 
 def _raise(
-    name: str, problems: list[Problem], servers: Sequence[Server], machines: Sequence[Machine]
+    name: str,
+    router: VirtualRouter | ParallelRouter,
+    problems: list[Problem],
+    servers: Sequence[Server],
+    machines: Sequence[Machine],
 ) -> None:
     """Raise all problems, those of servers and machines included, in the order in which files give them."""
     known = {place for place, _ in problems}
     unknown = any(server.technology is _UNKNOWN for server in servers)
-    for one in machine_problems(servers, machines):
+    found = machine_problems(servers, machines)
+    found += size_problems(machines, ports=router.ports, interfaces=router.interfaces, link_bps=router.link)
+    for one in at_technology(found, router.server):
         covered = one.place in known or (one.place == "machine" and "machines" in known)
         if not covered and not (unknown and ".backend_cores" in one.place):
             problems.append(one)
     if problems:
         raise ModelProblem(name, problems)
+
+
+def at_technology(problems: Sequence[Problem], tables: Sequence[ServerTable]) -> list[Problem]:
+    """Return problems of servers that name no technique of their own where the file says that of all, each once."""
+    shared = {
+        f"server[{number}].technology": "technology"
+        for number, table in enumerate(tables)
+        if table.technology is None
+    }
+    moved = []
+    for place, message in problems:
+        own = next((one for one in shared if place == one or place.startswith(f"{one}.")), None)
+        moved.append(Problem(place if own is None else shared[own] + place.removeprefix(own), message))
+    return list(dict.fromkeys(moved))

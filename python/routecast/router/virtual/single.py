@@ -54,7 +54,7 @@ def virtual_router(
     """
     name = name or f"{machine.name} on {server.name}"
     problems = machine_problems((server,), (machine,))
-    problems += size_problems((machine,), ports=ports, interfaces=interfaces)
+    problems += size_problems((machine,), ports=ports, interfaces=interfaces, link_bps=link_bps)
     if problems:
         raise ModelProblem(name, problems)
     assembly = Assembly((server,))
