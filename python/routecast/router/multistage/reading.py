@@ -11,7 +11,8 @@ from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.control import Control
 from routecast.router.multistage.file_models import MultistageRouter
 from routecast.router.multistage.interconnect import Interconnect
-from routecast.router.virtual.reading import at_technology, machine_from, servers_from
+from routecast.router.virtual.places import at_technology
+from routecast.router.virtual.reading import machine_from, servers_from
 
 __all__ = ["multistage_from"]
 

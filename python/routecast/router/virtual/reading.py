@@ -20,10 +20,11 @@ from routecast.router.virtual.file_models import (
     VirtualRouter,
 )
 from routecast.router.virtual.machines import Machine, Server
+from routecast.router.virtual.places import at_technology
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["at_technology", "machine_from", "parallel_from", "servers_from", "virtual_from"]
+__all__ = ["machine_from", "parallel_from", "servers_from", "virtual_from"]
 
 
 def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -> RouterModel:
@@ -199,17 +200,3 @@ def _raise(
             problems.append(one)
     if problems:
         raise ModelProblem(name, problems)
-
-
-def at_technology(problems: Sequence[Problem], tables: Sequence[ServerTable]) -> list[Problem]:
-    """Return problems of servers that name no technique of their own where the file says that of all, each once."""
-    shared = {
-        f"server[{number}].technology": "technology"
-        for number, table in enumerate(tables)
-        if table.technology is None
-    }
-    moved = []
-    for place, message in problems:
-        own = next((one for one in shared if place == one or place.startswith(f"{one}.")), None)
-        moved.append(Problem(place if own is None else shared[own] + place.removeprefix(own), message))
-    return list(dict.fromkeys(moved))
