@@ -329,6 +329,7 @@ class Assembly:
                 cost,
                 route,
                 switch_core=core,
+                interrupt_cores=self._cards[machine.server].backend_cores(),
                 holds_back=holds_back,
                 queue_frames=queue_frames,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from routecast.router.model import Activation, Need, Route, ServiceCost, TaskUnit
-from routecast.router.virtual.machines import Machine
+from routecast.router.virtual.machines import Cores, Machine
 from routecast.router.virtual.technology import BACKEND_SOFTIRQ, Technology
 
 __all__ = ["backend_task"]
@@ -18,6 +18,7 @@ def backend_task(
     route: Route,
     *,
     switch_core: int | None = None,
+    interrupt_cores: Cores = (),
     holds_back: bool = False,
     queue_frames: int | None = None,
 ) -> TaskUnit:
@@ -38,6 +39,8 @@ def backend_task(
         Where its frames go.
     switch_core : int or None
         Core of the vSwitch that polls the interface; None where the backend does not poll.
+    interrupt_cores : Cores
+        Cores of its softirqs, where the machine says none.
     holds_back : bool
         Whether frames wait before it while the machine's ring is full.
     queue_frames : int or None
@@ -52,7 +55,8 @@ def backend_task(
         thread, pin, priority = f"{machine.server} vswitch on core {switch_core}", (switch_core,), 0
         activation = Activation(kind="polling")
     elif technology.backend == "softirq":
-        thread, priority = "", BACKEND_SOFTIRQ
+        # Softirqs that may run anywhere would camp, above all threads, on the core that a vcpu is pinned to.
+        thread, pin, priority = "", pin or interrupt_cores, BACKEND_SOFTIRQ
         activation = Activation(
             kind="interrupt",
             budget_frames=budget_frames,

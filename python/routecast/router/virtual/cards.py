@@ -32,6 +32,11 @@ class Cards:
         queues = min(self._server.technology.nic_queues, len(cores))
         return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
 
+    def backend_cores(self) -> Cores:
+        """Return the cores that softirqs of machines' backends run on: those that the cards interrupt, () if all."""
+        cores = tuple(sorted(self._server.interrupt_cores or (0,)))
+        return () if len(cores) == self._server.cores else cores
+
     def switch_core(self, interface: str) -> int:
         """Return the core of the polling vSwitch that takes the frames of a machine's interface."""
         cores = self._server.switch_cores or (0,)

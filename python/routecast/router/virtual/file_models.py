@@ -216,7 +216,8 @@ class MachineTable(FileModel):
         default=[], description="Where each vcpu may run; the last holds for those beyond, [] is anywhere"
     )
     backend_cores: list[list[Count]] = Field(
-        default=[], description="Where each of its backend threads may run, likewise"
+        default=[],
+        description="Where each of its backend threads may run, likewise; softirqs without: the interrupt cores",
     )
     vcpu_priority: Count = Field(default=0, description="0: shared fairly; 1 to 99: real time (SCHED_FIFO)")
     backend_priority: Count = Field(default=0, description="Of its backend threads, likewise")

@@ -72,7 +72,8 @@ class Machine:
     vcpu_cores : tuple of Cores
         Where each vcpu may run; the last is repeated for those that are not given, ``()``: anywhere.
     backend_cores : tuple of Cores
-        Where each of its backend threads may run, interface by interface, likewise.
+        Where each of its backend threads may run, interface by interface, likewise; but a backend in softirqs runs on
+        its server's interrupt cores where nothing is given.
     vcpu_priority, backend_priority : int
         0: fair (CFS); 1 to 99: real time (``SCHED_FIFO``).
     weight : float
