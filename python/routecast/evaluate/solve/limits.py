@@ -9,10 +9,10 @@ import numpy as np
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.machine import Machine
-from routecast.evaluate.solve.throughput import Steady, lossless_of
+from routecast.evaluate.solve.throughput import Lossless, Steady, lossless_of
 from routecast.evaluate.trial import Bottleneck, Resource
 from routecast.load.offered import line_rate_pps
-from routecast.quantity import format_pps, format_ratio
+from routecast.quantity import format_duration, format_pps, format_ratio
 
 __all__ = ["Found", "limits_of", "links_of", "ranked"]
 
@@ -69,6 +69,8 @@ def limits_of(fluid: Fluid, steady: Steady) -> tuple[tuple[Resource, ...], Bottl
                 capacity_pps=rate / float(alone[number]),
             )
             found.append((resource, why))
+    if lossless.first_lost >= 0:
+        found.append(_of_turns(machine, steady, lossless))
     visits = np.empty(len(lossless.visits))
     visits[machine.passage.order] = lossless.visits
     found += links_of(fluid, visits)
@@ -91,6 +93,19 @@ def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
         surface = float(heights[fits[-1]])
         load[units] = np.maximum(load[units], surface)
     return load
+
+
+def _of_turns(machine: Machine, steady: Steady, lossless: Lossless) -> Found:
+    """Return the thread that loses frames first because others that poll have their turns."""
+    number = int(machine.thread[lossless.first_lost])
+    name = machine.threads[number].name
+    away_s, frames = float(steady.away_s[number]), round(float(machine.queue_frames[lossless.first_lost]))
+    why = f'"{name}" shares its unit with threads that poll and so take their turns whatever they need'
+    if away_s > 0.0:
+        why += f", {format_duration(away_s)} at a time, for which its ring of {frames} frames is too short"
+    busy = min(float(steady.busy[number] / machine.most[number]), 1.0)
+    resource = Resource(name=name, kind="task", utilisation_ratio=busy, capacity_pps=lossless.rate_pps)
+    return resource, why
 
 
 def _of_thread(machine: Machine, steady: Steady, number: int) -> str:
@@ -149,7 +164,7 @@ def ranked(fluid: Fluid, found: list[Found]) -> tuple[tuple[Resource, ...], Bott
             kind=resource.kind,
             utilisation_ratio=resource.utilisation_ratio,
             capacity_pps=resource.capacity_pps,
-            margin_ratio=resource.capacity_pps / whole - 1.0,
+            margin_ratio=resource.capacity_pps / whole - 1.0 if whole > 0.0 else math.inf,
         )
         for resource, _ in ranked
         if math.isfinite(resource.capacity_pps)

@@ -25,6 +25,7 @@ from routecast.evaluate.solve.neighbours import (
 from routecast.evaluate.solve.passage import Passage, passage_of
 from routecast.evaluate.solve.share import served_at_once
 from routecast.evaluate.solve.slowness import Contended, contended
+from routecast.evaluate.solve.spinning import Feeding, feeding_of
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 
@@ -59,7 +60,7 @@ class Machine:
     quantum_s : array
         Longest grant by thread, infinite where none is cut off.
     real_time : array of bool
-        By thread: served in order of request until it blocks.
+        By thread: served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
     fed_within : array of bool
         By node: what comes comes only while its thread's only unit works for another of its level.
     levels : tuple of array
@@ -122,6 +123,8 @@ class Machine:
     """By thread, -1 for none."""
     shares_units: NDArray[np.bool_]
     """By thread: whether others may use its units."""
+    feeding: Feeding | None
+    """Who feeds whom, where polling threads share units with others; None where there are none."""
     complete: bool
     """Whether all sets of units were looked at."""
 
@@ -216,6 +219,8 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     fair = np.isfinite(granularity_s)
     on_unit = time_on_units(model, threads)
     levels = levels_of(model, firsts, threads)
+    polling = np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts])
+    takes_turns = bool((polling & shared).any())
     order: list[TaskUnit | None] = [None] * nodes
     for index, task in enumerate(graph.tasks):
         order[int(place[index])] = task
@@ -240,7 +245,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         weight=weight,
         quantum_s=np.array(quantum_s),
         real_time=real_time,
-        polling=np.array([task.activation.kind == "polling" and bool(task.needs) for task in firsts]),
+        polling=polling,
         fed_within=fed_within(graph, place, threads, thread_of, firsts),
         levels=levels,
         last_level=np.isin(np.arange(len(threads)), levels[-1]),
@@ -261,6 +266,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
         on_unit=on_unit,
         pool_of=pool_of,
         shares_units=shared,
+        feeding=feeding_of(graph, place, thread_of, len(threads)) if takes_turns else None,
         complete=complete,
     )
 
@@ -294,7 +300,7 @@ def _weights(
             continue
         kind = model.pools[thread.pool].policy.kind
         if kind == "linux" and task.priority > 0:
-            real_time[number] = True
+            real_time[number] = task.activation.kind != "interrupt"
         elif kind in {"linux", "fair"}:
             weight[number] = task.weight / task.needs[0].units
     return weight, real_time

@@ -10,7 +10,7 @@ from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
 from routecast.evaluate.solve.share import components
 from routecast.evaluate.solve.throughput import Steady, steady_state
 from routecast.load.offered import OfferedLoad
-from routecast.quantity import format_ratio
+from routecast.quantity import format_duration, format_ratio
 from routecast.router.model import RouterModel
 
 __all__ = ["rates_of"]
@@ -92,6 +92,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
         notes.append("how often threads wake and switch is that of mean batches, an approximation")
+    notes += _notes_on_turns(machine, steady)
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(
             "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
@@ -118,3 +119,29 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
                 f'pool "{pool.name}": units slow each other by a mean factor, so rates are approximate'
             )
     return notes
+
+
+def _notes_on_turns(machine: Machine, steady: Steady) -> list[str]:
+    """Say what was assumed of threads that poll on units that others use too."""
+    notes = []
+    shared = np.flatnonzero(machine.polling & machine.shares_units)
+    away = [machine.threads[int(number)].name for number in np.flatnonzero(steady.away_s > 0.0)]
+    if away:
+        longest = format_duration(float(steady.away_s.max()))
+        notes.append(
+            f"{_named(away)}: threads that poll on one unit take turns whether they need them or not; what comes in up "
+            f"to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose frames "
+            "find room, which the order of the turns decides, is not counted; simulate"
+        )
+    elif shared.size:
+        names = _named([machine.threads[int(number)].name for number in shared])
+        notes.append(
+            f"{names}: polls on a unit that others use too and takes its share whatever it needs; the others are taken "
+            "to get theirs as soon as they wake"
+        )
+    return notes
+
+
+def _named(names: list[str]) -> str:
+    """Give the first name, and say how many more there are."""
+    return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")

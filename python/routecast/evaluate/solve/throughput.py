@@ -17,6 +17,7 @@ from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.grants import surface
 from routecast.evaluate.solve.machine import Machine, machine_of
 from routecast.evaluate.solve.passage import Flowing
+from routecast.evaluate.solve.spinning import away_s, kept_pps
 from routecast.evaluate.solve.wakes import Wakes, wakes_of
 from routecast.evaluate.solve.weights import weights
 from routecast.load.offered import OfferedLoad
@@ -31,6 +32,8 @@ _TOLERANCE = 1e-7
 _ROUGHLY = 1e-4
 _WAKES_DECAY = 0.7
 _FREE_ROUNDS = 12
+_PRECISELY = 1e-4
+_LOST = 1e-6
 _FROZEN = 22
 _LEAST = 1e-300
 
@@ -92,6 +95,8 @@ class Steady:
     granted: Vector
     busy: Vector
     wakes: Wakes
+    away_s: Vector
+    """By thread: how long one that polls is away from its unit at a time, while others have their turns."""
     rounds: int
     settled: bool
 
@@ -161,7 +166,7 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
     pressure = machine.by(unlimited.served * machine.busy_s)
     state = None
     tolerance = _ROUGHLY if machine.starts_cost else _TOLERANCE
-    rounds, settled, step, last = 0, False, 1.0, np.zeros(nodes)
+    rounds, settled, step, last, away = 0, False, 1.0, np.zeros(nodes), np.zeros(threads)
     while rounds < _MOST_ROUNDS and not settled:
         rounds += 1
         flowing = passage.flow(entering, limit, copies)
@@ -177,6 +182,11 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         granted = machine.rows.divide(asked, weight, machine.levels)
         entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
         new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
+        if machine.feeding is not None:
+            share, away = _turns(machine, work, granted, work_s)
+            coming = np.where(passage.held_towards, flowing.could_arrive, flowing.arriving)
+            kept = kept_pps(machine.feeding, machine.thread, away, share, coming, machine.queue_frames)
+            new_limit = np.minimum(new_limit, kept)
         used = machine.by(flowing.served * work_s)
         new_wakes = wakes
         if rounds < _FROZEN:
@@ -222,9 +232,19 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         granted=granted,
         busy=busy,
         wakes=wakes,
+        away_s=away,
         rounds=rounds,
         settled=settled,
     )
+
+
+def _turns(machine: Machine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
+    """Return the share of a unit that each thread has, and how long one that polls is away from it at a time."""
+    share = np.minimum(granted / machine.most, 1.0)
+    greedy = work > granted * (1.0 + _TOLERANCE)
+    drain_s = machine.by(machine.queue_frames * work_s) / np.maximum(1.0 - work, _LEAST)
+    spins = machine.polling & machine.fair
+    return share, away_s(spins, machine.rivals, machine.quantum_s, share, greedy, drain_s)
 
 
 def _next_step(step: float, residual: Vector, last: Vector) -> float:
@@ -276,18 +296,22 @@ class Lossless:
         Frames that each node serves for each frame intended, copies included.
     demand : array
         Units that each thread works at that rate.
+    first_lost : int
+        The node that loses frames first, where no work is too much but turns of threads that poll are too long; or -1.
     """
 
     rate_pps: float
     visits: Vector
     demand: Vector
+    first_lost: int = -1
 
 
 def lossless_of(machine: Machine) -> Lossless:
     """Return the greatest intended rate of a load that overloads nothing.
 
     At a rate, every set of units must carry the work of the threads that may use no others, every thread must fit in
-    the units that it may have at once, every link must carry its frames.
+    the units that it may have at once, every link must carry its frames. Where threads that poll share units, they take
+    theirs whatever they need, so the rate is that from which on the fixed point loses frames.
     """
     passage = machine.passage
     intended = np.bincount(machine.graph.ingress, weights=machine.graph.share, minlength=machine.graph.ports)
@@ -328,4 +352,23 @@ def lossless_of(machine: Machine) -> Lossless:
         new_factor = machine.contended.factor(np.minimum(work + new_wakes.start, machine.most))
         factor = factor + step * (new_factor - factor)
         wakes = wakes.towards(new_wakes, _wakes_step(rounds))
-    return Lossless(rate_pps=rate, visits=rate_of, demand=demand * rate)
+    if machine.feeding is None:
+        return Lossless(rate_pps=rate, visits=rate_of, demand=demand * rate)
+    turned, first_lost = _before_loss(machine, rate)
+    return Lossless(rate_pps=turned, visits=rate_of, demand=demand * turned, first_lost=first_lost)
+
+
+def _before_loss(machine: Machine, most_pps: float) -> tuple[float, int]:
+    """Return the greatest rate up to ``most_pps`` without loss in the fixed point, and the node that loses first."""
+    low, high, first_lost, rate = 0.0, most_pps, -1, most_pps
+    while high - low > _PRECISELY * high and high > _PRECISELY * most_pps:
+        steady = steady_state(machine, rate)
+        lost = steady.lost_pps
+        if float(lost.sum()) > _LOST * rate:
+            high, first_lost = rate, int(np.argmax(lost))
+        else:
+            low = rate
+            if first_lost < 0:
+                break
+        rate = 0.5 * (low + high)
+    return low, first_lost

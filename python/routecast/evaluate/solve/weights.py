@@ -18,7 +18,7 @@ def weights(machine: Machine, work_s: Vector, wanted: Vector, demand: Vector) ->
     Under a fair policy this is its own. Where grants go round it is the length of its turns. A real-time thread of
     Linux runs until it has nothing left to do: what its queues hold, and what comes meanwhile, so
     ``Σ queue·work/(1 - load)``; one that never runs out leaves nothing to its equals. What comes only while others
-    of its level work does not come meanwhile.
+    of its level work does not come meanwhile. NAPI gives its unit back after each budget, so its equals have turns.
 
     Parameters
     ----------
