@@ -12,7 +12,7 @@ from routecast.router.multistage.control import Control
 from routecast.router.multistage.file_models import MultistageRouter
 from routecast.router.multistage.interconnect import Interconnect
 from routecast.router.virtual.places import at_technology
-from routecast.router.virtual.reading import machine_from, servers_from
+from routecast.router.virtual.reading import further_problems, machine_from, servers_from
 
 __all__ = ["multistage_from"]
 
@@ -60,14 +60,8 @@ def multistage_from(router: MultistageRouter, name: str, folder: Path | None = N
             name=name,
         )
     except ModelProblem as problem:
-        # A machine on a technique that could not be read may well have backend threads.
-        unread = bool(problems)
-        known = {one.place for one in problems}
-        problems += [
-            one
-            for one in at_technology([_placed(one) for one in problem.problems], router.server)
-            if one.place not in known and not (unread and ".backend_cores" in one.place)
-        ]
+        found = at_technology([_placed(one) for one in problem.problems], router.server)
+        problems += further_problems(found, problems, servers)
     if problems or model is None:
         raise ModelProblem(name, problems)
     return model

@@ -24,7 +24,7 @@ from routecast.router.virtual.places import at_technology
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["machine_from", "parallel_from", "servers_from", "virtual_from"]
+__all__ = ["further_problems", "machine_from", "parallel_from", "servers_from", "virtual_from"]
 
 
 def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -> RouterModel:
@@ -157,6 +157,27 @@ def machine_from(table: MachineTable, servers: Sequence[Server]) -> Machine:
     )
 
 
+def further_problems(
+    found: Sequence[Problem], told: Sequence[Problem], servers: Sequence[Server]
+) -> list[Problem]:
+    """Return the problems of a builder that those of the file do not tell already, and that do not follow from them.
+
+    Parameters
+    ----------
+    found : sequence of Problem
+        Of the builder.
+    told : sequence of Problem
+        Of the file.
+    servers : sequence of Server
+        As :func:`servers_from` returns them: a machine on a technique that could not be read may well have a backend.
+    """
+    places = {one.place for one in told}
+    unread = any(server.technology is _UNKNOWN for server in servers)
+    return [
+        one for one in found if one.place not in places and not (unread and ".backend_cores" in one.place)
+    ]
+
+
 _UNKNOWN = Technology(
     name="unknown",
     backend="polling",  # the one for which any of the server's keys may be given
@@ -190,13 +211,10 @@ def _raise(
     machines: Sequence[Machine],
 ) -> None:
     """Raise all problems, those of servers and machines included, in the order in which files give them."""
-    known = {place for place, _ in problems}
-    unknown = any(server.technology is _UNKNOWN for server in servers)
     found = machine_problems(servers, machines)
     found += size_problems(machines, ports=router.ports, interfaces=router.interfaces, link_bps=router.link)
-    for one in at_technology(found, router.server):
-        covered = one.place in known or (one.place == "machine" and "machines" in known)
-        if not covered and not (unknown and ".backend_cores" in one.place):
-            problems.append(one)
+    if any(one.place == "machines" for one in problems):
+        found = [one for one in found if one.place != "machine"]
+    problems += further_problems(at_technology(found, router.server), problems, servers)
     if problems:
         raise ModelProblem(name, problems)
