@@ -11,7 +11,7 @@ from routecast.cli.failures import absences_asked
 from routecast.errors import ModelProblem, QuantityProblem
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router
-from routecast.router.multistage import events_of
+from routecast.router.multistage.failures import events_of, failed, tasks_of
 
 ROUTER = Path(__file__).parents[2] / "examples" / "multistage.router.toml"
 
@@ -28,6 +28,7 @@ def asked(
 ) -> tuple[Event, ...]:
     absences = absences_asked(
         duration_s,
+        known=("lb 1", "br 1"),
         fail=fail,
         switch_off=switch_off,
         at=at,
@@ -76,6 +77,12 @@ def test_nobody_notices_a_failure_without_a_time_to_detect_it() -> None:
         ({"fail": ("br 1",), "at": ("1 s",)}, "the trial ends at 1 s"),
         ({"fail": ("br 1",), "at": ("1 ms", "2 ms")}, "--at is given 2 times for 1 elements"),
         ({"fail": ("br 1",), "at": ("soon",)}, "soon"),
+        ({"fail": ("",), "at": ("1 ms",)}, '--fail is empty: name an element; known are "lb 1", "br 1"'),
+        ({"switch_off": ("br 1", " "), "at": ("1 ms",)}, "--switch-off is empty"),
+        (
+            {"switch_off": ("br 1",), "at": ("20 ms",), "drain": "1 h"},
+            '^"br 1" drains for 1 h from 20 ms on, but the trial ends at 1 s: give a shorter --drain',
+        ),
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: dict[str, object], said: str) -> None:
@@ -86,3 +93,19 @@ def test_options_that_do_not_fit_are_refused(options: dict[str, object], said: s
 def test_an_element_that_is_not_there_is_refused_with_the_nearest() -> None:
     with pytest.raises(ModelProblem, match='did you mean "br 1"'):
         asked(fail=("br1",), at=("1 ms",), until=("1 us",))
+
+
+@pytest.mark.parametrize("nameless", ["", " "])
+def test_an_element_without_a_name_is_not_the_whole_router(nameless: str) -> None:
+    router = read_router(ROUTER)
+    assert tasks_of(router, nameless) == ()
+    with pytest.raises(ModelProblem, match='element: is empty: known are "lb 1"'):
+        events_of(router, (failed(nameless, at_s=0.1, detection_s=0.1),))
+
+
+def test_what_the_others_learn_after_the_end_of_the_trial_does_not_happen() -> None:
+    back_later = asked(fail=("br 1",), at=("100 ms",), until=("5 s",), detect="10 ms")
+    noticed = sorted({one.at_s for one in back_later if isinstance(one, Reroute)})
+    assert noticed == pytest.approx([0.11])
+    never_noticed = asked(fail=("br 1",), at=("100 ms",), until=("200 ms",), detect="2 s")
+    assert {type(one) for one in never_noticed} == {Outage}

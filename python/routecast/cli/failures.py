@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.errors import QuantityProblem
 from routecast.quantity import format_duration, format_pps, parse_duration_s
+from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -90,6 +92,7 @@ _NEVER = "never"
 def absences_asked(
     duration_s: float,
     *,
+    known: Sequence[str] = (),
     fail: Sequence[str] | None,
     switch_off: Sequence[str] | None,
     at: Sequence[str] | None,
@@ -99,14 +102,28 @@ def absences_asked(
 ) -> tuple[Absence, ...]:
     """Return which elements are away when, as the options mean it.
 
+    Parameters
+    ----------
+    duration_s : float
+        Of the trial.
+    known : sequence of str
+        Elements of the router, for messages.
+    fail, switch_off, at, until : sequence of str or None
+        As the options say.
+    detect, drain : str
+        Likewise; ``detect`` may be None.
+
     Raises
     ------
     routecast.errors.RoutecastError
-        An option is missing, too many, or no time; something fails after the end of the trial.
+        An option is missing, empty, too many, or no time; something fails, or is drained, after the end of the trial.
     """
     from routecast.router.multistage.failures import away_by_plan, failed
 
     fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
+    for option, names in (("--fail", fails), ("--switch-off", switched_off)):
+        if not all(name.strip() for name in names):
+            raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
     count = len(fails) + len(switched_off)
     if count == 0:
         for option, given in (("--at", at), ("--until", until), ("--detect", detect)):
@@ -131,6 +148,13 @@ def absences_asked(
             raise QuantityProblem("", message)
     detection_s = parse_duration_s(detect) if detect else math.inf
     drain_s = parse_duration_s(drain)
+    for name, start_s in zip(switched_off, starts[len(fails) :], strict=True):
+        if start_s + drain_s >= duration_s:
+            message = (
+                f'"{name}" drains for {drain} from {format_duration(start_s)} on, but the trial '
+                f"ends at {format_duration(duration_s)}: give a shorter --drain, an earlier --at or a longer --duration"
+            )
+            raise QuantityProblem("", message)
     absences = [
         failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s)
         for name, start_s, end_s in zip(fails, starts, ends, strict=False)
@@ -139,7 +163,21 @@ def absences_asked(
         away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s)
         for name, start_s, end_s in zip(switched_off, starts[len(fails) :], ends[len(fails) :], strict=True)
     ]
-    return tuple(absences)
+    return tuple(_until_the_end(away, duration_s) for away in absences)
+
+
+def _until_the_end(away: Absence, duration_s: float) -> Absence:
+    """Return an absence of which the others learn nothing after the trial: it is over by then."""
+    return replace(
+        away,
+        avoided_s=away.avoided_s if away.avoided_s < duration_s else math.inf,
+        used_s=away.used_s if away.used_s < duration_s else math.inf,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name some elements, or say what an element is where none is known."""
+    return f"an element; {did_you_mean('', names)}" if names else "a machine or a task unit"
 
 
 def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:

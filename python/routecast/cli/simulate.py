@@ -88,7 +88,7 @@ def simulate(
     from routecast.evaluate.simulate import Simulate
     from routecast.quantity import parse_duration_s
     from routecast.router.files import read_router_and_load
-    from routecast.router.multistage.failures import events_of
+    from routecast.router.multistage.failures import elements, events_of
 
     model, default = read_router_and_load(file)
     offered = offered_load(
@@ -105,7 +105,14 @@ def simulate(
     )
     duration_s = parse_duration_s(duration)
     absences = absences_asked(
-        duration_s, fail=fail, switch_off=switch_off, at=at, until=until, detect=detect, drain=drain
+        duration_s,
+        known=elements(model),
+        fail=fail,
+        switch_off=switch_off,
+        at=at,
+        until=until,
+        detect=detect,
+        drain=drain,
     )
     with progress_bar("simulate") as progress:
         simulator = Simulate(

@@ -179,6 +179,8 @@ def elements(model: RouterModel) -> tuple[str, ...]:
 
 def tasks_of(model: RouterModel, element: str) -> tuple[str, ...]:
     """Return the task units of a machine: of its threads and, where it is physical, of its softirqs."""
+    if not element:  # which is what task units of no machine are called
+        return ()
     mine = tuple(task.name for task in model.tasks if _element(task) == element)
     return mine or tuple(task.name for task in model.tasks if task.name == element)
 
@@ -227,7 +229,8 @@ def _check(model: RouterModel, absences: Sequence[Absence]) -> None:
     for away in absences:
         if not tasks_of(model, away.element):
             meant = did_you_mean(away.element, known or [task.name for task in model.tasks])
-            problems.append(Problem("element", f'"{away.element}" is no element of the router: {meant}'))
+            what = f'"{away.element}" is no element of the router' if away.element.strip() else "is empty"
+            problems.append(Problem("element", f"{what}: {meant}"))
         first = min(away.down_s, away.avoided_s)
         if not (math.isfinite(first) and first >= 0.0):
             problems.append(
