@@ -175,13 +175,13 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
             np.where(passage.held_towards, flowing.could_arrive, flowing.arriving), flowing.room_ahead
         )
         work = machine.by(wanted * work_s)
-        hard = np.where(machine.last_level, wakes.least_start, wakes.start)
+        hard, least_start = _hard(machine, wakes, work)
         demand = np.minimum(work + hard, machine.most)
         asked = np.where(machine.polling, machine.most, demand)
         weight = weights(machine, work_s, wanted, demand)
         granted = machine.rows.divide(asked, weight, machine.levels)
         entitled = machine.rows.entitled(asked, granted, weight, machine.levels, machine.most)
-        new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - wakes.least_start, 0.0))
+        new_limit = _limits(machine, wanted, work_s, np.maximum(entitled - least_start, 0.0))
         if machine.feeding is not None:
             share, away = _turns(machine, work, granted, work_s)
             coming = np.where(passage.held_towards, flowing.could_arrive, flowing.arriving)
@@ -236,6 +236,16 @@ def steady_state(machine: Machine, intended_pps: float) -> Steady:
         rounds=rounds,
         settled=settled,
     )
+
+
+def _hard(machine: Machine, wakes: Wakes, work: Vector) -> tuple[Vector, Vector]:
+    """Return what starts take from work by thread: all of them where others are less urgent, and the least.
+
+    A thread that has its units to itself starts only when its work is done, so its starts take nothing from that.
+    """
+    room = np.where(machine.shares_units, np.inf, np.maximum(machine.most - work, 0.0))
+    least = np.minimum(wakes.least_start, room)
+    return np.minimum(np.where(machine.last_level, least, wakes.start), room), least
 
 
 def _turns(machine: Machine, work: Vector, granted: Vector, work_s: Vector) -> tuple[Vector, Vector]:
@@ -336,7 +346,7 @@ def lossless_of(machine: Machine) -> Lossless:
     for rounds in range(1, 200):
         work_s = machine.busy_s * np.append(factor, 1.0)[machine.thread]
         unit_work = machine.by(rate_of * work_s)
-        hard = np.where(machine.last_level, wakes.least_start, wakes.start)
+        hard, _ = _hard(machine, wakes, unit_work * rate)
         demand = unit_work + hard / max(rate, _LEAST)
         fullest = float((demand / machine.most).max(initial=0.0))
         if len(machine.rows.rows):
