@@ -134,9 +134,9 @@ FIGURE_3_12: Mapping[str, Affinity] = {
 }
 """The nine affinities on a server of two cores.
 
-The text names six. That the two-machine row repeats the one-machine row, how ``4VM-1v1p`` spreads machines (a balancer
-and a router on each core), and the name of the one that gives a balancer a core of its own (sec. 3.4.2, "unbalanced
-mapping") follow from its description.
+The text names six. That the two-machine row repeats the one-machine row, and the name of the one that gives a balancer
+a core of its own (sec. 3.4.2, "unbalanced mapping"), follow from its description. How ``4VM-1v1p`` spreads machines it
+does not say: here a balancer and a router share each core; both balancers might share one.
 """
 
 _Where = Sequence[Literal[1, 2]]

@@ -86,7 +86,18 @@ def machine_problems(
 def size_problems(
     machines: Sequence[Machine], *, ports: int, interfaces: int, link_bps: float
 ) -> list[Problem]:
-    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links' rate."""
+    """Return what is wrong with how many ports, interfaces and threads a router has, and with its links' rate.
+
+    Parameters
+    ----------
+    machines : sequence of Machine
+    ports : int
+        Of the server.
+    interfaces : int
+        Of each machine.
+    link_bps : float
+        Rate of each port, each direction.
+    """
     problems = [
         Problem(place, f"got {number}: a whole number from 1 to {MAX_PORTS} is wanted")
         for place, number in (("ports", ports), ("interfaces", interfaces))
