@@ -16,6 +16,7 @@ mod threads;
 mod unit;
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use changes::Changes;
 use frames::{Frames, Held};
@@ -32,6 +33,8 @@ use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
 use crate::scenario::{Activation, Event, Scenario, Task};
 use crate::station::{Servers, Station};
+
+const EVENTS_PER_REPORT: u32 = 1 << 20;
 
 /// A frame for a node, at an instant.
 pub type Delivery = (Frame, u32);
@@ -151,9 +154,25 @@ impl Engine {
     }
 
     /// Processes all events before `bound`, fed by `inbox` (in order of time, then number).
-    pub fn run(&mut self, inbox: &[Delivery], bound: u64, graph: &mut Graph, ledger: &mut Ledger) {
+    ///
+    /// `report` hears the finished share of the trial now and then, and may stop the run.
+    pub fn run(
+        &mut self,
+        inbox: &[Delivery],
+        bound: u64,
+        graph: &mut Graph,
+        ledger: &mut Ledger,
+        report: &dyn Fn(f64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let mut inbox = inbox.iter();
+        let mut events = 0_u32;
         loop {
+            // Threads with tiny slices can have millions of events between two arrivals.
+            events += 1;
+            if events == EVENTS_PER_REPORT {
+                events = 0;
+                report(self.now as f64 / self.end as f64)?;
+            }
             if !self.roomier.is_empty() {
                 self.tell_of_room(ledger);
             }
@@ -167,7 +186,7 @@ impl Engine {
                     continue;
                 }
                 if next_end >= bound {
-                    return;
+                    return ControlFlow::Continue(());
                 }
                 self.now = next_end;
                 let slot = self.calendar.next_slot();
@@ -185,7 +204,7 @@ impl Engine {
                     continue;
                 }
                 if next_in >= bound {
-                    return;
+                    return ControlFlow::Continue(());
                 }
                 self.now = next_in;
                 self.come_in(*node, frame, graph, ledger);

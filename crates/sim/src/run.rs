@@ -127,7 +127,9 @@ pub fn run(scenario: &Scenario, report: &dyn Fn(f64) -> ControlFlow<()>) -> Resu
         for &node in &prefix {
             pipeline.advance(node, bound);
         }
-        pipeline.run_events(bound);
+        if pipeline.run_events(bound, report).is_break() {
+            return Err(SimError::Interrupted);
+        }
         for &node in &suffix {
             pipeline.advance(node, bound);
         }
@@ -251,17 +253,18 @@ impl Pipeline {
         }
     }
 
-    fn run_events(&mut self, bound: u64) {
-        let Some(engine) = &mut self.engine else { return };
+    fn run_events(&mut self, bound: u64, report: &dyn Fn(f64) -> ControlFlow<()>) -> ControlFlow<()> {
+        let Some(engine) = &mut self.engine else { return ControlFlow::Continue(()) };
         if !self.inbox.is_sorted_by_key(|(frame, _)| (frame.at, frame.seq)) {
             self.inbox.sort_by_key(|(frame, _)| (frame.at, frame.seq));
         }
         let ready = self.inbox.partition_point(|(frame, _)| frame.at < bound);
-        engine.run(&self.inbox[..ready], bound, &mut self.graph, &mut self.ledger);
+        engine.run(&self.inbox[..ready], bound, &mut self.graph, &mut self.ledger, report)?;
         self.inbox.drain(..ready);
         for (frame, node) in engine.outbox.drain(..) {
             route(&self.graph, &mut self.pending, &mut Vec::new(), &mut self.ledger, frame, node);
         }
+        ControlFlow::Continue(())
     }
 
     fn finish(mut self, end: u64) -> Record {

@@ -167,7 +167,7 @@ impl Station {
         let work = self.work(bytes);
         let (server, free_at) = servers.earliest();
         let start = free_at.max(at);
-        let done = start + work;
+        let done = start.saturating_add(work);
         servers.free_at[server] = done;
         self.starts.remember(start, at);
         if done <= limit {
@@ -237,7 +237,7 @@ impl Station {
                 known = (frame.bytes, (constant * self.slowness + 0.5) as u64);
             }
             let start = free_at.max(at);
-            free_at = start + known.1;
+            free_at = start.saturating_add(known.1);
             // A frame that starts at once never waits: it stays outside of the ring.
             ring[tail & mask] = start;
             tail += usize::from(start > at);

@@ -376,3 +376,27 @@ proptest! {
         prop_assert_eq!(run(&scenario).in_flight_frames, 0);
     }
 }
+
+#[test]
+fn a_run_can_be_stopped_between_two_arrivals() {
+    // Two threads that are cut every nanosecond have some 2e8 events in the second between the first arrivals and the end.
+    let tiny = Policy::Linux { quantum_ps: 1e3, wakeup_granularity_ps: 0.0 };
+    let scenario = beside(vec![fixed(1e6, 4, exit()), fixed(1e6, 4, exit())], &[2.0, 2.0], tiny, 1, 3.0);
+    let asked = std::cell::Cell::new(0);
+    let stop = |_: f64| {
+        asked.set(asked.get() + 1);
+        if asked.get() == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    };
+    assert!(simulate(&scenario, &stop).is_err());
+    assert_eq!(asked.get(), 3);
+}
+
+#[test]
+fn work_that_no_clock_can_count_never_ends() {
+    for policy in [LINUX, Policy::Fifo] {
+        let endless = fixed(1e16, 4, exit());
+        let outcome = run(&beside(vec![endless.clone(), fixed(1.0, 4, exit())], &[1e4, 1e4], policy, 2, 0.02));
+        near(busy(&outcome, 1), 1.0, 0.05);
+        assert!(outcome.nodes[1].dropped_pps > 9e3);
+    }
+}

@@ -40,11 +40,14 @@ impl Engine {
             Activation::Interrupt { moderation_ps, .. } => {
                 if unit.interrupts_on {
                     unit.interrupts_on = false;
-                    let raised =
-                        unit.last_interrupt.map_or(now, |last| (last + Span::from_ps(*moderation_ps).0).max(now));
+                    let raised = unit
+                        .last_interrupt
+                        .map_or(now, |last| last.saturating_add(Span::from_ps(*moderation_ps).0).max(now));
                     unit.last_interrupt = Some(raised);
                     let due = match &mut unit.wakeup {
-                        Some(wakeup) if asleep || raised > now => raised + Span::from_ps(wakeup.draw_ps()).0,
+                        Some(wakeup) if asleep || raised > now => {
+                            raised.saturating_add(Span::from_ps(wakeup.draw_ps()).0)
+                        }
                         _ => raised,
                     };
                     let (timer, priority) = (unit.timer.expect("interrupt units have a timer"), unit.priority);

@@ -196,7 +196,7 @@ impl Engine {
         let holder = &mut self.lanes[lane as usize];
         holder.state = State::Working;
         holder.work_from = self.now;
-        holder.work_end = self.now + (takes_ps + 0.5) as u64;
+        holder.work_end = self.now.saturating_add((takes_ps + 0.5) as u64);
         let at = holder.work_end.min(holder.quantum_end.max(self.now));
         let priority = self.units[holder.task as usize].as_ref().expect("event nodes have a unit").priority;
         self.calendar.schedule(lane, at, priority);
