@@ -79,3 +79,24 @@ def test_files_that_cannot_be_read_are_faults_of_the_file(tmp_path: Path) -> Non
     ):
         with pytest.raises(FileProblem, match=words):
             read_text(tmp_path / name, kind="study", largest_bytes=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('name = "x"\n[parts]\nlength = "1 s"\n', "parts"),
+        (GOOD + '[pair]\nlength = "1 s"\n', "pair"),
+    ],
+)
+def test_one_table_where_a_list_is_wanted_is_answered_with_double_brackets(text: str, place: str) -> None:
+    with pytest.raises(FileProblem) as caught:
+        validated(Whole, parse_toml(text, "file"), "file")
+    assert dict(caught.value.problems) == {
+        place: f"is one table, but a list is wanted: write [[{place}]] for [{place}], or [{{ … }}] in a line"
+    }
+
+
+def test_a_table_in_the_place_of_a_text_is_not_printed_in_the_words_of_another_language() -> None:
+    with pytest.raises(FileProblem) as caught:
+        validated(Whole, parse_toml('name = { a = 1 }\n[[parts]]\nlength = "1 s"\n', "file"), "file")
+    assert dict(caught.value.problems) == {"name": "got a table: input should be a valid string"}

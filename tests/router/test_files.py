@@ -222,3 +222,13 @@ def test_any_short_file_is_read_or_refused(values):
     with contextlib.suppress(FileProblem):
         model, _ = parse_router(text)
         assert model.tasks
+
+
+@pytest.mark.parametrize("text", ['name = "r"', 'technology = "kvm"\n[[server]]\ncores = 4\n', "cores = 4"])
+def test_a_file_without_builder_and_tables_is_told_that_one_of_them_is_missing(text):
+    with pytest.raises(FileProblem) as caught:
+        parse_router(text)
+    (only,) = caught.value.problems
+    assert only.place == "builder"
+    assert only.message.startswith('is missing: name one of "multicore", "softirq", "virtual"')
+    assert "[[port]], [[pool]] and [[task]]" in only.message

@@ -101,6 +101,8 @@ def place_of(location: Sequence[int | str]) -> str:
 
 def shown(value: object) -> str:
     """Write a wrong value for a message, not longer than a line."""
+    if isinstance(value, dict):
+        return "a table"
     text = f'"{value}"' if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
@@ -127,6 +129,11 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
             message = fault["msg"]
         elif kind == "value_error":  # of a whole table: what it says is enough
             message = str(fault["ctx"]["error"])
+        elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
+            last = location[-1] if location else ""
+            message = (
+                f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
+            )
         else:
             message = f"got {shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
         problems.append(Problem(place_of(location), message))

@@ -163,9 +163,13 @@ def router_table(document: Mapping[str, Any], subject: str = "router file") -> t
     Raises
     ------
     FileProblem
-        There is no such builder.
+        There is no such builder, or neither a builder nor any of the tables.
     """
     if "builder" not in document:
+        if not {"port", "task", "pool"} & document.keys():
+            known = ", ".join(f'"{name}"' for name in _BUILDERS)
+            message = f"is missing: name one of {known}, or give the tables [[port]], [[pool]] and [[task]]"
+            raise FileProblem(subject, [Problem("builder", message)])
         return ExplicitRouter
     builder = document["builder"]
     if not isinstance(builder, str) or builder not in _BUILDERS:

@@ -208,3 +208,36 @@ def test_a_servers_speed_and_watts_are_those_of_its_cores() -> None:
     assert pool.unit_speed_ratio == (0.5,) * 4
     assert pool.power is not None
     assert (pool.power.active_w, pool.power.idle_w) == (10.0, 4.0)
+
+
+def refused(text: str) -> dict[str, str]:
+    with pytest.raises(FileProblem) as caught:
+        parse_router(text)
+    return dict(caught.value.problems)
+
+
+def test_a_technique_that_does_not_ship_is_named_once() -> None:
+    assert refused(VIRTUAL.replace("kvm-vhost-2012", "kvm-vhost")) == {
+        "technology": '"kvm-vhost": is no virtualisation technique that ships: did you mean "kvm-vhost-2012"?'
+    }
+
+
+def test_a_function_that_no_builder_lays_and_the_base_does_not_know_is_refused_with_the_nearest() -> None:
+    table = '{ base = "kvm-vhost-2012", functions = { forwrd = { per_packet = "1 us" } } }'
+    assert refused(VIRTUAL.replace('"kvm-vhost-2012"', table)) == {
+        "technology.functions.forwrd": "is no function that builders lay or the base knows: "
+        'did you mean "forward"?'
+    }
+
+
+def test_a_function_of_ones_own_technique_may_cost_something_else(tmp_path) -> None:
+    (tmp_path / "own.virtualisation.toml").write_text("""
+name = "own"
+base = "kvm-vhost-2012"
+reference = "none"
+functions = { nat = { per_packet = "1 us" } }
+source = { functions = { nat = "by hand" } }
+""")
+    table = '{ base = "own.virtualisation.toml", functions = { nat = { per_packet = "2 us" } } }'
+    model, _ = parse_router(VIRTUAL.replace('"kvm-vhost-2012"', table), folder=tmp_path)
+    assert model.task("vm forward").service == technology("kvm-vhost-2012").functions["forward"]

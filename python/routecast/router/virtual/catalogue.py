@@ -167,7 +167,7 @@ def _shipped(name: str) -> str:
     names = technologies()
     if name not in names:
         hint = f"is no virtualisation technique that ships: {did_you_mean(name, names)}"
-        raise FileProblem(f'technology "{name}"', [Problem("", hint)])
+        raise FileProblem(f'"{name}"', [Problem("", hint)])
     shipped = files("routecast") / "data" / "virtualisation" / f"{name}{_SUFFIX}"
     return shipped.read_text(encoding="utf-8")
 

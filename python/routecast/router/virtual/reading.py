@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import parallel_router
 from routecast.router.power_tables import power_draw
@@ -178,6 +179,9 @@ def further_problems(
     ]
 
 
+_BUILT = ("forward", "balance", "balance_local", "return")
+"""Functions that the builders of router files lay."""
+
 _UNKNOWN = Technology(
     name="unknown",
     backend="polling",  # the one for which any of the server's keys may be given
@@ -189,6 +193,14 @@ def _technology(
     table: TechnologyTable, place: str, folder: Path | None, problems: list[Problem]
 ) -> Technology | None:
     try:
+        base = technology_from(TechnologyTable(base=table.base), folder=folder).functions
+        known = (*_BUILT, *base)
+        for function in table.functions:
+            if function not in known:
+                message = (
+                    f"is no function that builders lay or the base knows: {did_you_mean(function, known)}"
+                )
+                problems.append(Problem(f"{place}.functions.{function}", message))
         return technology_from(table, name=place, folder=folder)
     except FileProblem as problem:
         for one in problem.problems:

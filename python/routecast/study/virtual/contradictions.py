@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routecast.errors import Problem, RoutecastError
+from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_load import check_load
-from routecast.study.virtual.document import Figure, VirtualStudy
+from routecast.study.virtual.document import Curve, Figure, VirtualStudy
 from routecast.study.virtual.routers import document_of, load_of, model_of
 
 __all__ = ["contradictions"]
@@ -26,7 +26,7 @@ def contradictions(study: VirtualStudy, folder: Path) -> list[Problem]:
             problems.append(Problem(f"{place}.offered", "are not ascending: write the loads in order"))
         problems += _curves(study, figure, place, folder)
         problems += _named(figure, place)
-    return problems
+    return list(dict.fromkeys(problems))  # a router's own faults are told once, not by each of its curves
 
 
 def _curves(study: VirtualStudy, figure: Figure, place: str, folder: Path) -> list[Problem]:
@@ -44,13 +44,47 @@ def _curves(study: VirtualStudy, figure: Figure, place: str, folder: Path) -> li
         if len(traffic.ingress) != len(traffic.egress):
             what = f"has {len(traffic.egress)} ports for {len(traffic.ingress)} of ingress: one for each"
             problems.append(Problem(f"{at}.traffic.egress", what))
-        try:
-            model = model_of(document_of(study, curve, {}), f'curve "{curve.name}"', folder)
-            load: OfferedLoad = load_of(figure, curve, figure.offered[0])
-            check_load(model, load)
-        except RoutecastError as problem:
-            problems.append(Problem(at, str(problem)))
+        problems += _built(study, figure, curve, at, folder)
     return problems
+
+
+def _built(study: VirtualStudy, figure: Figure, curve: Curve, at: str, folder: Path) -> list[Problem]:
+    """Return why a curve's router cannot be built, or not carry the curve's load: each fault where it is written."""
+    try:
+        document = document_of(study, curve, {})
+    except RoutecastError as problem:
+        return _placed(f"{at}.set", problem)
+    try:
+        model = model_of(document, f'curve "{curve.name}"', folder)
+    except RoutecastError as problem:
+        router = f"router.{curve.router}"
+        before = {str(one) for one in _alone(study, curve, folder)}
+        return [
+            one if str(one) in before else Problem(f"{at}: {one.place}", one.message)
+            for one in _placed(router, problem)
+        ]
+    try:
+        load: OfferedLoad = load_of(figure, curve, figure.offered[0])
+        check_load(model, load)
+    except RoutecastError as problem:
+        return _placed(f"{at}.traffic" if curve.traffic else f"{at.partition('.')[0]}.traffic", problem)
+    return []
+
+
+def _alone(study: VirtualStudy, curve: Curve, folder: Path) -> list[Problem]:
+    """Return what is wrong with the router of a curve without what the curve sets."""
+    try:
+        model_of(study.router[curve.router], curve.router, folder)
+    except RoutecastError as problem:
+        return _placed(f"router.{curve.router}", problem)
+    return []
+
+
+def _placed(place: str, error: RoutecastError) -> list[Problem]:
+    """Return the problems of an error, each with its full place."""
+    if not isinstance(error, FileProblem | ModelProblem):
+        return [Problem(place, str(error))]
+    return [Problem(f"{place}.{one.place}" if one.place else place, one.message) for one in error.problems]
 
 
 def _named(figure: Figure, place: str) -> list[Problem]:
