@@ -55,7 +55,8 @@ def placement(
 
     Maximises the predicted throughput, or needs the fewest servers or watts for a target; with contention, links and
     your rules. It says how far from the best the answer can be, which elements share a core and what that costs, what
-    the next best mapping would give, and what a simulation of both says. Ctrl-C ends the search with the best so far.
+    the next best mapping would give. The best few mappings are simulated too: one that is better there is the answer.
+    Ctrl-C ends the search with the best so far. The exit code is 1 if the target or the latency is not met.
     """
     from routecast.load.frames import FrameMix
     from routecast.plan.placement.answer import answer
@@ -87,6 +88,9 @@ def placement(
 
         write_placement(found, out)
         remark(f"Placement: {out / 'report.html'}")
+    if any(one.met is False for one in found):
+        remark("The target is not met")
+        raise typer.Exit(1)
 
 
 def _print(found: PlacementAnswer) -> None:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from routecast.errors import Problem
 from routecast.plan.placement.check import Checked
 from routecast.plan.placement.classes import Classes, classes_of
-from routecast.plan.placement.exists import exists
-from routecast.plan.placement.found import Found, TooManyKinds
+from routecast.plan.placement.columns import TooMany, columns_above
+from routecast.plan.placement.exists import evenly_arranged, exists
+from routecast.plan.placement.found import Found, TooManyKinds, most_by_work
 from routecast.plan.placement.infeasible import Asked, InfeasiblePlacement, asked_of, irreducible
-from routecast.plan.placement.mapping import Mapped, mapped, placement_of
+from routecast.plan.placement.mapping import Mapped, mapped, mapping_of, placement_of
 from routecast.plan.placement.model import PlacementProblem
-from routecast.plan.placement.neighbours import neighbours
+from routecast.plan.placement.neighbours import all_mappings, neighbours
 from routecast.plan.placement.overload import Forwarding, most_forwarded_by_work
 from routecast.plan.placement.prediction import Prediction, predict, predict_without_loss
 from routecast.plan.placement.search import Search
@@ -26,6 +27,10 @@ __all__ = ["Finder", "Ranked", "contradiction"]
 
 _MANY_TASKS = 600
 """Routers of more task units take seconds to predict."""
+_FEW = 60
+"""So many mappings are all compared for the next best ones."""
+_BY_WORK = "from work alone, as if cores never waited nor slowed each other: a weak bound"
+_INTERRUPTED = "the search was interrupted: the mapping is the best until then"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,16 @@ class Finder:
         self.bound_says = "over all mappings, and on each server the ways of pinning that are tried"
         self.runners_say = ""
         self._say = say
+        self._best: Found | None = None
         self._search = Search(problem=problem, classes=self.classes, loads=self.loads, told=self._told)
+
+    @property
+    def rate_pps(self) -> float:
+        """The load that is asked for: the target, or what is offered."""
+        goal = self.problem.goal
+        if goal.objective == "throughput":
+            return self.problem.offered_pps
+        return goal.target_pps or self.problem.offered_pps
 
     @property
     def is_overloaded(self) -> bool:
@@ -73,16 +87,50 @@ class Finder:
         return bool(self.forwarded)
 
     def find(self) -> Found:
-        """Return the best mapping by the objective."""
-        problem, goal = self.problem, self.problem.goal
+        """Return the best mapping by the objective.
+
+        Raises
+        ------
+        InfeasiblePlacement
+            There is none.
+        KeyboardInterrupt
+            Before there was any that does what is asked.
+        """
+        try:
+            return self._find()
+        except KeyboardInterrupt:
+            found = self._best or self._at_hand()
+            if found is None:
+                raise
+            self.notes.append(_INTERRUPTED)
+            if self.problem.goal.throughput == "forwarded" and self.problem.goal.objective == "throughput":
+                ranked = self.ranked(found.servers, math.nan)
+                self.forwarded = [replace(ranked, value=ranked.prediction.forwarded_pps)]
+                self.bound = most_forwarded_by_work(self.problem, self.loads)
+                self.bound_says = _BY_WORK
+            return found
+
+    def _at_hand(self) -> Found | None:
+        """Return a mapping that does what is asked, as soon as can be; None if none is at hand."""
+        start = evenly_arranged(self.problem, self.loads)
+        value = None if start is None else self._search.value_of(start)
+        if start is None or value is None:
+            return None
+        is_rate = self.problem.goal.objective == "throughput"
+        bound = most_by_work(self.problem, self.loads) if is_rate else 0.0
+        return Found(servers=start, value=value, bound=bound, is_interrupted=True)
+
+    def _find(self) -> Found:
+        goal = self.problem.goal
         if goal.objective != "throughput":
             return self._cheapest()
         self._say("the mapping that carries most")
         found = self._search.most_lossless()
         if found is None:
-            raise contradiction(problem, exists)
+            raise contradiction(self.problem, exists)
         if found.is_interrupted:
-            self.notes.append("the search was interrupted: the mapping is the best until then")
+            self.notes.append(_INTERRUPTED)
+        self._best = found
         if goal.throughput == "forwarded":
             return self._forwarded(found)
         return self._tidied(found)
@@ -95,13 +143,15 @@ class Finder:
             tidy = self._search.cheapest("servers", found.value * (1.0 - 1e-9))
         except TooManyKinds:
             return found
+        except KeyboardInterrupt:
+            self.notes.append("the search for as good a mapping on fewer servers was interrupted")
+            return found
         if tidy is None:
             return found
         return replace(found, servers=tidy.servers, seconds=tidy.seconds)
 
     def _cheapest(self) -> Found:
-        problem, goal = self.problem, self.problem.goal
-        rate_pps = goal.target_pps or problem.offered_pps
+        goal, rate_pps = self.problem.goal, self.rate_pps
         self._say(f"the least {goal.objective} for {format_pps(rate_pps)}")
         limit_s, found = goal.latency_s, None
         for _ in range(6):
@@ -110,19 +160,15 @@ class Finder:
                 break
             late_s = self.ranked(found.servers, found.value).prediction.latency_s
             if not math.isfinite(late_s):
-                self.notes.append(
-                    "the closed form knows no latency of this placement: the latency target is not held to it,"
-                    " see the simulation"
-                )
                 break
             if late_s <= goal.latency_s * (1.0 + 1e-9):
                 break
             limit_s *= 0.98 * goal.latency_s / late_s
             found = None
         if found is None:
-            raise contradiction(problem, self._is_possible, self._possible())
+            raise contradiction(self.problem, self._is_possible, self._possible())
         if found.is_interrupted:
-            self.notes.append("the search was interrupted: the mapping is the best until then")
+            self.notes.append(_INTERRUPTED)
         if goal.latency_s is not None and limit_s != goal.latency_s:
             self.bound_says += "; its latency is taken to be the sum over its servers, less what wires take"
         return found
@@ -187,41 +233,100 @@ class Finder:
             self.runners_say = "of all mappings"
         else:
             self.bound = most_forwarded_by_work(problem, self.loads)
-            self.bound_says = "from work alone, as if cores never waited nor slowed each other: a weak bound"
+            self.bound_says = _BY_WORK
             self.runners_say = f"of the {len(ranked_all)} mappings that were predicted"
         return found
 
     def ranked(self, servers: Mapped, value: float, *, is_best: bool = True) -> Ranked:
         """Predict a mapping as a whole; of a large one that is not the best only what it carries without loss."""
-        problem, goal = self.problem, self.problem.goal
+        problem = self.problem
         placement = placement_of(problem, self.classes, self.loads, servers)
-        rate_pps = (
-            problem.offered_pps if goal.objective == "throughput" else goal.target_pps or problem.offered_pps
-        )
-        model, load = router_of(problem, placement), load_of(problem).at(rate_pps)
+        model, load = router_of(problem, placement), load_of(problem).at(self.rate_pps)
         is_large = len(model.tasks) > _MANY_TASKS and not is_best
         prediction = predict_without_loss(model, load) if is_large else predict(model, load)
         return Ranked(
             placement=placement, value=value, prediction=prediction, choice=self._choices(servers, "best")
         )
 
-    def runners_up(self, found: Found) -> tuple[Ranked, ...]:
-        """Return the next best of the mappings that are one move or exchange away."""
-        goal = self.problem.goal
-        if self.is_overloaded or not goal.runners_up:
+    def next_best(self, found: Found, number: int) -> tuple[Ranked, ...]:
+        """Return the next best of all mappings where there are few, else of those one move or exchange away."""
+        if self.is_overloaded:
+            return tuple(self.forwarded[1 : 1 + number])
+        if not number:
             return ()
-        self.runners_say = "of the mappings one move or exchange away"
+        start = mapped(column for column, count in found.servers for _ in range(count))
+        every = self._all_mappings()
+        self.runners_say = "of the mappings one move or exchange away" if every is None else "of all mappings"
+        nearby = neighbours(self.problem, self.classes, start) if every is None else every
         rated: list[tuple[float, Mapped]] = []
-        for mapping in neighbours(self.problem, self.classes, found.servers):
-            if self._search.left_s <= 0.0 and len(rated) >= goal.runners_up:
-                break
-            value = self._search.value_of(mapping)
-            if value is not None:
-                rated.append((value, mapping))
-        rated.sort(key=lambda one: -one[0] if goal.objective == "throughput" else one[0])
-        return tuple(
-            self.ranked(mapping, value, is_best=False) for value, mapping in rated[: goal.runners_up]
+        try:
+            for mapping in nearby:
+                if mapping == start:
+                    continue
+                if self._search.left_s <= 0.0 and len(rated) >= number:
+                    self.runners_say = f"of {len(rated)} others"
+                    break
+                value = self._search.value_of(mapping)
+                if value is not None:
+                    rated.append((value, mapping))
+        except KeyboardInterrupt:
+            self.runners_say = f"of {len(rated)} others"
+            self.notes.append("the search for the next best mappings was interrupted")
+        rated.sort(key=lambda one: -one[0] if self.problem.goal.objective == "throughput" else one[0])
+        return tuple(self.ranked(mapping, value, is_best=False) for value, mapping in rated[:number])
+
+    def ways(self, one: Ranked) -> tuple[tuple[str, Placement], ...]:
+        """Return the other ways of pinning a mapping's threads, the same on every server; none of a large one's."""
+        mapping = mapping_of(self.classes, one.placement.servers)
+        if len(router_of(self.problem, one.placement).tasks) > _MANY_TASKS:
+            return ()
+        here = [
+            (column, self.classes.hosts[column.host].group.name, self.classes.by_group(column.counts))
+            for column, _ in mapping
+        ]
+        tried = {column: self.loads.ways(host, counts) for column, host, counts in here}
+        seen, found = [dict(one.placement.pins)], []
+        for choice in dict.fromkeys(choice for own in tried.values() for choice in own):
+            pins = {
+                column: tried[column].get(choice, self.loads.carries(host, counts).pins)
+                for column, host, counts in here
+            }
+            placement = placement_of(self.problem, self.classes, self.loads, mapping, pins)
+            if placement.pins not in seen:
+                seen.append(dict(placement.pins))
+                found.append((choice, placement))
+        return tuple(found)
+
+    def pinned(self, one: Ranked, choice: str, placement: Placement) -> Ranked:
+        """Predict a mapping pinned in another way."""
+        goal = self.problem.goal
+        prediction = predict(router_of(self.problem, placement), load_of(self.problem).at(self.rate_pps))
+        value = one.value
+        if goal.objective == "throughput" and goal.throughput == "forwarded":
+            value = prediction.forwarded_pps
+        elif goal.objective == "throughput":
+            for column, _ in mapping_of(self.classes, placement.servers):
+                host = self.classes.hosts[column.host].group.name
+                here = self.classes.by_group(column.counts)
+                value = min(value, self.loads.pinned_pps(host, here, choice))
+        elif goal.objective == "watts":
+            value = sum(
+                group.idle_w + (group.busy_w - group.idle_w) * prediction.used_ratio(server)
+                for group in self.problem.servers
+                for server in group.names
+                if server in placement.used
+            )
+        mapping = mapping_of(self.classes, placement.servers)
+        return Ranked(
+            placement=placement, value=value, prediction=prediction, choice=self._choices(mapping, choice)
         )
+
+    def _all_mappings(self) -> list[Mapped] | None:
+        try:
+            columns = columns_above(self.problem, self.classes, self.loads, 0.0, most=_FEW)
+        except TooMany:
+            return None
+        return all_mappings(self.problem, self.classes, columns, most=_FEW)
 
     def _choices(self, mapping: Mapped, choice: str) -> dict[str, str]:
         free = [list(host.names) for host in self.classes.hosts]

@@ -94,6 +94,15 @@ class ServerLoads:
             self._known[key] = self._best_pinned(key)
         return self._known[key]
 
+    def pinned_pps(self, host: str, here: Mapping[str, int], choice: str) -> float:
+        """Return the greatest load without overload with threads pinned in one way, or the best if there is no such."""
+        key = (host, _key(here))
+        best, ways = self.carries(host, here), self.ways(host, here)
+        view = self._view(key)
+        if choice == best.choice or choice not in ways or view is None:
+            return best.capacity_pps
+        return predict_lossless_pps(pinned(view.model, ways[choice]), view.load) / view.weight
+
     def ways(self, host: str, here: Mapping[str, int]) -> dict[str, Pins]:
         """Return the ways of pinning a server's threads that are tried, by name."""
         view = self._view((host, _key(here)))

@@ -103,9 +103,10 @@ def seats_of(
     classes: Classes,
     loads: ServerLoads,
     placement: Placement,
+    choices: Mapping[str, str],
     model: RouterModel,
 ) -> tuple[Seat, ...]:
-    """Return where each element is and what it shares."""
+    """Return where each element is and what it shares; threads of each server pinned in the way chosen for it."""
     host_of = {name: group for group in problem.servers for name in group.names}
     threads = _threads(model, placement)
     seats = []
@@ -118,7 +119,7 @@ def seats_of(
             for one in placement.on(server):
                 own = next(some.name for some in problem.elements if one in some.names)
                 here[own] = here.get(own, 0) + 1
-            whole_pps = loads.carries(host, _in_order(problem, here)).capacity_pps
+            whole_pps = loads.pinned_pps(host, _in_order(problem, here), choices.get(server, ""))
             alone_pps = math.nan
             if problem.balancing != "local":
                 alone_pps = loads.carries(host, {group.name: 1}).capacity_pps * _share(
@@ -142,7 +143,11 @@ def seats_of(
 
 
 def sharing_of(
-    problem: PlacementProblem, loads: ServerLoads, placement: Placement, seats: Sequence[Seat]
+    problem: PlacementProblem,
+    loads: ServerLoads,
+    placement: Placement,
+    choices: Mapping[str, str],
+    seats: Sequence[Seat],
 ) -> tuple[Sharing, ...]:
     """Return what sharing costs on each server with several elements, the dearest first."""
     group_of = {name: group.name for group in problem.elements for name in group.names}
@@ -161,7 +166,7 @@ def sharing_of(
                     server=server,
                     elements=here,
                     share_cores=any(seat.shares_cores for seat in seats if seat.server == server),
-                    carries_pps=loads.carries(host.name, counts).capacity_pps,
+                    carries_pps=loads.pinned_pps(host.name, counts, choices.get(server, "")),
                     apart_pps=apart_pps,
                 )
             )

@@ -9,7 +9,9 @@ from routecast.quantity import format_pps
 from routecast.report.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles
 from routecast.report.placement.figures import placement_svg
 from routecast.report.placement.tables import (
+    decision_said,
     elements_table,
+    figure_said,
     headline,
     links_table,
     mapping_said,
@@ -30,7 +32,7 @@ def placement_page(answers: Sequence[PlacementAnswer]) -> Page:
         title=f"Placement: {problem.name}",
         question=f"Where to put {elements} on {servers}, and on which cores?",
         answer=" ".join(
-            f"{one.problem.frames.name}: {mapping_said(one.best.placement)} ({value_said(one, one.best.value)})."
+            f"{one.problem.frames.name}: {mapping_said(one.best.placement)} ({figure_said(one, one.best)})."
             for one in answers
         ),
         sections=tuple(_section(number, one) for number, one in enumerate(answers)),
@@ -50,10 +52,10 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
     blocks: list[Block] = [
         Tiles(
             (
-                Tile(value=value_said(answer, answer.best.value), meaning=answer.problem.goal.objective),
+                Tile(value=figure_said(answer, answer.best), meaning=answer.problem.goal.objective),
                 Tile(
                     value=value_said(answer, answer.bound),
-                    meaning="no mapping is better",
+                    meaning="by prediction no mapping is better",
                     beside=answer.bound_says,
                 ),
                 Tile(
@@ -74,6 +76,13 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
     if check is not None and check.differs:
         text = "The closed form and the simulation of the best mapping differ by more than 5 %; trust the simulation."
         blocks.insert(0, Notice(mood="fair", title="Prediction and simulation differ", text=text))
+    decided = decision_said(answer)
+    if decided:
+        title, text = "Simulation puts another mapping first", " ".join(decided)
+        if answer.met is False:
+            blocks.insert(0, Notice(mood="bad", title="The target is not met", text=text))
+        else:
+            blocks.insert(0, Notice(mood="fair", title=title, text=text))
     if answer.links:
         blocks.append(links_table(answer))
     if answer.notes:

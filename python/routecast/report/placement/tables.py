@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from routecast.plan.placement.answer import PlacementAnswer, Ranked
-from routecast.plan.placement.check import Checked
+from routecast.plan.placement.check import LOST
 from routecast.plan.placement.whole import Placement
 from routecast.quantity import format_duration, format_pps, format_ratio
 from routecast.report.tables import Cell, Column, Table, percent
@@ -14,11 +14,14 @@ from routecast.router.virtual.machines import Cores
 
 __all__ = [
     "cores_said",
+    "decision_said",
     "elements_table",
+    "figure_said",
     "headline",
     "links_table",
     "mapping_said",
     "mappings_table",
+    "rate_said",
     "value_said",
 ]
 
@@ -34,10 +37,24 @@ def value_said(answer: PlacementAnswer, value: float) -> str:
     """Write a value of the objective."""
     objective = answer.problem.goal.objective
     if objective == "throughput":
-        return format_pps(value)
+        return rate_said(value)
     if objective == "servers":
         return f"{value:.0f} server{'s' if round(value) != 1 else ''}"
     return f"{value:.4g} W" if objective == "watts" else f"{value:,.10g}"
+
+
+def figure_said(answer: PlacementAnswer, one: Ranked) -> str:
+    """Write what is predicted for a mapping: of throughput without loss, for all servers at once."""
+    return value_said(answer, _figure(answer, one))
+
+
+def _figure(answer: PlacementAnswer, one: Ranked) -> float:
+    return one.prediction.lossless_pps if _is_lossless(answer) else one.value
+
+
+def _is_lossless(answer: PlacementAnswer) -> bool:
+    goal = answer.problem.goal
+    return goal.objective == "throughput" and goal.throughput == "lossless"
 
 
 def mapping_said(placement: Placement) -> str:
@@ -61,6 +78,19 @@ def cores_said(threads: Mapping[str, Cores]) -> str:
     return ", ".join(f"{name} on {'+'.join(map(str, threads[name])) or 'any'}" for name in order)
 
 
+def rate_said(rate_pps: float) -> str:
+    """Write a rate, however small: below a frame in 1000 s it is none.
+
+    Examples
+    --------
+    >>> rate_said(2e6)
+    '2 Mpps'
+    >>> rate_said(3e-291)
+    'less than 0.001 pps'
+    """
+    return "less than 0.001 pps" if 0.0 < rate_pps < 1e-3 else format_pps(rate_pps)
+
+
 def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     """Return the answer in a few lines."""
     problem, best, goal = answer.problem, answer.best, answer.problem.goal
@@ -68,30 +98,26 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     lines = [f"{mapping_said(best.placement)}."]
     if goal.objective == "throughput" and goal.throughput == "lossless":
         lines.append(
-            f"It carries {format_pps(best.value)} of {problem.frames.name} without loss;"
-            f" of {format_pps(prediction.offered_pps)} offered it forwards {format_pps(prediction.forwarded_pps)}."
+            f"By prediction it carries {rate_said(prediction.lossless_pps)} of {problem.frames.name} without loss;"
+            f" of {rate_said(prediction.offered_pps)} offered it forwards {rate_said(prediction.forwarded_pps)}."
         )
     elif goal.objective == "throughput":
         lines.append(
-            f"Of {format_pps(prediction.offered_pps)} of {problem.frames.name} offered it forwards"
-            f" {format_pps(best.value)}; without loss it carries {format_pps(prediction.lossless_pps)}."
+            f"By prediction it forwards {rate_said(best.value)} of {rate_said(prediction.offered_pps)} of"
+            f" {problem.frames.name} offered; without loss it carries {rate_said(prediction.lossless_pps)}."
         )
     else:
         lines.append(
-            f"It needs {value_said(answer, best.value)} for {format_pps(prediction.offered_pps)} of"
-            f" {problem.frames.name}; without loss it carries {format_pps(prediction.lossless_pps)}."
+            f"It needs {value_said(answer, best.value)} for {rate_said(prediction.offered_pps)} of"
+            f" {problem.frames.name}; by prediction it carries {rate_said(prediction.lossless_pps)} without loss."
         )
-    if math.isfinite(prediction.latency_s):
-        lines.append(
-            f"Mean latency at {format_pps(prediction.offered_pps)}: {format_duration(prediction.latency_s)}."
-        )
-    lines.append(_bound_said(answer))
+    lines += [*decision_said(answer), *_check_said(answer), *_latency_said(answer), _bound_said(answer)]
     lines.append(f"Bottleneck: {prediction.bottleneck} {prediction.reason}.")
     if answer.links:
         link = answer.links[0]
         lines.append(
             f"Fullest link: {link.name}, {format_ratio(link.used_ratio)} used; it would carry"
-            f" {format_pps(link.capacity_pps)} of load."
+            f" {rate_said(link.capacity_pps)} of load."
         )
     else:
         lines.append("No frame crosses a link between servers.")
@@ -103,26 +129,105 @@ def headline(answer: PlacementAnswer) -> tuple[str, ...]:
     if answer.runners_up:
         second = answer.runners_up[0]
         lines.append(
-            f"Next best {answer.runners_say}: {value_said(answer, second.value)}"
+            f"Next best by prediction, {answer.runners_say}: {figure_said(answer, second)}"
             f"{_less(answer, second)} with {mapping_said(second.placement)}."
         )
-    lines += _check_said(best)
-    lines += _better_simulated(answer)
     return tuple(lines)
+
+
+def decision_said(answer: PlacementAnswer) -> list[str]:
+    """Say why another mapping than the first by prediction is the answer, and whether what is asked is held."""
+    goal, best, first = answer.problem.goal, answer.best, answer.predicted_best
+    lines = []
+    if answer.is_by_simulation:
+        what = f"{mapping_said(first.placement)} ({_pins_said(first)})"
+        if first.placement.servers == best.placement.servers:
+            what = f'the same servers with threads as "{_pins_said(first)}"'
+        lines.append(
+            f"Simulation decides: the closed form puts {what} first, {figure_said(answer, first)} against"
+            f" {figure_said(answer, best)}; simulated, {_simulated_said(answer)}."
+        )
+    if answer.met is not False:
+        return lines
+    asked = []
+    if goal.objective != "throughput":
+        asked.append(rate_said(answer.best.prediction.offered_pps))
+    if goal.latency_s is not None:
+        asked.append(f"a mean latency of {format_duration(goal.latency_s)}")
+    least = ""
+    if math.isfinite(answer.least_latency_s):
+        least = f"; the least mean latency of them is {format_duration(answer.least_latency_s)}"
+    how = f"none of the {answer.tried} best mappings by prediction holds it in simulation{least}"
+    if not answer.tried:
+        how = "the closed form says so"
+    elif answer.tried == 1:
+        how = f"the only mapping does not hold it in simulation{least}"
+    lines.append(f"The target is NOT MET ({' and '.join(asked)}): {how}.")
+    return lines
+
+
+def _simulated_said(answer: PlacementAnswer) -> str:
+    one, other = answer.best.check, answer.predicted_best.check
+    goal = answer.problem.goal
+    if one is None or other is None:
+        return "the other is better"
+    if goal.objective != "throughput" or goal.latency_s is not None:
+        return (
+            f"of {rate_said(one.offered_pps)} it forwards {rate_said(other.forwarded_pps)} in"
+            f" {_duration_said(other.latency_s)}, this one {rate_said(one.forwarded_pps)} in"
+            f" {_duration_said(one.latency_s)}"
+        )
+    what = "carries" if one.rate == "lossless" else "forwards"
+    without = " without loss" if one.rate == "lossless" else ""
+    return f"this one {what} more{without}, {rate_said(one.simulated_pps)} against {rate_said(other.simulated_pps)}"
+
+
+def _duration_said(duration_s: float) -> str:
+    return format_duration(duration_s) if math.isfinite(duration_s) else "unknown time"
+
+
+def _pins_said(one: Ranked) -> str:
+    return ", ".join(dict.fromkeys(one.choice.values())) or "free"
+
+
+def _latency_said(answer: PlacementAnswer) -> list[str]:
+    best, limit_s = answer.best, answer.problem.goal.latency_s
+    said = []
+    if math.isfinite(best.prediction.latency_s):
+        said.append(f"predicted {format_duration(best.prediction.latency_s)}")
+    if best.check is not None and math.isfinite(best.check.latency_s):
+        said.append(f"simulated {format_duration(best.check.latency_s)}")
+    asked = "" if limit_s is None else f"; asked for: at most {format_duration(limit_s)}"
+    if not said:
+        return [] if limit_s is None else [f"Mean latency: not known{asked}."]
+    return [f"Mean latency at {rate_said(best.prediction.offered_pps)}: {', '.join(said)}{asked}."]
 
 
 def _bound_said(answer: PlacementAnswer) -> str:
     bound = value_said(answer, answer.bound)
-    if answer.gap_ratio <= 1e-9:
-        return f"No mapping is better: proven, {answer.bound_says}."
-    return f"No mapping is better than {bound} ({100.0 * answer.gap_ratio:.2g} % off), {answer.bound_says}."
+    only = ""
+    if answer.is_by_simulation or answer.met is False:
+        only = " That holds for the prediction only."
+    if not math.isfinite(answer.gap_ratio):
+        return "How far it is from the best by prediction is not known: nothing is proven yet."
+    first = value_said(answer, answer.predicted_best.value)
+    # The search takes servers one by one; what one of them does to the frames of the next is in the figure of all.
+    each = "server by server, " if _is_lossless(answer) else ""
+    than = f" than {first}" if answer.is_by_simulation or each else ""
+    if answer.gap_ratio <= 1e-6:
+        return f"By prediction, {each}no mapping is better{than}: proven, {answer.bound_says}.{only}"
+    than = f" than {bound}; it is {first}" if each else f" than {bound}"
+    return (
+        f"By prediction, {each}no mapping is better{than} ({100.0 * answer.gap_ratio:.2g} % off),"
+        f" {answer.bound_says}.{only}"
+    )
 
 
 def _less(answer: PlacementAnswer, other: Ranked) -> str:
-    best = answer.best.value
-    if best <= 0.0 or abs(other.value / best - 1.0) < 1e-6:
+    best, value = _figure(answer, answer.best), _figure(answer, other)
+    if best <= 0.0 or abs(value / best - 1.0) < 5e-4:
         return " (as good)"
-    return f" ({100.0 * (other.value / best - 1.0):+.1f} %)".replace("-", "−")
+    return f" ({100.0 * (value / best - 1.0):+.1f} %)".replace("-", "−")
 
 
 def _sharing_said(answer: PlacementAnswer) -> list[str]:
@@ -136,46 +241,33 @@ def _sharing_said(answer: PlacementAnswer) -> list[str]:
         cost = ""
         if math.isfinite(one.apart_pps):
             cost = (
-                f"; each alone on such a server, {format_pps(one.apart_pps)}"
+                f"; each alone on such a server, {rate_said(one.apart_pps)}"
                 f" (sharing costs {format_ratio(max(one.cost_ratio, 0.0))})"
             )
         lines.append(
-            f"{names} share {what} of {one.server}: full at {format_pps(one.carries_pps)} of load{cost}."
+            f"{names} share {what} of {one.server}: full at {rate_said(one.carries_pps)} of load{cost}."
         )
     return lines
 
 
-def _check_said(one: Ranked) -> list[str]:
-    check = one.check
+def _check_said(answer: PlacementAnswer) -> list[str]:
+    check = answer.best.check
     if check is None:
         return []
     if check.trouble:
         return [f"Not simulated: {check.trouble}."]
-    said = (
-        f"Simulated at {format_pps(check.offered_pps)}: {format_pps(check.simulated_pps)} forwarded,"
-        f" predicted {format_pps(check.predicted_pps)}"
-    )
+    predicted, simulated = rate_said(check.predicted_pps), rate_said(check.simulated_pps)
+    if check.rate == "lossless":
+        said = f"Simulated, it carries {simulated} without loss (at most {format_ratio(LOST)} lost)"
+    else:
+        said = f"Simulated, it forwards {simulated} of {rate_said(check.offered_pps)}"
+    said += f"; predicted {predicted}"
     if check.differs:
-        return [f"{said}: they DIFFER by {format_ratio(abs(check.difference_ratio))}; trust the simulation."]
+        apart = f"by {format_ratio(abs(check.difference_ratio))}"
+        if check.difference_ratio > 1.0:
+            apart = f"by a factor of {1.0 + check.difference_ratio:.3g}"
+        return [f"{said}: they DIFFER {apart}; trust the simulation."]
     return [f"{said} (difference {format_ratio(abs(check.difference_ratio))})."]
-
-
-def _better_simulated(answer: PlacementAnswer) -> list[str]:
-    """Say if the simulation puts another mapping first."""
-    if answer.best.check is None or answer.problem.goal.objective != "throughput":
-        return []
-    simulated = [one for one in answer.runners_up if one.check and math.isfinite(one.check.simulated_pps)]
-    first = max(simulated, key=_simulated_pps, default=None)
-    if first is None or not _simulated_pps(first) > _simulated_pps(answer.best) * 1.01:
-        return []
-    return [
-        f"In simulation {mapping_said(first.placement)} is better: {format_pps(_simulated_pps(first))} against"
-        f" {format_pps(_simulated_pps(answer.best))}."
-    ]
-
-
-def _simulated_pps(one: Ranked) -> float:
-    return one.check.simulated_pps if one.check else math.nan
 
 
 def elements_table(answer: PlacementAnswer) -> Table:
@@ -213,36 +305,48 @@ def elements_table(answer: PlacementAnswer) -> Table:
 
 
 def mappings_table(answer: PlacementAnswer) -> Table:
-    """Return the best mapping and the next ones, predicted and simulated."""
+    """Return the answer, the first by prediction if it is another, and the next ones; predicted and simulated."""
+    goal = answer.problem.goal
+    is_lossless = _is_lossless(answer)
+    first = (answer.predicted_best,) if answer.is_by_simulation else ()
     rows: list[tuple[Cell, ...]] = []
-    for one in (answer.best, *answer.runners_up):
-        check = one.check or Checked(offered_pps=math.nan, predicted_pps=math.nan, simulated_pps=math.nan)
+    for one in (answer.best, *first, *answer.runners_up):
+        check = one.check
+        predicted_pps = one.prediction.lossless_pps if is_lossless else one.prediction.forwarded_pps
         rows.append(
             (
                 mapping_said(one.placement),
-                value_said(answer, one.value),
-                one.prediction.lossless_pps / 1e3,
-                one.prediction.forwarded_pps / 1e3,
-                check.offered_pps / 1e3,
-                check.simulated_pps / 1e3,
-                check.difference_ratio,
+                _pins_said(one),
+                *(() if goal.objective == "throughput" else (value_said(answer, one.value),)),
+                predicted_pps / 1e3,
+                check.simulated_pps / 1e3 if check else math.nan,
+                check.latency_s * 1e6 if check else math.nan,
+                check.simulated_pps / predicted_pps - 1.0 if check and predicted_pps > 0.0 else math.nan,
             )
         )
+    rate = rate_said(answer.best.prediction.offered_pps)
+    what = (
+        f"Rates: the most that is carried without loss (simulated: at most {format_ratio(LOST)} lost, and"
+        " looked for up to the prediction of the first)"
+        if is_lossless
+        else f"Rates: what is forwarded of {rate}"
+    )
+    order = (
+        "The answer, the first by prediction, and the next ones" if first else "The answer, and the next ones"
+    )
+    among = f", {answer.runners_say}" if answer.runners_up else ""
     return Table(
         name="mappings",
         title="Mappings",
-        caption=(
-            f"The best, and the next best {answer.runners_say or 'mappings'}. Forwarded at"
-            f" {format_pps(answer.best.prediction.offered_pps)}; simulated beside it with seeds of its own."
-        ),
+        caption=f"{order} by prediction{among}. {what}. Latency: simulated mean at {rate}.",
         columns=(
             Column(title="Mapping", align="left", wrap=True),
-            Column(title="Value", align="right"),
-            Column(title="Lossless", unit="kpps", form=".1f", group="predicted"),
-            Column(title="Forwarded", unit="kpps", form=".1f", group="predicted"),
-            Column(title="At", unit="kpps", form=".1f", group="simulated", wide=True),
-            Column(title="Forwarded", unit="kpps", form=".1f", group="simulated"),
-            Column(title="Differs", unit="%", form=percent, group="simulated"),
+            Column(title="Threads", align="left", wrap=True),
+            *(() if goal.objective == "throughput" else (Column(title="Value", align="right"),)),
+            Column(title="Predicted", unit="kpps", form=".1f"),
+            Column(title="Simulated", unit="kpps", form=".1f"),
+            Column(title="Latency", unit="us", form=".1f"),
+            Column(title="Differs", unit="%", form=percent),
         ),
         rows=tuple(rows),
         strong=frozenset({0}),
@@ -254,7 +358,7 @@ def links_table(answer: PlacementAnswer) -> Table:
     return Table(
         name="links",
         title="Links between servers",
-        caption=f"At {format_pps(answer.best.prediction.offered_pps)}; the first is the narrowest.",
+        caption=f"At {rate_said(answer.best.prediction.offered_pps)}; the first is the narrowest.",
         columns=(
             Column(title="Link", align="left"),
             Column(title="Used", unit="%", form=percent),
