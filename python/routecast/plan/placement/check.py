@@ -1,7 +1,8 @@
 """Placements packet by packet: what the closed form predicts, simulated, with the same seeds for all that are compared.
 
 Far beyond what a router carries its forwarded rate says little: work goes into frames that are lost later. So what a
-placement carries without loss is looked for by simulation too, by halving, from what the closed form predicts.
+placement carries without loss is looked for by simulation too, downwards from what the closed form predicts, or upwards
+if that is carried.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _FRAMES = 30_000
 _LONGEST_S = 0.5
 _SHORTEST_S = 0.02
 _NEAR = 1.01
-_MOST_HALVINGS = 12
+_MORE = 1.25
+_MOST_STEPS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,9 @@ class Shown:
 
     Parameters
     ----------
-    forwarded_pps, loss_ratio, latency_s : float
+    forwarded_pps, latency_s : float
+    loss_ratio : float
+        Part of the load that was asked for that was dropped, or that no wire could bring.
     """
 
     forwarded_pps: float
@@ -121,15 +125,20 @@ class Trials:
         """Return whether no seed shows loss at a load."""
         return all(self._trial(placement, rate_pps, seed).loss_ratio <= LOST for seed in SEEDS)
 
-    def lossless_pps(self, placement: Placement, most_pps: float) -> float:
-        """Return the greatest load, up to one, that is carried without loss, to 1 %; 0 where none is found."""
-        low, high = most_pps, most_pps
-        for _ in range(_MOST_HALVINGS):
-            if self.carries(placement, low):
+    def lossless_pps(self, placement: Placement, near_pps: float) -> float:
+        """Return the greatest load that is carried without loss, to 1 %, looked for from one on; 0 if none is found."""
+        low, high = near_pps, near_pps
+        for _ in range(_MOST_STEPS):
+            if not self.carries(placement, high):
                 break
-            low, high = 0.5 * low, low
-        else:
-            return 0.0
+            low, high = high, high * _MORE
+        if low == high:
+            for _ in range(_MOST_STEPS):
+                low, high = 0.5 * low, low
+                if self.carries(placement, low):
+                    break
+            else:
+                return 0.0
         while high > low * _NEAR:
             middle = math.sqrt(low * high)
             if self.carries(placement, middle):
@@ -151,7 +160,8 @@ class Trials:
             trial = simulate.trial(load_of(self.problem).at(rate_pps), duration_s)
             self._known[key] = Shown(
                 forwarded_pps=trial.forwarded_pps,
-                loss_ratio=trial.loss_ratio,
+                # What the wires of the outer ports cannot bring is not carried either.
+                loss_ratio=max(trial.loss_ratio, 1.0 - trial.offered_pps / rate_pps),
                 latency_s=math.nan if trial.latency is None else trial.latency.mean_s,
             )
         return self._known[key]

@@ -77,7 +77,7 @@ class _Judge:
         self.trials = Trials(finder.problem)
         self.is_lossless = self.goal.objective == "throughput" and self.goal.throughput == "lossless"
         self.rate_pps = finder.rate_pps
-        self.top_pps = ranked[0].prediction.lossless_pps
+        self.near_pps = ranked[0].prediction.lossless_pps
         self.latencies_s: list[float] = []
 
     def judged(self, shown: int) -> Judged:
@@ -153,8 +153,8 @@ class _Judge:
         return self._lossless_pps(way.placement) > carried_pps * (1.0 + BETTER)
 
     def _lossless_pps(self, placement: Placement) -> float:
-        """Return what is carried without loss, up to what is predicted of the first."""
-        return self.trials.lossless_pps(placement, self.top_pps)
+        """Return what is carried without loss, looked for from the prediction of the first on."""
+        return self.trials.lossless_pps(placement, self.near_pps)
 
     def _checked(self, one: Ranked) -> Ranked:
         seen = self.trials.at(one.placement, self.rate_pps)

@@ -326,8 +326,7 @@ def mappings_table(answer: PlacementAnswer) -> Table:
         )
     rate = rate_said(answer.best.prediction.offered_pps)
     what = (
-        f"Rates: the most that is carried without loss (simulated: at most {format_ratio(LOST)} lost, and"
-        " looked for up to the prediction of the first)"
+        f"Rates: the most that is carried without loss (simulated: at most {format_ratio(LOST)} lost)"
         if is_lossless
         else f"Rates: what is forwarded of {rate}"
     )
