@@ -94,7 +94,8 @@ def placement(
 
 
 def _print(found: PlacementAnswer) -> None:
-    from routecast.report.placement.tables import elements_table, headline, links_table, mappings_table
+    from routecast.report.placement.tables import elements_table, links_table, mappings_table
+    from routecast.report.placement.words import headline
 
     console = data()
     console.print(f"{found.problem.frames.name}", style="bold", markup=False)

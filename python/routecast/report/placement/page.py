@@ -8,16 +8,8 @@ from routecast.plan.placement.answer import PlacementAnswer
 from routecast.quantity import format_pps
 from routecast.report.page import Block, Drawing, Listing, Notice, Page, Prose, Section, Tile, Tiles
 from routecast.report.placement.figures import placement_svg
-from routecast.report.placement.tables import (
-    decision_said,
-    elements_table,
-    figure_said,
-    headline,
-    links_table,
-    mapping_said,
-    mappings_table,
-    value_said,
-)
+from routecast.report.placement.tables import elements_table, links_table, mappings_table
+from routecast.report.placement.words import decision_said, figure_said, headline, mapping_said, value_said
 
 __all__ = ["placement_page"]
 

@@ -12,7 +12,7 @@ from routecast.plan.placement.answer import PlacementAnswer
 from routecast.report.page import render_page
 from routecast.report.placement.figures import placement_svg
 from routecast.report.placement.page import placement_page
-from routecast.report.placement.tables import cores_said
+from routecast.report.placement.words import cores_said
 
 __all__ = ["answers_json", "write_placement"]
 
