@@ -65,11 +65,10 @@ def _told(criterion: Criterion) -> str:
 
 def _answer(result: VirtualResult) -> str:
     met = sum(one.is_met for one in result.criteria)
-    predicted = [one for one in result.compared if one.stated.calibrates is None]
-    calibrated = len(result.compared) - len(predicted)
+    calibrated = sum(one.stated.calibrates is not None for one in result.compared)
     return (
-        f"**{met} of {len(result.criteria)}** criteria are met: {len(predicted)} stated rates are predicted from "
-        f"{calibrated} that calibrate, {len(result.statements)} statements in words stand beside them."
+        f"**{met} of {len(result.criteria)}** criteria are met: {len(result.compared)} stated rates, of which "
+        f"{calibrated} calibrate, and {len(result.statements)} statements in words."
     )
 
 

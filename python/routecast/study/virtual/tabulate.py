@@ -62,7 +62,7 @@ def compared_table(result: VirtualResult) -> Table:
     for one in result.compared:
         stated = one.stated
         met = None if stated.within is None else one.missed_by <= stated.within
-        role = "calibrates" if stated.calibrates else "predicted"
+        role = "calibrates" if stated.calibrates else "compared"
         rows.append(
             (
                 one.figure,
@@ -81,7 +81,8 @@ def compared_table(result: VirtualResult) -> Table:
     return Table(
         name="compared",
         title="Stated and found",
-        caption="Forwarded rates; what calibrates is met by construction.",
+        caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been chosen with "
+        "these values in sight: the techniques' files say so of each.",
         columns=(
             Column(title="Figure", align="left"),
             Column(title="Curve", align="left"),
