@@ -81,8 +81,10 @@ def compared_table(result: VirtualResult) -> Table:
     return Table(
         name="compared",
         title="Stated and found",
-        caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been chosen with "
-        "these values in sight: the techniques' files say so of each.",
+        caption=(
+            "Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been chosen "
+            "with these values in sight: the techniques' files say so of each."
+        ),
         columns=(
             Column(title="Figure", align="left"),
             Column(title="Curve", align="left"),
