@@ -22,8 +22,6 @@ CANDIDATES = 5
 """Mappings that are simulated."""
 BETTER = 0.02
 """A simulated figure is better than another if it is so by this part."""
-_SURELY = 1.03
-"""What a mapping must carry to be surely better by that than one whose figure is known to 1 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +146,7 @@ class _Judge:
             return now.forwarded_pps > (1.0 + BETTER) * before.forwarded_pps
         carried_pps = self._lossless_pps(best.placement)
         # One trial rules out most; near the limit the loss goes up and down with the load, so the figures decide.
-        if carried_pps > 0.0 and not self.trials.carries(way.placement, carried_pps * _SURELY):
+        if carried_pps > 0.0 and not self.trials.carries(way.placement, carried_pps * (1.0 + BETTER)):
             return False
         return self._lossless_pps(way.placement) > carried_pps * (1.0 + BETTER)
 
