@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
 from routecast.evaluate.simulate import Simulate
-from routecast.evaluate.solve import Solve, capacity_pps
+from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.solve.machine import has_threads
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
@@ -155,7 +155,9 @@ def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     assert load is not None
     solved, simulated = both(model, load, share)
     exact = solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.015)
-    if share > 1.0 and has_threads(model) and not exact:
+    # What starts of threads take comes back in overload, so threads may forward more there than they do without loss.
+    over = solved.offered_pps > lossless_pps(model, load)
+    if over and has_threads(model) and not exact:
         # Which ring is full and who revokes whom depends on rhythms that the closed form does not know, and says so;
         # 26 % is the most seen in the examples (docs/validation.md).
         assert any(note.startswith("threads that share units in overload") for note in solved.notes)

@@ -66,7 +66,9 @@ def errors(models, over):
     for model in models:
         load = OfferedLoad(rate_pps=1e5, flows=FlowSet.crafted(1), frames=FrameMix.fixed(64))
         load = load.at(over * lossless_pps(model, load))
-        trials = [one.trial(load, LONG_ENOUGH_S) for one in (Solve(model), Simulate(model, seed=1))]
+        # Near full cores the latency still moves when rates are long settled; only these are compared.
+        simulate = Simulate(model, seed=1, steady_state=False)
+        trials = [one.trial(load, LONG_ENOUGH_S) for one in (Solve(model), simulate)]
         rates.append(abs(trials[0].forwarded_pps / trials[1].forwarded_pps - 1.0))
         both = [
             next(one.utilisation_ratio for one in trial.resources if one.name == "cpu" and one.kind == "pool")
