@@ -195,3 +195,13 @@ def test_up_to_the_rate_without_loss_nothing_is_lost_and_frames_are_conserved(se
         assert sum(trial.drops_pps.values()) <= 1e-5 * trial.offered_pps
     over = Solve(model).trial(load(3.0 * most, entries), 1.0)
     assert over.offered_pps == pytest.approx(over.forwarded_pps + sum(over.drops_pps.values()), rel=1e-5)
+
+
+def test_a_poll_that_brings_more_than_the_next_queue_holds_is_told_of():
+    def notes(ring):
+        softirq = step("softirq", 1.0, "next", activation=NAPI, priority=1000)
+        after = step("next", 1.0, activation=THREAD, queue_frames=ring)
+        return Solve(router([softirq, after], ["softirq"])).trial(load(1e5, 1), 1.0).notes
+
+    assert any("more frames than its queue holds" in note for note in notes(32))
+    assert not any("more frames than its queue holds" in note for note in notes(64))

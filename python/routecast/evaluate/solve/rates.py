@@ -92,7 +92,7 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
         notes.append("how often threads wake and switch is that of mean batches, an approximation")
-    notes += _notes_on_turns(machine, steady)
+    notes += _notes_on_turns(machine, steady) + _notes_on_bursts(machine, steady)
     if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
         notes.append(
             "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
@@ -140,6 +140,30 @@ def _notes_on_turns(machine: Machine, steady: Steady) -> list[str]:
             "to get theirs as soon as they wake"
         )
     return notes
+
+
+def _notes_on_bursts(machine: Machine, steady: Steady) -> list[str]:
+    """Say where one poll or turn hands on more frames than the next queue holds."""
+    places = set()
+    for index, task in enumerate(machine.graph.tasks):
+        place = machine.passage.place
+        if (
+            task.activation.kind not in {"interrupt", "thread"}
+            or task.holds_back
+            or steady.flowing.served[place[index]] <= 0.0
+        ):
+            continue
+        poll = min(task.activation.budget_frames, task.queue_frames)
+        for node, _ in machine.graph.edges[index]:
+            after = machine.graph.tasks[node] if node < len(machine.graph.tasks) else None
+            if after is not None and after.needs and after.queue_frames < poll:
+                places.add(after.name)
+    if not places:
+        return []
+    return [
+        f"{_named(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
+        "holds; what such bursts lose is not counted; simulate"
+    ]
 
 
 def _named(names: list[str]) -> str:
