@@ -159,7 +159,7 @@ def test_examples_forward_alike_at_every_load(path: Path, share: float) -> None:
     over = solved.offered_pps > lossless_pps(model, load)
     if over and has_threads(model) and not exact:
         # Which ring is full and who revokes whom depends on rhythms that the closed form does not know, and says so;
-        # 26 % is the most seen in the examples (docs/validation.md).
+        # 23 % is the most seen in the examples (docs/validation.md).
         assert any(note.startswith("threads that share units in overload") for note in solved.notes)
         assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=0.3)
         return
