@@ -13,6 +13,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from routecast.load.frames import FrameMix
 from routecast.plan.placement.answer import answer
@@ -26,7 +27,7 @@ SECONDS = 10.0
 
 
 def multistage(
-    name: str, balancers: int, *, kinds: int = 1, by: str = "switch", goal: Goal
+    name: str, balancers: int, *, kinds: int = 1, by: Literal["switch", "cables"] = "switch", goal: Goal
 ) -> PlacementProblem:
     """Return 40 elements of a multistage router on 14 servers."""
     technique = replace(technology(name), contention=Contention(sigma=0.1))
@@ -47,7 +48,7 @@ def multistage(
         frames=FrameMix.fixed(64),
         offered_pps=10e6,
         outer_bps=10e9,
-        joined=Joined(by=by, link_bps=10e9),  # type: ignore[arg-type]  # one of its names
+        joined=Joined(by=by, link_bps=10e9),
         goal=goal,
     )
 
@@ -98,7 +99,12 @@ def instances(seeds: int, *, forwarded: bool) -> Iterator[PlacementProblem]:
     for name in ("kvm-vhost-2012", "vmware-esxi-4.0"):
         for balancers in (8, 16, 20):
             yield multistage(name, balancers, goal=most)
-    for kinds, by in ((2, "switch"), (1, "cables"), (2, "cables")):
+    joined: tuple[tuple[int, Literal["switch", "cables"]], ...] = (
+        (2, "switch"),
+        (1, "cables"),
+        (2, "cables"),
+    )
+    for kinds, by in joined:
         yield multistage("kvm-vhost-2012", 16, kinds=kinds, by=by, goal=most)
     for objective in ("servers", "watts"):
         goal = Goal(objective=objective, target_pps=2e6, seconds=SECONDS, runners_up=0)

@@ -53,17 +53,16 @@ fn a_delay_that_the_device_adds_is_found() {
 fn moments_percentiles_and_the_hdr_histogram_agree() {
     let bed = bed!(Bed::pair("hdr"));
     let mut tester = bed.tester();
-    let stream = trial(&mut tester, &request(&flow(false, 0), 50_000.0, 0.1))["streams"][0].clone();
+    // A busy machine may lose frames: the first whole trial of a few.
+    let once = |_| trial(&mut tester, &request(&flow(false, 0), 50_000.0, 0.1))["streams"][0].clone();
+    let whole = |stream: &Value| stream["received_frames"] == json!(5_000);
+    let stream = (0..10).map(once).find(whole).expect("ten trials lost frames, each of them");
     let latency = &stream["latency"];
     let names = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
     assert!(names.map(|name| seconds(&latency[name])).is_sorted(), "{latency}");
     assert!(seconds(&latency["min_s"]) > 0.0 && seconds(&latency["mean_s"]) <= seconds(&latency["max_s"]));
-    // RFC 3393: one difference less than frames, since all that arrived came in order; a busy machine may lose some.
-    let received = stream["received_frames"].as_u64().expect("a count");
-    assert!(received > 4_500, "{stream}");
-    if received == 5_000 {
-        assert_eq!(stream["ipdv"]["count"], json!(4_999));
-    }
+    // RFC 3393: one difference less than frames, since all arrived in order.
+    assert_eq!(stream["ipdv"]["count"], json!(4_999));
 }
 
 #[test]
