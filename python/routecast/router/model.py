@@ -230,10 +230,17 @@ class Activation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """``units`` units of the pool named ``pool``, all granted at once with the task unit's other needs."""
+    """``units`` units of the pool named ``pool``, all granted at once with the task unit's other needs.
+
+    ``until`` names a task unit further on: the frame carries its units there, and they are given back when it is served
+    there (or dropped on the way), so that no more frames are between the two than the pool has units. That is a window:
+    hardware threads of an engine, credits, a pool of frame buffers. Every way from here leads through ``until``. Such a
+    task unit asks frame by frame (``request = "frame"``) and has no other need. Empty: given back when it has served.
+    """
 
     pool: str
     units: int = 1
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

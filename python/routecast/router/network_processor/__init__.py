@@ -1,0 +1,1 @@
+"""Routers on network processors: engines, hardware threads, memories, blocks."""
