@@ -22,7 +22,7 @@ class Kind(StrEnum):
     CLUSTER_STUDY = "cluster_study"
     NAPI_STUDY = "napi_study"
     NOC_STUDY = "noc_study"
-    VIRTUAL_STUDY = "virtual_study"
+    CURVE_STUDY = "curve_study"
     TESTBED = "testbed"
     HARDWARE = "hardware"
     BENCHMARK = "benchmark"
@@ -47,7 +47,7 @@ def schema(
             Kind.NAPI_STUDY: "napi",
             Kind.CLUSTER_STUDY: "cluster",
             Kind.NOC_STUDY: "noc",
-            Kind.VIRTUAL_STUDY: "virtual",
+            Kind.CURVE_STUDY: "curves",
         }
         print_json(study_schema(kinds.get(kind, "tables")))
     elif kind is Kind.BENCHMARK:

@@ -12,35 +12,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routecast.study.cluster.document import ClusterStudy
+from routecast.study.curves.document import CurveStudy
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.napi.document import NapiStudy
 from routecast.study.noc.document import NocStudy
-from routecast.study.virtual.document import VirtualStudy
 from routecast.study.wire.document import WireStudy
 
 if TYPE_CHECKING:
     from routecast.study.cluster.result import ClusterResult
+    from routecast.study.curves.result import CurveResult
     from routecast.study.functions.result import FunctionResult
     from routecast.study.napi.result import NapiResult
     from routecast.study.noc.result import NocResult
     from routecast.study.result import StudyResult
     from routecast.study.shown import Shown
-    from routecast.study.virtual.result import VirtualResult
     from routecast.study.wire.result import WireResult
 
     AnyResult = (
-        StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult | VirtualResult
+        StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult | CurveResult
     )
 
 __all__ = [
     "AnyStudyFile",
     "ClusterStudyFile",
+    "CurveStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
     "NocStudyFile",
     "StudyFile",
-    "VirtualStudyFile",
     "WireStudyFile",
     "run_file",
 ]
@@ -156,17 +156,17 @@ class NocStudyFile(_FileOnDisk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VirtualStudyFile(_FileOnDisk):
-    """A study of ``kind = "virtual"``."""
+class CurveStudyFile(_FileOnDisk):
+    """A study of ``kind = "curves"``."""
 
-    study: VirtualStudy
+    study: CurveStudy
 
-    def run(self, out: Path, progress: Progress | None, command: str) -> tuple[VirtualResult, Shown]:
+    def run(self, out: Path, progress: Progress | None, command: str) -> tuple[CurveResult, Shown]:
         """Run it; return its result and what to show of it."""
-        from routecast.study.virtual.run import run_virtual_study
-        from routecast.study.virtual.tabulate import shown
+        from routecast.study.curves.run import run_curve_study
+        from routecast.study.curves.tabulate import shown
 
-        result = run_virtual_study(self.study, out, folder=self.folder, progress=progress, command=command)
+        result = run_curve_study(self.study, out, folder=self.folder, progress=progress, command=command)
         return result, shown(result)
 
 
@@ -177,7 +177,7 @@ AnyStudyFile = (
     | NapiStudyFile
     | ClusterStudyFile
     | NocStudyFile
-    | VirtualStudyFile
+    | CurveStudyFile
 )
 
 

@@ -12,32 +12,32 @@ from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.study.cluster.document import ClusterStudy
+from routecast.study.curves.contradictions import contradictions as curve_contradictions
+from routecast.study.curves.document import CurveStudy
 from routecast.study.document import Study
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.kinds import (
     AnyStudyFile,
     ClusterStudyFile,
+    CurveStudyFile,
     FunctionStudyFile,
     NapiStudyFile,
     NocStudyFile,
     StudyFile,
-    VirtualStudyFile,
     WireStudyFile,
 )
 from routecast.study.napi.document import NapiStudy
 from routecast.study.noc.contradictions import contradictions
 from routecast.study.noc.document import NocStudy
-from routecast.study.virtual.contradictions import contradictions as virtual_contradictions
-from routecast.study.virtual.document import VirtualStudy
 from routecast.study.wire.document import WireStudy
 
 __all__ = [
     "ClusterStudyFile",
+    "CurveStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
     "NocStudyFile",
     "StudyFile",
-    "VirtualStudyFile",
     "WireStudyFile",
     "find_study",
     "read_study",
@@ -101,10 +101,10 @@ def read_study(path: Path) -> AnyStudyFile:
         noc = validated(NocStudy, document, str(path))
         _refuse(path, contradictions(noc, path.parent))
         return NocStudyFile(study=noc, path=path)
-    if document.get("kind") == "virtual":
-        virtual = validated(VirtualStudy, document, str(path))
-        _refuse(path, virtual_contradictions(virtual, path.parent))
-        return VirtualStudyFile(study=virtual, path=path)
+    if document.get("kind") == "curves":
+        curves = validated(CurveStudy, document, str(path))
+        _refuse(path, curve_contradictions(curves, path.parent))
+        return CurveStudyFile(study=curves, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -115,7 +115,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc", "virtual"]
+StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc", "curves"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -127,7 +127,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "napi": NapiStudy,
         "cluster": ClusterStudy,
         "noc": NocStudy,
-        "virtual": VirtualStudy,
+        "curves": CurveStudy,
     }
     model = models[kind]
     return {

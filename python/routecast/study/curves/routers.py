@@ -13,7 +13,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 from routecast.router.variants import vary
-from routecast.study.virtual.document import Curve, Figure, Traffic, VirtualStudy
+from routecast.study.curves.document import Curve, CurveStudy, Figure, Traffic
 
 __all__ = ["Setting", "document_of", "load_of", "model_of"]
 
@@ -24,7 +24,7 @@ HASHES = 128
 """Entries of an indirection table: flows with hashes 0 to 127 are spread evenly."""
 
 
-def document_of(study: VirtualStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
+def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
     """Return the router document of a curve, with the calibrated values in it.
 
     Raises

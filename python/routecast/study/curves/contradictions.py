@@ -1,4 +1,4 @@
-"""What a study of virtual routers says against itself: names that there are not, routers that cannot be built."""
+"""What a study of curves says against itself: names that there are not, routers that cannot be built."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_load import check_load
-from routecast.study.virtual.document import Curve, Figure, VirtualStudy
-from routecast.study.virtual.routers import document_of, load_of, model_of
+from routecast.study.curves.document import Curve, CurveStudy, Figure
+from routecast.study.curves.routers import document_of, load_of, model_of
 
 __all__ = ["contradictions"]
 
 
-def contradictions(study: VirtualStudy, folder: Path) -> list[Problem]:
+def contradictions(study: CurveStudy, folder: Path) -> list[Problem]:
     """Return every contradiction of a study, with its place."""
     problems = []
     names = [figure.name for figure in study.figure]
@@ -29,7 +29,7 @@ def contradictions(study: VirtualStudy, folder: Path) -> list[Problem]:
     return list(dict.fromkeys(problems))  # a router's own faults are told once, not by each of its curves
 
 
-def _curves(study: VirtualStudy, figure: Figure, place: str, folder: Path) -> list[Problem]:
+def _curves(study: CurveStudy, figure: Figure, place: str, folder: Path) -> list[Problem]:
     problems = []
     names = [curve.name for curve in figure.curve]
     for number, curve in enumerate(figure.curve):
@@ -48,7 +48,7 @@ def _curves(study: VirtualStudy, figure: Figure, place: str, folder: Path) -> li
     return problems
 
 
-def _built(study: VirtualStudy, figure: Figure, curve: Curve, at: str, folder: Path) -> list[Problem]:
+def _built(study: CurveStudy, figure: Figure, curve: Curve, at: str, folder: Path) -> list[Problem]:
     """Return why a curve's router cannot be built, or not carry the curve's load: each fault where it is written."""
     try:
         document = document_of(study, curve, {})
@@ -71,7 +71,7 @@ def _built(study: VirtualStudy, figure: Figure, curve: Curve, at: str, folder: P
     return []
 
 
-def _alone(study: VirtualStudy, curve: Curve, folder: Path) -> list[Problem]:
+def _alone(study: CurveStudy, curve: Curve, folder: Path) -> list[Problem]:
     """Return what is wrong with the router of a curve without what the curve sets."""
     try:
         model_of(study.router[curve.router], curve.router, folder)

@@ -1,4 +1,4 @@
-"""Studies of virtual routers on a router whose rates are known by hand: cores that each take a microsecond a frame."""
+"""Studies of curves on a router whose rates are known by hand: cores that each take a microsecond a frame."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem, FitProblem
-from routecast.study.kinds import VirtualStudyFile
+from routecast.study.curves.result import CurveResult
+from routecast.study.curves.run import run_curve_study
+from routecast.study.kinds import CurveStudyFile
 from routecast.study.reading import read_study
-from routecast.study.virtual.result import VirtualResult
-from routecast.study.virtual.run import run_virtual_study
 
 STUDY = """
-kind = "virtual"
+kind = "curves"
 name = "by_hand"
 title = "Cores that take a microsecond a frame"
 source = "by hand"
@@ -44,12 +44,12 @@ set = { cores = 1 }
 """
 
 
-def run(tmp_path: Path, more: str = "", *, out: str = "out") -> VirtualResult:
+def run(tmp_path: Path, more: str = "", *, out: str = "out") -> CurveResult:
     path = tmp_path / "by_hand.study.toml"
     path.write_text(STUDY + more)
     file = read_study(path)
-    assert isinstance(file, VirtualStudyFile)
-    return run_virtual_study(file.study, tmp_path / out, folder=tmp_path, workers=1)
+    assert isinstance(file, CurveStudyFile)
+    return run_curve_study(file.study, tmp_path / out, folder=tmp_path, workers=1)
 
 
 def test_curves_rise_to_what_the_cores_can_do(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from routecast.evaluate import Simulate, Trial
 from routecast.router.virtual.catalogue import technology
-from routecast.study.kinds import VirtualStudyFile
+from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
+from routecast.study.curves.routers import document_of, load_of, model_of
+from routecast.study.kinds import CurveStudyFile
 from routecast.study.reading import read_study
-from routecast.study.virtual.document import Curve, Figure, Stated, VirtualStudy
-from routecast.study.virtual.routers import document_of, load_of, model_of
 
 SHIPPED = Path(str(files("routecast") / "data" / "studies" / "vmware_msr.study.toml"))
 DURATION_S = 0.2
@@ -29,9 +29,9 @@ NOT_REACHED = {
 
 
 @cache
-def study() -> VirtualStudy:
+def study() -> CurveStudy:
     file = read_study(SHIPPED)
-    assert isinstance(file, VirtualStudyFile)
+    assert isinstance(file, CurveStudyFile)
     return file.study
 
 

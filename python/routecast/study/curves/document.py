@@ -1,4 +1,4 @@
-"""What a ``*.study.toml`` of ``kind = "virtual"`` says: curves of forwarded against offered load, and what was stated.
+"""What a ``*.study.toml`` of ``kind = "curves"`` says: curves of forwarded against offered load, and what was stated.
 
 ``[router.NAME]`` holds router documents, as router files say them. A ``[[figure]]`` draws curves, each a router
 document with some values set otherwise (:mod:`routecast.router.variants`); beside them stand values
@@ -18,6 +18,9 @@ from routecast.study.document import Count, FrameSize, Name, Ratio
 __all__ = [
     "Calibrates",
     "Curve",
+    "CurveCriteria",
+    "CurveRun",
+    "CurveStudy",
     "Figure",
     "Limited",
     "Ordered",
@@ -25,16 +28,13 @@ __all__ = [
     "Shape",
     "Stated",
     "Traffic",
-    "VirtualCriteria",
-    "VirtualRun",
-    "VirtualStudy",
 ]
 
 Number = Annotated[int, Field(ge=0, le=1023, strict=True)]
 Title = Annotated[str, Field(min_length=1)]
 
 
-class VirtualRun(FileModel):
+class CurveRun(FileModel):
     """``[run]``: how the simulator is asked."""
 
     duration: Duration = Field(description="Simulated time of a trial.")
@@ -160,7 +160,7 @@ class Figure(FileModel):
     limited: tuple[Limited, ...] = ()
 
 
-class VirtualCriteria(FileModel):
+class CurveCriteria(FileModel):
     """``[criteria]``: bounds that are not a stated value's own."""
 
     passing_error: Ratio | None = Field(
@@ -168,17 +168,17 @@ class VirtualCriteria(FileModel):
     )
 
 
-class VirtualStudy(FileModel):
-    """A whole ``*.study.toml`` of ``kind = "virtual"``."""
+class CurveStudy(FileModel):
+    """A whole ``*.study.toml`` of ``kind = "curves"``."""
 
-    kind: Literal["virtual"]
+    kind: Literal["curves"]
     name: Name = Field(description="Name of the study and of its folder of results.")
     title: str = Field(description="Title of the report.")
     question: str = Field(default="", description="What the study answers, as a question.")
     source: str = Field(default="", description="Where the stated values come from.")
-    run: VirtualRun
+    run: CurveRun
     router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
         description="Router documents by name, as router files say them."
     )
     figure: Annotated[tuple[Figure, ...], Field(min_length=1)]
-    criteria: VirtualCriteria = VirtualCriteria()
+    criteria: CurveCriteria = CurveCriteria()

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from routecast.errors import FitProblem
 from routecast.quantity import format_duration, format_pps
-from routecast.study.virtual.document import Curve, Figure, Stated, VirtualStudy
-from routecast.study.virtual.point import Point
-from routecast.study.virtual.routers import Setting
+from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
+from routecast.study.curves.point import Point
+from routecast.study.curves.routers import Setting
 
 __all__ = ["Calibrated", "calibrate", "calibrating", "read_at"]
 
@@ -41,7 +41,7 @@ class Calibrated:
     where: str
 
 
-def calibrating(study: VirtualStudy) -> list[tuple[Figure, Curve, Stated]]:
+def calibrating(study: CurveStudy) -> list[tuple[Figure, Curve, Stated]]:
     """Return the stated values that calibrate, in the order of the file."""
     return [
         (figure, next(curve for curve in figure.curve if curve.name == stated.curve), stated)
@@ -52,7 +52,7 @@ def calibrating(study: VirtualStudy) -> list[tuple[Figure, Curve, Stated]]:
 
 
 def calibrate(
-    study: VirtualStudy, ask: Ask, tell: Callable[[str], None]
+    study: CurveStudy, ask: Ask, tell: Callable[[str], None]
 ) -> tuple[tuple[Calibrated, ...], dict[str, dict[str, object]]]:
     """Set the costs that stated values calibrate.
 
@@ -76,7 +76,7 @@ def calibrate(
 
 
 def _set(
-    study: VirtualStudy,
+    study: CurveStudy,
     setting: dict[str, dict[str, object]],
     figure: Figure,
     curve: Curve,

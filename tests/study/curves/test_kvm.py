@@ -10,19 +10,19 @@ import pytest
 import routecast
 from routecast.evaluate import Simulate
 from routecast.evaluate.trial import Trial
-from routecast.study.kinds import VirtualStudyFile
+from routecast.study.curves.document import CurveStudy
+from routecast.study.curves.routers import document_of, load_of, model_of
+from routecast.study.kinds import CurveStudyFile
 from routecast.study.reading import read_study
-from routecast.study.virtual.document import VirtualStudy
-from routecast.study.virtual.routers import document_of, load_of, model_of
 
 DURATION_S = 0.3
 FOLDER = Path(routecast.__file__).parent / "data" / "studies"
 
 
 @cache
-def study() -> VirtualStudy:
+def study() -> CurveStudy:
     file = read_study(FOLDER / "kvm_tuning.study.toml")
-    assert isinstance(file, VirtualStudyFile)
+    assert isinstance(file, CurveStudyFile)
     return file.study
 
 

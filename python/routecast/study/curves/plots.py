@@ -1,11 +1,11 @@
-"""The figures of a study of virtual routers: forwarded against offered load."""
+"""The figures of a study of curves: forwarded against offered load."""
 
 from __future__ import annotations
 
 from itertools import cycle
 
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.study.virtual.result import FigureResult
+from routecast.study.curves.result import FigureResult
 
 __all__ = ["curves_figure"]
 

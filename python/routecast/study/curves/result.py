@@ -1,4 +1,4 @@
-"""What a study of virtual routers found, as values."""
+"""What a study of curves found, as values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from routecast.evaluate.plain import plain
+from routecast.study.curves.calibrated import Calibrated
+from routecast.study.curves.document import CurveStudy, Figure, Passing, Stated
+from routecast.study.curves.point import Point
 from routecast.study.result import Criterion, Made
 from routecast.study.stated import Statement
-from routecast.study.virtual.calibrated import Calibrated
-from routecast.study.virtual.document import Figure, Passing, Stated, VirtualStudy
-from routecast.study.virtual.point import Point
 
-__all__ = ["Compared", "FigureResult", "Passed", "VirtualResult"]
+__all__ = ["Compared", "CurveResult", "FigureResult", "Passed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ class FigureResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VirtualResult:
-    """All that a study of virtual routers found."""
+class CurveResult:
+    """All that a study of curves found."""
 
-    study: VirtualStudy
+    study: CurveStudy
     out: Path
     calibrated: tuple[Calibrated, ...]
     figures: tuple[FigureResult, ...]

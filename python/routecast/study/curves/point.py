@@ -15,8 +15,8 @@ from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel
-from routecast.study.virtual.document import VirtualRun
-from routecast.study.virtual.routers import model_of
+from routecast.study.curves.document import CurveRun
+from routecast.study.curves.routers import model_of
 
 __all__ = ["Point", "packed", "point", "unpacked"]
 
@@ -62,7 +62,7 @@ def point(
     subject: str,
     folder: Path,
     load: OfferedLoad,
-    run: VirtualRun,
+    run: CurveRun,
     *,
     by_flow: bool = False,
 ) -> Point:

@@ -1,4 +1,4 @@
-"""The tables of a study of virtual routers, for the terminal and for the report alike."""
+"""The tables of a study of curves, for the terminal and for the report alike."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from routecast.quantity import format_duration, format_pps
 from routecast.report.tables import Cell, Column, Table, signed_percent
+from routecast.study.curves.result import CurveResult, FigureResult
 from routecast.study.shown import Shown
 from routecast.study.stated import statements_table
-from routecast.study.virtual.result import FigureResult, VirtualResult
 
 __all__ = [
     "calibrated_table",
@@ -30,7 +30,7 @@ def _points(ratio: float) -> str:
     return f"{100.0 * ratio:.1f}"
 
 
-def calibrated_table(result: VirtualResult) -> Table:
+def calibrated_table(result: CurveResult) -> Table:
     """Return the costs that were calibrated, and on what."""
     return Table(
         name="calibrated",
@@ -56,7 +56,7 @@ def calibrated_table(result: VirtualResult) -> Table:
     )
 
 
-def compared_table(result: VirtualResult) -> Table:
+def compared_table(result: CurveResult) -> Table:
     """Return every stated rate beside the one found."""
     rows: list[tuple[Cell, ...]] = []
     for one in result.compared:
@@ -102,7 +102,7 @@ def compared_table(result: VirtualResult) -> Table:
     )
 
 
-def passed_table(result: VirtualResult) -> Table:
+def passed_table(result: CurveResult) -> Table:
     """Return what share of each flow passes, as stated and as found."""
     rows: list[tuple[Cell, ...]] = []
     for one in result.passed:
@@ -185,9 +185,9 @@ def threads_table(one: FigureResult) -> Table:
     )
 
 
-def shown(result: VirtualResult) -> Shown:
+def shown(result: CurveResult) -> Shown:
     """Return what a terminal shows."""
-    makers: tuple[tuple[object, Callable[[VirtualResult], Table]], ...] = (
+    makers: tuple[tuple[object, Callable[[CurveResult], Table]], ...] = (
         (result.calibrated, calibrated_table),
         (result.compared, compared_table),
         (result.passed, passed_table),

@@ -1,4 +1,4 @@
-"""Running a study of virtual routers: calibrate, simulate every curve, put what was stated beside it, report.
+"""Running a study of curves: calibrate, simulate every curve, put what was stated beside it, report.
 
 Every simulated point is on disk at once, so that a killed study goes on where it stopped.
 """
@@ -16,18 +16,18 @@ from typing import Any
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
+from routecast.study.curves.calibrated import ROUNDS, calibrate, calibrating
+from routecast.study.curves.chapters import curves_page
+from routecast.study.curves.document import Curve, CurveStudy, Figure
+from routecast.study.curves.judged import compared, criteria, statements
+from routecast.study.curves.point import Point, packed, point, unpacked
+from routecast.study.curves.result import CurveResult, FigureResult, Passed
+from routecast.study.curves.routers import Setting, document_of, load_of
 from routecast.study.folder import check_folder, versions, write_results
 from routecast.study.result import Made
-from routecast.study.virtual.calibrated import ROUNDS, calibrate, calibrating
-from routecast.study.virtual.chapters import virtual_page
-from routecast.study.virtual.document import Curve, Figure, VirtualStudy
-from routecast.study.virtual.judged import compared, criteria, statements
-from routecast.study.virtual.point import Point, packed, point, unpacked
-from routecast.study.virtual.result import FigureResult, Passed, VirtualResult
-from routecast.study.virtual.routers import Setting, document_of, load_of
 from routecast.study.workers import Submit, crew, finished
 
-__all__ = ["run_virtual_study"]
+__all__ = ["run_curve_study"]
 
 Progress = Callable[[int, int, str], None]
 
@@ -40,20 +40,20 @@ COLUMNS: Columns = {
 }
 
 
-def run_virtual_study(
-    study: VirtualStudy,
+def run_curve_study(
+    study: CurveStudy,
     out: Path,
     *,
     folder: Path,
     progress: Progress | None = None,
     command: str = "",
     workers: int | None = None,
-) -> VirtualResult:
-    """Run a study of virtual routers and write its summary, figures and report to ``out``.
+) -> CurveResult:
+    """Run a study of curves and write its summary, figures and report to ``out``.
 
     Parameters
     ----------
-    study : VirtualStudy
+    study : CurveStudy
     out : Path
         Made if missing.
     folder : Path
@@ -88,7 +88,7 @@ def run_virtual_study(
         passed = desk.passed(setting)
     told = statements(figures)
     rates = compared(figures)
-    result = VirtualResult(
+    result = CurveResult(
         study=study,
         out=out,
         calibrated=set_costs,
@@ -108,14 +108,14 @@ def run_virtual_study(
     )
     result = replace(result, made=replace(result.made, elapsed_s=time.monotonic() - started))
     tell(work - 1, work, "report")
-    write_results(out, virtual_page(result), result.to_json())
+    write_results(out, curves_page(result), result.to_json())
     return result
 
 
 class _Desk:
     """Where points are asked for: from the ledger if they are there, else simulated, several at a time."""
 
-    def __init__(self, study: VirtualStudy, folder: Path, ledger: Ledger, submit: Submit) -> None:
+    def __init__(self, study: CurveStudy, folder: Path, ledger: Ledger, submit: Submit) -> None:
         self._study = study
         self._folder = folder
         self._ledger = ledger

@@ -8,12 +8,12 @@ from itertools import pairwise
 from statistics import fmean
 
 from routecast.quantity import format_pps
+from routecast.study.curves.calibrated import read_at
+from routecast.study.curves.document import CurveStudy, Limited, Ordered, Shape
+from routecast.study.curves.point import Point
+from routecast.study.curves.result import Compared, FigureResult, Passed
 from routecast.study.result import Criterion
 from routecast.study.stated import Statement
-from routecast.study.virtual.calibrated import read_at
-from routecast.study.virtual.document import Limited, Ordered, Shape, VirtualStudy
-from routecast.study.virtual.point import Point
-from routecast.study.virtual.result import Compared, FigureResult, Passed
 
 __all__ = ["compared", "criteria", "holds", "statements"]
 
@@ -47,7 +47,7 @@ def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool],
 
 
 def criteria(
-    study: VirtualStudy,
+    study: CurveStudy,
     rates: Sequence[Compared],
     told: Sequence[tuple[Statement, bool]],
     passed: Sequence[Passed],

@@ -1,26 +1,26 @@
-"""The report of a study of virtual routers: a section for every figure, and the source beside it."""
+"""The report of a study of curves: a section for every figure, and the source beside it."""
 
 from __future__ import annotations
 
 from routecast.quantity import format_duration, format_pps
 from routecast.report.page import Block, Folded, Page, Section, Tile, Tiles
-from routecast.study.result import Criterion
-from routecast.study.stated import statements_table
-from routecast.study.virtual.plots import curves_figure
-from routecast.study.virtual.result import FigureResult, VirtualResult
-from routecast.study.virtual.tabulate import (
+from routecast.study.curves.plots import curves_figure
+from routecast.study.curves.result import CurveResult, FigureResult
+from routecast.study.curves.tabulate import (
     calibrated_table,
     compared_table,
     curves_table,
     passed_table,
     threads_table,
 )
+from routecast.study.result import Criterion
+from routecast.study.stated import statements_table
 
-__all__ = ["virtual_page"]
+__all__ = ["curves_page"]
 
 
-def virtual_page(result: VirtualResult) -> Page:
-    """Return the page of a study of virtual routers."""
+def curves_page(result: CurveResult) -> Page:
+    """Return the page of a study of curves."""
     study, made = result.study, result.made
     sections = [_summary(result), *(_figure(one) for one in result.figures)]
     if result.passed:
@@ -63,7 +63,7 @@ def _told(criterion: Criterion) -> str:
     return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
-def _answer(result: VirtualResult) -> str:
+def _answer(result: CurveResult) -> str:
     met = sum(one.is_met for one in result.criteria)
     calibrated = sum(one.stated.calibrates is not None for one in result.compared)
     return (
@@ -72,7 +72,7 @@ def _answer(result: VirtualResult) -> str:
     )
 
 
-def _summary(result: VirtualResult) -> Section:
+def _summary(result: CurveResult) -> Section:
     tiles = [
         Tile(
             value=format_pps(max(one.peak_pps(name) for name in one.curves)),

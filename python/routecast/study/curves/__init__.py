@@ -1,0 +1,1 @@
+"""Studies that draw curves of forwarded against offered load beside what a source states of them."""

@@ -1,1 +1,0 @@
-"""Studies of virtual routers: curves of forwarded against offered load beside what a source states of them."""
