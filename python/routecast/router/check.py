@@ -27,6 +27,7 @@ from routecast.router.check_pool import check_pool
 from routecast.router.check_route import check_route
 from routecast.router.check_thread import check_polling, check_threads
 from routecast.router.check_time import check_time, check_variation
+from routecast.router.check_window import check_windows
 from routecast.router.graph import find_cycle, reachable_tasks
 from routecast.router.model import (
     Activation,
@@ -54,7 +55,7 @@ def check_model(model: RouterModel) -> None:
         With all problems: unknown names (and the nearest known one), needs that no pool can meet, pins out of
         range, a cycle in the task graph, task units that no frame reaches, queues of 0, numbers that are
         negative, not finite or beyond all bounds, routes without what their kind needs, costs in cycles without a
-        frequency, and more.
+        frequency, windows that frames leave with units in hand, and more.
     """
     problems: list[Problem] = []
 
@@ -70,6 +71,7 @@ def check_model(model: RouterModel) -> None:
         _check_task(f"task[{index}]", task, model, add)
     check_threads(model, add)
     check_polling(model, add)
+    check_windows(model, add)
     _check_graph(model, add)
     if problems:
         raise ModelProblem(f"router {model.name!r}", problems)

@@ -10,9 +10,10 @@ from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.check_route import check_route
+from routecast.router.check_window import check_ways, copied
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.graph import find_cycle
-from routecast.router.model import Route, RouterModel
+from routecast.router.model import Route, RouterModel, TaskUnit
 
 __all__ = ["check_events"]
 
@@ -24,7 +25,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
     """Check the events of a trial of a router, all of them together.
 
     A frame can meet an old route of one task unit and a new one of another. So all routes together must not make a
-    cycle, even those that are never in force at the same time.
+    cycle, even those that are never in force at the same time, nor lead out of a window.
 
     Raises
     ------
@@ -54,10 +55,16 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
                 f"{place}.route.kind",
                 f'is {event.route.kind}, but "{event.task}" holds frames back: use a route that the flow decides',
             )
-    cycle = _cycle(model, events)
+        for position, name in enumerate(event.route.copies):
+            if name in tasks and any(need.until for need in tasks[name].needs):
+                add(f"{place}.route.copies[{position}]", copied(name))
+    all_routes = _with_all_routes(model, events)
+    cycle = find_cycle(all_routes)
     if cycle:
         way = " → ".join([*cycle, cycle[0]])
         add("events", f"all routes together make a cycle: {way}; frames must only go on")
+    elif any(isinstance(event, Reroute) for event in events):
+        check_ways(all_routes, lambda _: "events", add)
     if problems:
         raise ModelProblem(f"events of router {model.name!r}", problems)
 
@@ -69,9 +76,10 @@ def _within(place: str, at_s: float, duration_s: float, add: Add) -> bool:
     return False
 
 
-def _cycle(model: RouterModel, events: Sequence[Event]) -> tuple[str, ...]:
+def _with_all_routes(model: RouterModel, events: Sequence[Event]) -> list[TaskUnit]:
+    """Return the task units with all targets that they ever have."""
     to = {task.name: task.route.to for task in model.tasks}
     for event in events:
         if isinstance(event, Reroute) and event.task in to:
             to[event.task] += event.route.to
-    return find_cycle([replace(task, route=Route(to=to[task.name])) for task in model.tasks])
+    return [replace(task, route=Route(to=to[task.name])) for task in model.tasks]

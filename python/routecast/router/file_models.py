@@ -159,6 +159,10 @@ class NeedTable(FileModel):
 
     pool: str = Field(description="Name of the pool")
     units: Count = Field(default=1, description="How many at once")
+    until: str = Field(
+        default="",
+        description="Name of a task unit further on: frames carry the units there; none: given back when it has served",
+    )
 
 
 class PortTable(FileModel):

@@ -43,7 +43,7 @@ def task_unit(table: TaskTable) -> TaskUnit:
     """Return the task unit that a table says."""
     return TaskUnit(
         name=table.name,
-        needs=tuple(Need(pool=need.pool, units=need.units) for need in table.needs),
+        needs=tuple(Need(pool=need.pool, units=need.units, until=need.until) for need in table.needs),
         service=service_cost(table.service),
         queue_frames=table.queue,
         activation=activation(table.activation),

@@ -1,0 +1,95 @@
+"""Windows: units that a frame carries over several task units (:attr:`~routecast.router.model.Need.until`).
+
+::
+
+    ┌───────┐   ┌─────────┐   ┌────────┐   ┌─────────┐   ┌──────┐
+    │ enter │──►│ compute │──►│ memory │──►│ compute │──►│ last │──►
+    └───────┘   └─────────┘   └────────┘   └─────────┘   └──────┘
+        └──────── a frame has a unit of "threads" ──────────┘
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from routecast.router.model import RouterModel, TaskUnit
+
+__all__ = ["Window", "windows_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Units of a pool that each frame carries from one task unit to another.
+
+    Parameters
+    ----------
+    pool : str
+    units : int
+        Units that one frame carries.
+    enter : str
+        The task unit that asks for them.
+    until : str
+        The task unit that gives them back.
+    inside : tuple of str
+        Task units after ``enter``, up to and with ``until``, in the order in which they are found.
+    leak : tuple of str
+        One way from ``enter`` on which ``until`` is missed, empty if there is none. It ends at a port, or at the task
+        unit that lets frames leave the router.
+    """
+
+    pool: str
+    units: int
+    enter: str
+    until: str
+    inside: tuple[str, ...]
+    leak: tuple[str, ...] = ()
+
+
+def windows_of(model: RouterModel) -> tuple[Window, ...]:
+    """Return the windows of a router, in the order of its task units."""
+    return windows_among(model.tasks)
+
+
+def windows_among(tasks: Sequence[TaskUnit]) -> tuple[Window, ...]:
+    """Return the windows of task units that need not be sound: routes may lead to nowhere."""
+    named = {task.name: task for task in tasks}
+    windows = []
+    for task in tasks:
+        for need in task.needs:
+            if need.until:
+                inside, leak = _follow(task, need.until, named)
+                windows.append(
+                    Window(
+                        pool=need.pool,
+                        units=need.units,
+                        enter=task.name,
+                        until=need.until,
+                        inside=inside,
+                        leak=leak,
+                    )
+                )
+    return tuple(windows)
+
+
+def _follow(
+    enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the task units from ``enter`` to ``until``, and a way on which ``until`` is missed."""
+    leak: tuple[str, ...] = () if enter.route.to else (enter.name,)
+    inside: dict[str, None] = {}
+    pending: list[tuple[str, ...]] = [(enter.name, to) for to in reversed(enter.route.to)]
+    while pending:
+        way = pending.pop()
+        name = way[-1]
+        if name in inside:
+            continue
+        if name in tasks:
+            inside[name] = None
+        if name == until:
+            continue
+        following = tasks[name].route.to if name in tasks else ()
+        pending.extend((*way, to) for to in reversed(following))
+        if not following and not leak:
+            leak = way
+    return tuple(inside), leak
