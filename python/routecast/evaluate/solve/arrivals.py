@@ -18,6 +18,7 @@ from routecast.load.offered import line_rate_pps
 
 __all__ = ["Arriving", "depart", "enter", "merge", "split"]
 
+_ALL = 1.0 - 1e-12
 _BUSY_LINK = 0.3
 _MOST_FLOWS = 4096
 
@@ -203,6 +204,8 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
     36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
     evenly spaced in the cycle. A part is at least as far apart as the whole.
     """
+    if share >= _ALL:
+        return replace(stream, rate_pps=rate_pps)
     part = _part(stream, rate_pps, share, fluid, index, node)
     fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
     by_port = np.bincount(fluid.graph.ingress, weights=fluid.offered * fraction, minlength=fluid.graph.ports)
@@ -211,8 +214,6 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
 
 
 def _part(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
-    if share >= 1.0 - 1e-12:
-        return replace(stream, rate_pps=rate_pps)
     route = fluid.graph.tasks[index].route
     if route.kind == "round_robin" and stream.kind != "unknown":
         kind: Literal["poisson", "regular", "renewal", "unknown"] = (

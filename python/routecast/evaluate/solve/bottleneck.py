@@ -54,21 +54,25 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
     """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
     tasks = fluid.graph.tasks
     parts = [part for part in fluid.components if part.pool.name == pool.name]
+    slowed = [one for one in fluid.slowed if one.pool is pool]
     base_s = np.array([cost.busy_s for cost in fluid.costs])
+    lanes = {
+        part.units: {
+            index: served_at_once(tasks[index], max(len(part.units) // units, 1))
+            for index, units in part.members
+        }
+        for part in parts
+    }
     factor = np.ones(len(tasks))
     rate, fullest, load = math.inf, None, np.zeros(len(tasks))
     for round_number in range(200):
-        demand = visits[: len(tasks)] * (base_s * factor + switching)
+        demand = (visits[: len(tasks)] * (base_s * factor + switching)).tolist()
         worst = 0.0
         for part in parts:
             whole = sum(demand[index] * units for index, units in part.members) / len(part.units)
-            lanes = {
-                index: served_at_once(tasks[index], max(len(part.units) // units, 1))
-                for index, units in part.members
-            }
-            for one in (whole, *(demand[index] / count for index, count in lanes.items())):
-                if one > worst:
-                    worst, fullest = float(one), part
+            alone = max(demand[index] / count for index, count in lanes[part.units].items())
+            if max(whole, alone) > worst:
+                worst, fullest = max(whole, alone), part
         if worst <= 0.0:
             return math.inf, ""
         before, rate = rate, 1.0 / worst
@@ -76,7 +80,9 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
         for part in parts:
             for index, units in part.members:
                 load[index] += demand[index] * units * rate
-        new_factor = mean_contention(fluid.model, tasks, {pool.name: load}, only=pool.name)
+        if not slowed:
+            break
+        new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
         if abs(rate - before) <= 1e-12 * rate:
             break
         factor = new_factor if round_number < 8 else 0.5 * (factor + new_factor)

@@ -21,8 +21,9 @@ from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, sp
 from routecast.evaluate.solve.crowding import admitted_by_size
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.laws import OVERLOADED, Station, law_of
+from routecast.evaluate.solve.service_times import ServiceTimes
 from routecast.evaluate.solve.share import served_at_once
-from routecast.evaluate.solve.shared_machine import asleep, completed, interrupted, set_up_of
+from routecast.evaluate.solve.shared_machine import asleep, interrupted, set_up_of
 from routecast.evaluate.solve.stations import behind_link, shared_queue
 from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
 from routecast.evaluate.trial import Delay
@@ -32,6 +33,7 @@ __all__ = ["DelayAnswer", "delays"]
 
 _IDLE_LINK = 0.01
 _JUST_FULL = 1e-3
+_KNOWN = 1e-5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,9 @@ class _Walk:
         self.arriving: dict[int, list[Arriving]] = {}
         self.admitted = np.ones(self.graph.exit + 1)
         self.queues: dict[int, Queue] = {}
-        self.rates = self.graph.arriving(fluid.offered, self.admitted)
+        self.rates = self.graph.entering(fluid.offered)
+        """Complete for a node once all before it have been taken."""
+        self.service = ServiceTimes(fluid)
         self.notes: list[str] = []
         self.unknown = ""
         self.port_wait_s: dict[int, float] = {}
@@ -86,6 +90,10 @@ class _Walk:
 
     def station(self, index: int) -> None:
         """Take one task unit: its queue, its loss, what departs from it."""
+        self._station(index)
+        self.graph.pass_on(index, self.rates, float(self.admitted[index]))
+
+    def _station(self, index: int) -> None:
         fluid = self.fluid
         task, cost = self.graph.tasks[index], fluid.costs[index]
         rate = float(self.rates[index].sum())
@@ -94,7 +102,7 @@ class _Walk:
             return
         departing = arriving
         if cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
-            mix = self._mix(index, arriving.sizes)
+            mix = self.service.of(index, arriving.sizes)
             taken_in = self._taken_in(index, rate, arriving, mix)
             served = replace(mix, shares=taken_in) if taken_in else mix
             queue, reason = self._queue(index, rate, arriving, served)
@@ -104,8 +112,6 @@ class _Walk:
             else:
                 self.queues[index] = queue
                 self.admitted[index] = min(1.0 - queue.loss_ratio, 1.0)
-            if self.admitted[index] < 1.0:
-                self.rates = self.graph.arriving(fluid.offered, self.admitted)
             servers = max(self._units(index), 1)
             departing = depart(
                 arriving,
@@ -141,32 +147,7 @@ class _Walk:
 
     def _exact(self, index: int) -> bool:
         """Whether the service time is no mean over contention."""
-        return bool(np.isclose(self.fluid.factor[index], 1.0))
-
-    def _mix(self, index: int, sizes: tuple[float, ...] = ()) -> ServiceMix:
-        fluid, task = self.fluid, self.graph.tasks[index]
-        pool = fluid.model.pool(task.needs[0].pool) if task.needs else None
-        shares = fluid.load.frames.share_by_bytes
-        cost = fluid.costs[index]
-        # The interrupt that opens a busy cycle is its set-up, not a part of its services.
-        alone = cost.drains and cost.batch_s <= 0.0
-        mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
-        times = [
-            task.service.mean_s(
-                size, frequency_hz=pool.frequency_hz if pool else None, batch_frames=task.batch_frames
-            )
-            for size in shares
-        ]
-        whole = math.fsum(share * time for share, time in zip(shares.values(), times, strict=True))
-        scale = mean_s / whole if whole > 0.0 else 1.0
-        law = task.service.variation
-        mix = ServiceMix(
-            shares=sizes or tuple(shares.values()),
-            times_s=tuple(time * scale for time in times),
-            scv=task.service.squared_cv,
-            law=law if law in {"deterministic", "exponential", "gamma"} else "other",
-        )
-        return completed(mix, cost)
+        return abs(float(self.fluid.factor[index]) - 1.0) <= _KNOWN
 
     def _taken_in(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[float, ...]:
         """Return the share of each size in what an overloaded queue takes in; empty where it is as what comes."""
@@ -234,7 +215,7 @@ class _Walk:
             independent=mix.is_one_size or frames.order == "random",
             exact=self._exact(index),
         )
-        if mix.shares != self._mix(index, arriving.sizes).shares:
+        if mix.shares != self.service.of(index, arriving.sizes).shares:
             self.notes.append(
                 f'"{task.name}" drops more small frames than large ones, before which the link leaves longer gaps'
             )
@@ -269,7 +250,9 @@ class _Walk:
         part = parts[0]
         if any(fluid.costs[member].rest for member, _ in part.members):
             return None
-        visits = {member: (float(self.rates[member].sum()), self._mix(member)) for member, _ in part.members}
+        # Members may come later on the way, where nothing is lost yet.
+        rates = self.graph.arriving(fluid.offered, self.admitted)
+        visits = {member: (float(rates[member].sum()), self.service.of(member)) for member, _ in part.members}
         queue = shared_queue(part, fluid, visits, index)
         if queue is not None and "approximat" in queue.method:
             name = part.pool.name
@@ -360,8 +343,10 @@ class _Walk:
     def _work_ratio(self, index: int) -> float:
         """Mean work of the frames served at a task unit, over that of the load's mix."""
         sizes = self.sizes.get(index, ())
-        whole_s = self._mix(index).mean_s
-        return self._mix(index, sizes).mean_s / whole_s if sizes and whole_s > 0.0 else 1.0
+        if not sizes or sizes == self.service.shares:
+            return 1.0
+        whole_s = self.service.of(index).mean_s
+        return self.service.of(index, sizes).mean_s / whole_s if whole_s > 0.0 else 1.0
 
     def _forwarded_bytes(self) -> float:
         """Mean size of what leaves by the ports."""

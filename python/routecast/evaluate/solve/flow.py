@@ -66,14 +66,22 @@ class FlowGraph:
 
     def arriving(self, offered: Vector, admitted_ratio: Vector) -> Vector:
         """Rate of each stream at each node (rows), when node ``i`` lets ``admitted_ratio[i]`` of its frames through."""
-        rates = np.zeros((self.exit + 1, len(self.share)))
-        for stream, port in enumerate(self.ingress):
-            rates[self.entry[port], stream] += offered[stream]
-        for index, edges in enumerate(self.edges):
-            out = rates[index] * admitted_ratio[index]
-            for node, fraction in edges:
-                rates[node] += out * fraction
+        rates = self.entering(offered)
+        for index in range(len(self.edges)):
+            self.pass_on(index, rates, float(admitted_ratio[index]))
         return rates
+
+    def entering(self, offered: Vector) -> Vector:
+        """Rate of each stream at each node (rows) before any task unit passes on what comes to it."""
+        rates = np.zeros((self.exit + 1, len(self.share)))
+        rates[[self.entry[port] for port in self.ingress], np.arange(len(self.share))] = offered
+        return rates
+
+    def pass_on(self, index: int, rates: Vector, admitted_ratio: float) -> None:
+        """Add what a task unit lets through of ``rates[index]`` to the nodes after it."""
+        out = rates[index] * admitted_ratio
+        for node, fraction in self.edges[index]:
+            rates[node] += out * fraction
 
     def surviving(self, admitted_ratio: Vector, rates: Vector) -> Vector:
         """Probability that a frame admitted at each node is forwarded in the end."""

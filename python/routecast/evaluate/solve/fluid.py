@@ -6,15 +6,18 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routecast.evaluate.solve.cost import Cost, cost_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.share import (
     Component,
+    Slowed,
     components,
     divide,
     mean_contention,
     served_at_once,
+    slowed_by_each_other,
 )
 from routecast.evaluate.solve.throughput import Steady
 from routecast.load.offered import OfferedLoad, line_rate_pps
@@ -44,6 +47,8 @@ class Fluid:
         Seconds per frame by task unit, with contention, at this load.
     factor : array
         Contention factor by task unit.
+    slowed : tuple of Slowed
+        Pools whose units slow each other.
     busy_units, active_units : dict
         By pool, mean units that each task unit keeps busy; with those held by polling.
     """
@@ -62,6 +67,7 @@ class Fluid:
     busy_units: dict[str, Vector]
     active_units: dict[str, Vector]
     notes: tuple[str, ...]
+    slowed: tuple[Slowed, ...] = ()
     steady: Steady | None = None
     """The fixed point of threads, where the router is one of threads."""
 
@@ -98,64 +104,54 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     offered = graph.offered(intended_pps)
     switching, notes = switching_s(parts, costs)
 
+    slowed = slowed_by_each_other(model, tasks)
+
     count = len(tasks)
     factor = np.ones(count)
     admitted = np.ones(graph.exit + 1)
     out_cap = np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports])
     rates = graph.arriving(offered, admitted)
-    even = _even(load, graph, rates)
+    admitted[count : graph.exit] = _carried(rates[count : graph.exit], out_cap)
+    even = _even(load, graph, rates, costs)
     caps = np.full(count, math.inf)
     full_s = np.array([cost.busy_s for cost in costs])
     busy: dict[str, Vector] = {}
     for round_number in range(_MOST_ROUNDS):
-        busy_s = full_s * factor + switching
         wanted = rates[:count].sum(axis=1)
-        got = np.array(
-            [
-                wanted[i]
-                if tasks[i].needs or busy_s[i] <= 0.0
-                else min(wanted[i], tasks[i].parallel / busy_s[i])
-                for i in range(count)
-            ]
-        )
-        for _ in range(20):
-            before = got.copy()
-            for part in parts:
-                for index, rate in divide(part, tasks, got, busy_s, costs).items():
-                    got[index] = min(got[index], rate)
-            if np.allclose(got, before, rtol=1e-12, atol=0.0):
-                break
-        new_caps = np.where(got < wanted * (1.0 - 1e-12), got, math.inf)
+        got = _served(tasks, parts, costs, wanted, full_s * factor + switching)
+        short = got < wanted * (1.0 - 1e-12)
+        new_caps = np.where(short, got, math.inf)
         if round_number >= _UNDAMPED_ROUNDS:
             both = np.isfinite(new_caps) & np.isfinite(caps)
             new_caps[both] = 0.5 * (new_caps[both] + caps[both])
-        busy = _busy(tasks, parts, costs, got, wanted, factor, switching, even)
-        new_factor = mean_contention(model, tasks, busy)
+        busy = _busy(tasks, parts, costs, got, short, factor, switching, even)
+        new_factor = mean_contention(slowed, busy, count)
         if round_number >= _UNDAMPED_ROUNDS:
             new_factor = 0.5 * (new_factor + factor)
-        ratio = np.ones(graph.exit + 1)
-        ratio[:count] = np.where(
-            np.isfinite(new_caps), np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0
-        )
-        new_rates = graph.arriving(offered, ratio)
-        out = new_rates[count : count + graph.ports].sum(axis=1)
-        ratio[count : count + graph.ports] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap))
-        settled = (
-            np.allclose(new_factor, factor, rtol=_TOLERANCE, atol=0.0)
-            and np.allclose(ratio, admitted, rtol=_TOLERANCE, atol=1e-12)
-            and np.allclose(new_rates, rates, rtol=_TOLERANCE, atol=1e-12 * float(offered.sum()))
-        )
-        caps, factor, admitted, rates = new_caps, new_factor, ratio, new_rates
+        settled = _near(new_factor, factor)
+        ratio = np.where(short, np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0)
+        if not (ratio == admitted[:count]).all():
+            new_admitted = np.ones(graph.exit + 1)
+            new_admitted[:count] = ratio
+            new_rates = graph.arriving(offered, new_admitted)
+            new_admitted[count : graph.exit] = _carried(new_rates[count : graph.exit], out_cap)
+            settled = (
+                settled
+                and _near(new_admitted, admitted, least=1e-12)
+                and _near(new_rates, rates, least=1e-12 * float(offered.sum()))
+            )
+            admitted, rates = new_admitted, new_rates
+        caps, factor = new_caps, new_factor
         if settled:
             break
     else:
         notes.append("the shares of the resources were not found to full precision")
 
-    service_s = np.empty(count)
+    service_s = full_s * factor
     for i, cost in enumerate(costs):
         rate, slower = float(rates[i].sum()) / tasks[i].parallel, float(factor[i])
-        below = admitted[i] >= 1.0 and rate > 0.0 and cost.batch_s + cost.interrupt_s > 0.0
-        service_s[i] = cost.used(rate, slower, even=even[i]) / rate if below else cost.busy_s * slower
+        if cost.batch_s + cost.interrupt_s > 0.0 and admitted[i] >= 1.0 and rate > 0.0:
+            service_s[i] = cost.used(rate, slower, even=even[i]) / rate
     busy = {**{pool.name: np.zeros(count) for pool in model.pools}, **busy}  # some pools stand idle
     return Fluid(
         model=model,
@@ -172,6 +168,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         busy_units=busy,
         active_units=_active(parts, tasks, busy),
         notes=tuple(notes + _notes(model, parts)),
+        slowed=slowed,
     )
 
 
@@ -186,9 +183,20 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
     return load.rate_pps
 
 
-def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector) -> list[bool]:
-    """Whether frames come to a task unit at equal gaps: from one port, or from ports of one rate, which take turns."""
+def _carried(rates: Vector, out_cap: Vector) -> Vector:
+    """Return the share of the frames that go to each outgoing link which it carries."""
+    ratio: Vector = np.minimum(1.0, out_cap / np.maximum(rates.sum(axis=1), 1e-9 * out_cap))
+    return ratio
+
+
+def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
+    """Whether frames come to a task unit at equal gaps: from one port, or from ports of one rate, which take turns.
+
+    It matters where batches or interrupts cost something, and is not looked at elsewhere.
+    """
     found = []
+    if all(cost.batch_s + cost.interrupt_s <= 0.0 for cost in costs):
+        return [False] * len(graph.tasks)
     if load.arrivals.kind != "cbr" or any(task.route.kind == "random" for task in graph.tasks):
         return [False] * len(graph.tasks)
     for index in range(len(graph.tasks)):
@@ -198,27 +206,57 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector) -> list[bool]:
     return found
 
 
+def _near(new: Vector, old: Vector, *, least: float = 0.0) -> bool:
+    """Whether a round changed nothing that matters (:func:`numpy.allclose`, which takes its time on short arrays)."""
+    return bool((np.abs(new - old) <= least + _TOLERANCE * np.abs(old)).all())
+
+
+def _served(
+    tasks: tuple[TaskUnit, ...],
+    parts: tuple[Component, ...],
+    costs: tuple[Cost, ...],
+    wanted: Vector,
+    busy_s: Vector,
+) -> Vector:
+    """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
+    each_s = busy_s.tolist()
+    got = [
+        rate if task.needs or one_s <= 0.0 else min(rate, task.parallel / one_s)
+        for rate, task, one_s in zip(wanted.tolist(), tasks, each_s, strict=True)
+    ]
+    several = any(len(task.needs) > 1 for task in tasks)
+    for _ in range(20):
+        before = got.copy()
+        for part in parts:
+            for index, rate in divide(part, tasks, got, each_s, costs).items():
+                got[index] = min(got[index], rate)
+        # What one pool leaves of a task unit's rate frees units of another.
+        if not several or all(abs(one - old) <= 1e-12 * old for one, old in zip(got, before, strict=True)):
+            break
+    return np.array(got)
+
+
 def _busy(
     tasks: tuple[TaskUnit, ...],
     parts: tuple[Component, ...],
     costs: tuple[Cost, ...],
     got: Vector,
-    wanted: Vector,
+    short: NDArray[np.bool_],
     factor: Vector,
     switching: Vector,
     even: list[bool],
 ) -> dict[str, Vector]:
     busy = {part.pool.name: np.zeros(len(costs)) for part in parts}
+    rates, slower, turns = got.tolist(), factor.tolist(), (got * switching).tolist()
     for part in parts:
         for index, units in part.members:
-            rate, cost, slower = float(got[index]), costs[index], float(factor[index])
-            if got[index] < wanted[index] * (1.0 - 1e-12) or cost.batch_s + cost.interrupt_s <= 0.0:
-                used = rate * cost.busy_s * slower
+            rate, cost = rates[index], costs[index]
+            if short[index] or cost.batch_s + cost.interrupt_s <= 0.0:
+                used = rate * cost.busy_s * slower[index]
             else:
                 lanes = served_at_once(tasks[index], max(len(part.units) // units, 1))
-                used = lanes * cost.used(rate / lanes, slower, even=even[index])
-            used += rate * float(switching[index])
-            busy[part.pool.name][index] += min(used * units, float(len(part.units)))
+                used = lanes * cost.used(rate / lanes, slower[index], even=even[index])
+            busy[part.pool.name][index] += min((used + turns[index]) * units, float(len(part.units)))
     return busy
 
 

@@ -7,7 +7,7 @@ idles while frames wait.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,15 @@ from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
-__all__ = ["Component", "components", "divide", "mean_contention", "served_at_once"]
+__all__ = [
+    "Component",
+    "Slowed",
+    "components",
+    "divide",
+    "mean_contention",
+    "served_at_once",
+    "slowed_by_each_other",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +68,11 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
 
 
 def divide(
-    component: Component, tasks: Sequence[TaskUnit], wanted_pps: Vector, busy_s: Vector, costs: Sequence[Cost]
+    component: Component,
+    tasks: Sequence[TaskUnit],
+    wanted_pps: Sequence[float],
+    busy_s: Sequence[float],
+    costs: Sequence[Cost],
 ) -> dict[int, float]:
     """Return the rate that each member gets of what it wants, by the pool's policy.
 
@@ -70,16 +82,16 @@ def divide(
     ``preemptive`` serve the highest level first. What one does not want, the others share (max-min).
     """
     capacity = float(len(component.units))
-    most = {
-        index: min(
-            wanted_pps[index], served_at_once(tasks[index], len(component.units) // units) / busy_s[index]
-        )
-        if busy_s[index] > 0.0
-        else wanted_pps[index]
-        for index, units in component.members
-    }
-    weight = {index: units * busy_s[index] for index, units in component.members}
-    if sum(most[index] * weight[index] for index in most) <= capacity * (1.0 + 1e-12):
+    most: dict[int, float] = {}
+    weight: dict[int, float] = {}
+    for index, units in component.members:
+        most[index] = wanted_pps[index]
+        if busy_s[index] > 0.0:
+            at_once = served_at_once(tasks[index], len(component.units) // units)
+            most[index] = min(wanted_pps[index], at_once / busy_s[index])
+        weight[index] = units * busy_s[index]
+    alone = len(most) == 1
+    if alone or sum(most[index] * weight[index] for index in most) <= capacity * (1.0 + 1e-12):
         return most
     policy = component.pool.policy
     turn: dict[int, float] = {}
@@ -118,9 +130,30 @@ def _fill(
     return got
 
 
-def mean_contention(
-    model: RouterModel, tasks: Sequence[TaskUnit], busy_units: dict[str, Vector], *, only: str = ""
-) -> Vector:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowed:
+    """A pool whose busy units slow each other: ``members`` are ``(task index, units of a grant, units at most)``."""
+
+    pool: ResourcePool
+    members: tuple[tuple[int, int, int], ...]
+
+
+def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Slowed, ...]:
+    """Return the pools with contention, and who uses them."""
+    found = []
+    for pool in model.pools:
+        if pool.contention.is_none:
+            continue
+        members = []
+        for index, task in enumerate(tasks):
+            units = sum(need.units for need in task.needs if need.pool == pool.name)
+            if units:
+                members.append((index, units, max(served_at_once(task, pool.units) * units, 1)))
+        found.append(Slowed(pool=pool, members=tuple(members)))
+    return tuple(found)
+
+
+def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], count: int) -> Vector:
     """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
 
     A frame in service sees ``k = 1 + the number of other busy units`` of the pool. Its mean is all busy units of the
@@ -132,31 +165,26 @@ def mean_contention(
 
     Parameters
     ----------
-    busy_units : dict
-        By pool name, the mean number of units that each task unit keeps busy.
-    only : str
-        Name of the only pool to be regarded; empty for all.
+    busy_units : mapping
+        By pool name, the mean number of units that each task unit keeps busy; other pools are not regarded.
+    count : int
+        Of task units.
     """
-    factor = np.ones(len(tasks))
-    for name, busy in busy_units.items():
-        pool = model.pool(name)
-        if pool.contention.is_none or (only and only != name):
+    factor = np.ones(count)
+    for one in slowed:
+        if one.pool.name not in busy_units:
             continue
-        total = float(busy.sum())
-        together = {
-            index: max(served_at_once(task, pool.units) * units, 1)
-            for index, task in enumerate(tasks)
-            if (units := sum(need.units for need in task.needs if need.pool == name))
-        }
-        spread = sum(float(busy[i]) * max(1.0 - float(busy[i]) / count, 0.0) for i, count in together.items())
-        for index, task in enumerate(tasks):
-            units = sum(need.units for need in task.needs if need.pool == name)
-            if units:
-                own = min(float(busy[index]) / together[index], 1.0)
-                k = min(1.0 + total - own, float(pool.units))
-                factor[index] *= _at_mean(
-                    pool.contention, max(k, float(units)), max(spread - own * (1.0 - own), 0.0)
-                )
+        busy = busy_units[one.pool.name].tolist()
+        total = float(busy_units[one.pool.name].sum())
+        spread = sum(busy[index] * max(1.0 - busy[index] / most, 0.0) for index, _, most in one.members)
+        alike: dict[tuple[float, int, int], float] = {}
+        for index, units, most in one.members:
+            kind = (busy[index], units, most)
+            if kind not in alike:
+                own = min(busy[index] / most, 1.0)
+                k = max(min(1.0 + total - own, float(one.pool.units)), float(units))
+                alike[kind] = _at_mean(one.pool.contention, k, max(spread - own * (1.0 - own), 0.0))
+            factor[index] *= alike[kind]
     return factor
 
 

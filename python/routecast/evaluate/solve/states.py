@@ -82,12 +82,13 @@ def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
             busy = answer.work_pps[task.name] * float(fluid.service_s[index]) / lanes
         interrupts = math.nan if task.activation.kind in {"interrupt", "thread"} else 0.0
         polls = math.nan
-        cycle = _cycle(fluid, answer, index)
-        if task.activation.kind == "interrupt" and cycle is not None:
+        is_interrupt = task.activation.kind == "interrupt"
+        cycle = _cycle(fluid, answer, index) if is_interrupt else None
+        if cycle is not None:
             # The first frame of a cycle raises an interrupt even where it costs nothing.
             raised = cycle.interrupts or cycle.idles * cycle.rested.released
             interrupts, polls = lanes * raised / cycle.cycle_s, lanes * cycle.polls / cycle.cycle_s
-        elif task.activation.kind == "interrupt":
+        elif is_interrupt:
             interrupts = 0.0
             polls = answer.work_pps[task.name] / fluid.costs[index].batch_frames
         found.append(
