@@ -22,7 +22,7 @@ from routecast.errors import FileProblem, Problem
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Columns", "Ledger", "Row"]
+__all__ = ["Columns", "Ledger", "Row", "read_rows"]
 
 FLUSH_EVERY_S = 0.5
 
@@ -43,8 +43,10 @@ class Ledger:
     folder : Path
         The folder of results; made if missing. A complete run in it is started anew, an unfinished one goes on.
     columns : mapping of str to {"text", "whole", "number"}
-    table, summary : str
-        Stem of the table's files, and the name of the file that says that the run is complete.
+    table : str
+        Stem of the table's files.
+    summary : str or None
+        Name of the file that says that the run is complete; with None, what is there is always gone on with.
 
     Raises
     ------
@@ -53,20 +55,24 @@ class Ledger:
     """
 
     def __init__(
-        self, folder: Path, columns: Columns, *, table: str = "results", summary: str = "summary.json"
+        self,
+        folder: Path,
+        columns: Columns,
+        *,
+        table: str = "results",
+        summary: str | None = "summary.json",
     ) -> None:
         self._columns = columns
         self._table = folder / f"{table}.parquet"
         self._parts = folder / f"{table}.parts"
-        self._summary = folder / summary
         self._fresh: list[Row] = []
         self._flushed_at = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
-        if self._summary.exists():
-            self._summary.unlink()
+        if summary is not None and (folder / summary).exists():
+            (folder / summary).unlink()
             self._table.unlink(missing_ok=True)
             shutil.rmtree(self._parts, ignore_errors=True)
-        self._rows = {str(row["task"]): row for row in self._read()}
+        self._rows = {str(row["task"]): row for row in read_rows(folder, columns, table=table)}
 
     @property
     def rows(self) -> Mapping[str, Row]:
@@ -100,25 +106,35 @@ class Ledger:
             _write_whole(self._frame(list(self._rows.values())), self._table)
         shutil.rmtree(self._parts, ignore_errors=True)
 
-    def _read(self) -> list[Row]:
-        import polars
-
-        paths = [path for path in (self._table, *sorted(self._parts.glob("*.parquet"))) if path.exists()]
-        rows: list[Row] = []
-        for path in paths:
-            try:
-                rows += polars.read_parquet(path).select(list(self._columns)).to_dicts()
-            except (polars.exceptions.PolarsError, OSError) as error:
-                message = f"cannot be read ({error}): remove it, or give another folder with --out"
-                raise FileProblem(str(path), [Problem("", message)]) from error
-        return rows
-
     def _frame(self, rows: list[Row]) -> polars.DataFrame:
         import polars
 
         kinds = {"text": polars.String, "whole": polars.Int64, "number": polars.Float64}
         schema = {name: kinds[kind] for name, kind in self._columns.items()}
         return polars.DataFrame(rows, schema=schema, orient="row")
+
+
+def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list[Row]:
+    """Return the rows of a table as they are on disk, even while a run is writing them; none if there is no table.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        They cannot be read.
+    """
+    import polars
+
+    read: list[list[Row]] = []
+    # The table last: a run that ends meanwhile writes it before it removes its parts.
+    for path in (*sorted((folder / f"{table}.parts").glob("*.parquet")), folder / f"{table}.parquet"):
+        try:
+            read.append(polars.read_parquet(path).select(list(columns)).to_dicts())
+        except FileNotFoundError:
+            continue
+        except (polars.exceptions.PolarsError, OSError) as error:
+            message = f"cannot be read ({error}): remove it, or give another folder with --out"
+            raise FileProblem(str(path), [Problem("", message)]) from error
+    return [row for rows in (*read[-1:], *read[:-1]) for row in rows]
 
 
 def _write_whole(frame: polars.DataFrame, path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
+from routecast.experiment.executor import Submit, crew, finished
 from routecast.study.curves.calibrated import ROUNDS, calibrate, calibrating
 from routecast.study.curves.chapters import curves_page
 from routecast.study.curves.document import Curve, CurveStudy, Figure
@@ -25,7 +26,6 @@ from routecast.study.curves.result import CurveResult, FigureResult, Passed
 from routecast.study.curves.routers import Setting, document_of, load_of
 from routecast.study.folder import check_folder, versions, write_results
 from routecast.study.result import Made
-from routecast.study.workers import Submit, crew, finished
 
 __all__ = ["run_curve_study"]
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
+from routecast.experiment.executor import finished, shared_out
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
 from routecast.report.noc.link_map import LinkMap
@@ -27,7 +28,6 @@ from routecast.study.noc.points import link_maps, points_of_matrix
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.statements import statements
 from routecast.study.result import Made
-from routecast.study.workers import finished, shared_out
 
 __all__ = ["run_noc_study"]
 

@@ -1,27 +1,26 @@
-"""Processes that share a study's work: deaf to Ctrl-C, which ends them through the study, and never orphans."""
+"""Processes that share work: deaf to Ctrl-C, which ends them through their parent, and never orphans."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process, resource_tracker
+from multiprocessing.process import BaseProcess
 from threading import Thread
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from routecast.errors import EnvironmentProblem
+from routecast.experiment.executor.workers import Workers, cores
 
-__all__ = ["Submit", "crew", "finished", "shared_out"]
-
-LISTENS_EVERY_S = 0.2
-"""Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
-
+__all__ = ["Processes", "Submit", "crew", "shared_out"]
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+Arguments = ParamSpec("Arguments")
 
 
 class Submit(Protocol):
@@ -30,6 +29,60 @@ class Submit(Protocol):
     def __call__(self, call: Callable[[], Value]) -> Future[Value]:
         """Return the Future of a call."""
         ...
+
+
+class Processes(Workers):
+    """Processes of this machine; after one was killed, the next call starts them anew.
+
+    Parameters
+    ----------
+    workers : int, optional
+        As many as there are cores if not given.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._count = workers or cores()
+        self._pool: ProcessPoolExecutor | None = None
+        self._started: set[BaseProcess] = set()
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time."""
+        return self._count
+
+    def submit(
+        self, fn: Callable[Arguments, Value], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Value]:
+        """Start a call, which can be pickled, in a process; return its Future."""
+        others = set(active_children()) - self._started
+        with _deaf_children():
+            try:
+                future = self._opened().submit(fn, *args, **kwargs)
+            except BrokenProcessPool:
+                self.shutdown()
+                future = self._opened().submit(fn, *args, **kwargs)
+        self._started = set(active_children()) - others
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the processes end when they have done what they were given."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def end(self) -> None:
+        """End the processes at once."""
+        for process in self._started:
+            process.terminate()
+        self.shutdown(cancel_futures=True)
+
+    def _opened(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # Spawned processes: a fork would copy the threads' locks of the optimiser.
+            self._pool = ProcessPoolExecutor(
+                self._count, mp_context=get_context("spawn"), initializer=_end_with_parent
+            )
+        return self._pool
 
 
 @contextmanager
@@ -51,13 +104,10 @@ def crew(workers: int | None = None) -> Iterator[Submit]:
     routecast.errors.EnvironmentProblem
         A process was killed from outside, for want of memory as a rule.
     """
-    others = set(active_children())
-    # Spawned processes: a fork would copy the threads' locks of the optimiser.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_end_with_parent)
+    processes = Processes(workers)
 
     def submit(call: Callable[[], Value]) -> Future[Value]:
-        with _deaf_children():
-            return pool.submit(call)
+        return processes.submit(call)
 
     try:
         yield submit
@@ -68,11 +118,10 @@ def crew(workers: int | None = None) -> Iterator[Submit]:
         )
         raise EnvironmentProblem(message) from problem
     except BaseException:
-        for process in set(active_children()) - others:
-            process.terminate()
+        processes.end()
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        processes.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -87,14 +136,6 @@ def shared_out(
     """
     with crew(workers) as submit:
         yield {submit(call): key for key, call in calls.items()}
-
-
-def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:
-    """Go through calls as they are finished, and hear Ctrl-C meanwhile."""
-    waiting = set(futures)
-    while waiting:
-        done, waiting = wait(waiting, timeout=LISTENS_EVERY_S, return_when=FIRST_COMPLETED)
-        yield from done
 
 
 @contextmanager
@@ -112,7 +153,7 @@ def _deaf_children() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this process when the study's is killed: it would wait for work for ever."""
+    """End this process when its parent is killed: it would wait for work for ever."""
     Thread(target=_wait_for_parent, daemon=True).start()
 
 

@@ -1,0 +1,165 @@
+"""The workers of a Dask cluster, wherever they are."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from typing import Any, ParamSpec, TypeVar
+
+from routecast.errors import EnvironmentProblem
+from routecast.experiment.executor.workers import Workers
+
+__all__ = ["DaskWorkers", "open_dask"]
+
+CONNECTS_WITHIN_S = 5.0
+"""A scheduler that is there answers in milliseconds; workers of its own machine come within seconds."""
+
+COUNTS_EVERY_S = 1.0
+"""Workers come and go: how often they are counted."""
+
+Value = TypeVar("Value")
+Arguments = ParamSpec("Arguments")
+
+
+class DaskWorkers(Workers):
+    """The executor of a client, with what happens when the scheduler is lost.
+
+    The scheduler gives the tasks of a lost worker to others by itself; what it gives up, because several workers died
+    of it, counts as lost here.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the scheduler; it has no types.
+    address : str
+        Of the scheduler, for messages.
+    """
+
+    def __init__(self, client: Any, address: str) -> None:
+        from distributed.scheduler import KilledWorker
+
+        self.lost = (*Workers.lost, KilledWorker)
+        self._client = client
+        self._address = address
+        # Not pure: Dask would hash every document to see whether it knows the call.
+        self._executor: Executor = client.get_executor(pure=False)
+        self._workers = 0
+        self._counted_at = float("-inf")
+
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time: the threads of all workers that are there now."""
+        if time.monotonic() - self._counted_at >= COUNTS_EVERY_S:
+            self._settle()
+            with suppress(OSError):  # just lost: what it answered last stands until check() says so
+                self._workers = sum(self._client.nthreads().values())
+            self._counted_at = time.monotonic()
+        return self._workers
+
+    def submit(
+        self, fn: Callable[Arguments, Value], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Value]:
+        """Start a call, which can be pickled, on a worker; return its Future."""
+        self._settle()
+        future: Future[Value] = self._executor.submit(fn, *args, **kwargs)
+        return future
+
+    def check(self) -> None:
+        """Raise if the scheduler is lost.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+        """
+        if self._client.status in ("closed", "closing"):
+            message = (
+                f"dask://{self._address}: the scheduler was lost and did not come back within "
+                f"{CONNECTS_WITHIN_S:g} s: start it again, then the same command goes on"
+            )
+            raise EnvironmentProblem(message)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the workers do what they were given, or give it up."""
+        if self._client.status == "running":
+            self._executor.shutdown(wait=wait and not cancel_futures)
+
+    def _settle(self) -> None:
+        """Wait while the client looks for its lost scheduler."""
+        while self._client.status not in ("running", "closed", "closing"):
+            time.sleep(0.05)
+        self.check()
+
+
+@contextmanager
+def open_dask(address: str) -> Iterator[DaskWorkers]:
+    """Connect to a scheduler that has workers.
+
+    Parameters
+    ----------
+    address : str
+        ``HOST:PORT``.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Dask is not installed, the scheduler does not answer, or has no workers.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        message = 'executor dask:// needs Dask: pip install "routecast[dask]"'
+        raise EnvironmentProblem(message) from error
+    connect: Any = distributed.Client
+    with _quiet():
+        try:
+            client = connect(
+                f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast"
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            message = (
+                f"dask://{address}: no scheduler answers ({_told(error)}): start one with "
+                f'"dask scheduler --port {address.rpartition(":")[2]}" or correct the address'
+            )
+            raise EnvironmentProblem(message) from error
+        try:
+            _await_workers(client, address)
+            workers = DaskWorkers(client, address)
+            try:
+                yield workers
+            except BaseException:
+                workers.end()
+                raise
+        finally:
+            client.close()
+
+
+def _await_workers(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=CONNECTS_WITHIN_S)
+    except TimeoutError as error:
+        message = (
+            f"dask://{address}: the scheduler has no workers: start some with "
+            f'"dask worker {address} --nworkers 2 --nthreads 1", routecast installed where they run'
+        )
+        raise EnvironmentProblem(message) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's remarks about connections off the terminal: what matters becomes an error of ours."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _told(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error) or type(error).__name__

@@ -1,0 +1,93 @@
+"""Where the runs of a sweep are computed, by the name that people give: threads, processes, dask://HOST:PORT."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from routecast.errors import QuantityProblem
+from routecast.experiment.executor.processes import Processes
+from routecast.experiment.executor.threads import Threads
+from routecast.experiment.executor.workers import Workers
+from routecast.experiment.model import EvaluatorKind
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["EXECUTORS", "check_executor", "chosen_executor", "open_executor"]
+
+EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
+"""What an executor may be called."""
+
+_DASK = re.compile(r"dask://(?P<address>(\[[^\]\s]+\]|[^:/\s]+):(?P<port>\d{1,5}))/?")
+
+
+def check_executor(spec: str) -> None:
+    """Check the name of an executor before anything is started.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        It names none.
+    """
+    if spec in ("threads", "processes"):
+        return
+    found = _DASK.fullmatch(spec)
+    if found and 0 < int(found["port"]) < 65536:
+        return
+    if spec.startswith("dask"):
+        message = (
+            f'executor "{spec}": a Dask scheduler is written dask://HOST:PORT, e.g. dask://127.0.0.1:8786'
+        )
+    else:
+        message = f'no executor "{spec}": {did_you_mean(spec, EXECUTORS)}'
+    raise QuantityProblem(spec, message)
+
+
+def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
+    """Return where runs are computed best if nobody says: ``"threads"`` or ``"processes"``."""
+    return "threads" if evaluator == "measure" or runs < 100 else "processes"
+
+
+@contextmanager
+def open_executor(spec: str = "processes", workers: int | None = None) -> Iterator[Workers]:
+    """Open an executor; whatever ends the block early ends what runs in it.
+
+    Parameters
+    ----------
+    spec : str
+        ``"threads"``: of this process. Start at once and share its memory; only what leaves Python runs at the same
+        time, and what runs at Ctrl-C is waited for. ``"processes"``: of this machine. They take a third of a second to
+        start, then everything runs at the same time, and Ctrl-C ends them. ``"dask://HOST:PORT"``: the workers of the
+        Dask cluster with this scheduler.
+    workers : int, optional
+        How many threads or processes; as many as there are cores for this process if not given. A Dask cluster has
+        the workers that it has.
+
+    Yields
+    ------
+    Workers
+        A :class:`concurrent.futures.Executor`.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        There is no such executor, or there are fewer workers than one.
+    routecast.errors.EnvironmentProblem
+        The scheduler does not answer or has no workers, or Dask is not installed.
+    """
+    check_executor(spec)
+    if workers is not None and workers < 1:
+        raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
+    if found := _DASK.fullmatch(spec):
+        from routecast.experiment.executor.dask import open_dask
+
+        with open_dask(found["address"]) as dask:
+            yield dask
+        return
+    executor: Workers = Threads(workers) if spec == "threads" else Processes(workers)
+    try:
+        yield executor
+    except BaseException:
+        executor.end()
+        raise
+    executor.shutdown()
