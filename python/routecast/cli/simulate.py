@@ -28,6 +28,7 @@ from routecast.cli.offered import (
     RandomFlowsOption,
     offered_load,
 )
+from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
 from routecast.cli.solve import RouterFile
 from routecast.cli.tables import print_table
 
@@ -80,9 +81,13 @@ def simulate(
             "--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs)."
         ),
     ] = False,
+    over_time: OverTimeOption = False,
+    read_at: ReadAtOption = None,
+    figure: FigureOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
+    from routecast.cli.figure_file import refuse_no_figure_file
     from routecast.cli.trial import messages_table, print_trial
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
@@ -90,6 +95,8 @@ def simulate(
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 
+    refuse_no_figure_file(figure)
+    is_over_time = over_time or bool(read_at) or figure is not None
     model, default = read_router_and_load(file)
     offered = offered_load(
         default,
@@ -104,6 +111,7 @@ def simulate(
         seed=seed,
     )
     duration_s = parse_duration_s(duration)
+    instants = instants_asked(read_at, duration_s)
     absences = absences_asked(
         duration_s,
         known=elements(model),
@@ -121,6 +129,9 @@ def simulate(
             replications=replications,
             target_relative_half_width=half_width,
             path=_path(path, trace_messages=trace_messages),
+            # Whether it is steady is then said, not required.
+            steady_state=not is_over_time,
+            over_time=is_over_time,
             events=events_of(model, absences),
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         )
@@ -129,15 +140,21 @@ def simulate(
             trial, messages = trace.trial, trace.messages
         else:
             trial, messages = simulator.trial(offered, duration_s), ()
+    course = OverTime.of(trial, instants, is_disturbed=bool(absences)) if is_over_time else None
     if as_json:
         document = trial.to_json()
+        document |= course.to_json() if course else {}
         print_json({**document, "messages": plain(messages)} if trace_messages else document)
-        return
-    if trace_messages:
-        print_table(data(), messages_table(messages))
-    print_trial(data(), trial)
-    if absences:
-        print_table(data(), phases_table(trial, absences))
+    else:
+        if trace_messages:
+            print_table(data(), messages_table(messages))
+        print_trial(data(), trial)
+        if absences:
+            print_table(data(), phases_table(trial, absences))
+        if course:
+            course.show()
+    if course and figure is not None:
+        course.draw(figure)
 
 
 def _path(path: Path, *, trace_messages: bool) -> Literal["auto", "recursion", "events"]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack
-from routecast.report.ticks import log_ticks
+from routecast.report.ticks import log_ticks, nice_step
 
 __all__ = ["draw", "heading_rows"]
 
@@ -102,7 +102,7 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, fro
         return _Scale(lambda v: start + (end - start) * math.log(v / low) / span, ticks, _labels(axis, ticks))
     if from_zero and axis.low is None:
         low = min(low, 0.0)
-    step = _nice_step((high - low) or 1.0)
+    step = nice_step((high - low) or 1.0)
     if axis.high is None:
         high = math.ceil(high / step * 1.02) * step
     if axis.low is None:
@@ -114,12 +114,6 @@ def _scale(axis: Axis, values: Sequence[float], start: float, end: float, *, fro
 
 def _labels(axis: Axis, ticks: tuple[float, ...]) -> tuple[str, ...]:
     return axis.labels or tuple(f"{tick:g}" for tick in ticks)
-
-
-def _nice_step(span: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that divides the span in at least five parts."""
-    power = 10.0 ** math.floor(math.log10(span / 5.0))
-    return max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= span / 5.0 * 1.0001)
 
 
 def _grid(figure: Figure, x: _Scale, y: _Scale, width_px: int, top: float, bottom: float) -> list[str]:

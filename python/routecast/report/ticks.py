@@ -1,10 +1,10 @@
-"""Ticks of logarithmic axes: 1, 2 and 5 of each decade, or whole decades where those would crowd."""
+"""Ticks of axes: round steps; on logarithmic ones 1, 2 and 5 of each decade, or decades where those would crowd."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["log_ticks"]
+__all__ = ["linear_ends", "log_ticks", "nice_step"]
 
 _MOST_DECADES = 4
 
@@ -25,3 +25,30 @@ def log_ticks(least: float, greatest: float) -> tuple[float, ...]:
     high = min(tick for tick in ticks if tick >= greatest * 0.9999)
     high = high if high > low else next(tick for tick in ticks if tick > low)
     return tuple(tick for tick in ticks if low <= tick <= high)
+
+
+def nice_step(span: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that divides the span in at least five parts."""
+    power = 10.0 ** math.floor(math.log10(span / 5.0))
+    return max(factor * power for factor in (1.0, 2.0, 5.0) if factor * power <= span / 5.0 * 1.0001)
+
+
+def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> tuple[float, float]:
+    """Return round ends of an axis around values, with some room beside them; from 0 where that costs little.
+
+    Examples
+    --------
+    >>> linear_ends(5.81, 6.1)
+    (5.75, 6.15)
+    >>> linear_ends(1.0, 9.0)
+    (0.0, 10.0)
+    """
+    spread = (greatest - least) or abs(greatest) or 1.0
+    low, high = least - room_ratio * spread, greatest + room_ratio * spread
+    if 0.0 <= least < 0.67 * greatest:
+        low = 0.0
+    elif 0.0 >= greatest > 0.67 * least:
+        high = 0.0
+    step = nice_step(high - low)
+    low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+    return float(f"{low:.12g}"), float(f"{high:.12g}")

@@ -1,0 +1,109 @@
+"""How a simulated trial went over time: ``--over-time``, ``--read-at``, ``--figure``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import data
+from routecast.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from routecast.evaluate.steadiness import Reading, Steadiness
+    from routecast.evaluate.trial import Trial
+
+__all__ = ["FigureOption", "OverTime", "OverTimeOption", "ReadAtOption", "instants_asked"]
+
+OverTimeOption = Annotated[
+    bool,
+    typer.Option(
+        "--over-time",
+        help="Say from when on the throughput is steady (MSER-5, a test for drift), or why not.",
+    ),
+]
+ReadAtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--read-at",
+        metavar="TIME",
+        help="With --over-time: what a look at this instant would have said; may be repeated.",
+    ),
+]
+FigureOption = Annotated[
+    Path | None,
+    typer.Option("--figure", metavar="FILE.svg", help="Draw the throughput over time."),
+]
+
+
+def instants_asked(read_at: Sequence[str] | None, duration_s: float) -> tuple[float, ...]:
+    """Return the instants of ``--read-at`` in seconds.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        One is no time, or not within the trial.
+    """
+    from routecast.errors import QuantityProblem
+    from routecast.quantity import format_duration, parse_duration_s
+
+    instants = []
+    for text in read_at or ():
+        at_s = parse_duration_s(text)
+        if not 0.0 < at_s <= duration_s:
+            raise QuantityProblem(
+                text, f"--read-at must be within the trial, 0 to {format_duration(duration_s)}"
+            )
+        instants.append(at_s)
+    return tuple(instants)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverTime:
+    """The verdict on a trial's throughput; None where something happened to the router meanwhile."""
+
+    trial: Trial
+    verdict: Steadiness | None
+    readings: tuple[Reading, ...]
+
+    @classmethod
+    def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:
+        """Judge a trial that kept its rates over time."""
+        from routecast.evaluate.steadiness import reading, steadiness_of
+
+        rates = [moment.forwarded_pps for moment in trial.over_time]
+        part_s = trial.duration_s / len(rates)
+        return cls(
+            trial=trial,
+            verdict=None if is_disturbed else steadiness_of(trial),
+            readings=tuple(reading(rates, part_s, at_s) for at_s in instants),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return verdict and readings as plain data."""
+        from routecast.evaluate.plain import plain
+
+        return {"steadiness": plain(self.verdict), "readings": plain(self.readings)}
+
+    def show(self) -> None:
+        """Print the verdict in a sentence, and the readings beside it."""
+        from routecast.report.over_time import readings_table, verdict_said
+
+        console = data()
+        if self.verdict is not None:
+            style = None if self.verdict.is_steady else "bold red"
+            console.print(f"Throughput over time: {verdict_said(self.verdict)}", markup=False, style=style)
+            if self.readings:
+                console.print()
+                print_table(console, readings_table(self.readings, self.verdict))
+
+    def draw(self, file: Path) -> None:
+        """Write the figure."""
+        from routecast.cli.figure_file import write_figure
+        from routecast.report.over_time import over_time_figure
+
+        figure = over_time_figure(self.trial.over_time, self.trial.duration_s, self.verdict, self.readings)
+        write_figure(figure, file)
