@@ -1,0 +1,141 @@
+"""Least squares: the effects, their sums of squares and what they leave over.
+
+On an orthogonal design this is the sign table: every effect is the mean of the responses times its column of signs
+(Jain, sec. 17.3). Elsewhere, as when runs are missing, each sum of squares is what the term explains beyond all others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Fit", "fit_columns", "negligible_ss"]
+
+_ROUNDING = 1e-12
+"""Relative size of what sums of a few thousand doubles leave over where the exact answer is zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """A linear model fitted by least squares.
+
+    Parameters
+    ----------
+    coefficients : (p,) array
+        The mean first.
+    inverse : (p, p) array
+        (X'X)^-1.
+    predicted, residuals, leverages : (n,) arrays
+    blocks : tuple of slice
+        Where the coefficients of each term stand.
+    sst, sse : float
+        Zero where they are no more than rounding.
+    error_df : int
+    is_orthogonal : bool
+        Whether each effect is estimated as if it were alone.
+    """
+
+    coefficients: Floats
+    inverse: Floats
+    predicted: Floats
+    residuals: Floats
+    leverages: Floats
+    blocks: tuple[slice, ...]
+    sst: float
+    sse: float
+    error_df: int
+    is_orthogonal: bool
+
+    @property
+    def s_e(self) -> float | None:
+        """Standard deviation of the errors; None without degrees of freedom, or without errors."""
+        return (self.sse / self.error_df) ** 0.5 if self.error_df > 0 and self.sse > 0 else None
+
+    @property
+    def press(self) -> float | None:
+        """Sum of squares of the errors of runs that were left out of the fit; None where a run cannot be left out."""
+        if np.any(self.leverages > 1 - 1e-9):
+            return None
+        return float(np.sum((self.residuals / (1 - self.leverages)) ** 2))
+
+    @property
+    def r2_ratio(self) -> float | None:
+        """Share of the variation that the model explains; None where nothing varies."""
+        return 1 - self.sse / self.sst if self.sst > 0 else None
+
+    @property
+    def adjusted_r2_ratio(self) -> float | None:
+        """The same with the number of terms held against it; None without degrees of freedom."""
+        if self.sst == 0 or self.error_df == 0:
+            return None
+        return 1 - self.sse / self.error_df * (len(self.predicted) - 1) / self.sst
+
+    @property
+    def predicted_r2_ratio(self) -> float | None:
+        """The share that it predicts of runs left out of the fit: 1 - PRESS/SST."""
+        press = self.press
+        return None if press is None or self.sst == 0 or self.error_df == 0 else 1 - press / self.sst
+
+    def ss(self, term: int) -> float:
+        """Return what a term explains beyond all others."""
+        block = self.blocks[term]
+        value = self.coefficients[block]
+        return float(value @ np.linalg.solve(self.inverse[block, block], value))
+
+    def variance_factor(self, row: Floats) -> float:
+        """Return the variance of a combination of coefficients, in units of the errors' variance."""
+        return float(row @ self.inverse @ row)
+
+
+def negligible_ss(y: Floats) -> float:
+    """Return the sum of squares below which a variation of ``y`` is only rounding."""
+    return len(y) * (_ROUNDING * float(np.max(np.abs(y), initial=0.0))) ** 2
+
+
+def fit_columns(columns: Sequence[Floats], y: Floats) -> Fit:
+    """Fit ``y`` to the mean and to terms of linearly independent columns.
+
+    Parameters
+    ----------
+    columns : sequence of (n, df) arrays
+        One per term.
+    y : (n,) array
+    """
+    model = np.hstack([np.ones((len(y), 1)), *columns])
+    q, r = np.linalg.qr(model)
+    inverse_r = np.linalg.inv(r)
+    coefficients = inverse_r @ (q.T @ y)
+    predicted = model @ coefficients
+    residuals = y - predicted
+    blocks = []
+    start = 1
+    for block in columns:
+        blocks.append(slice(start, start + block.shape[1]))
+        start += block.shape[1]
+    gram = model.T @ model
+    for block_slice in [slice(0, 1), *blocks]:
+        gram[block_slice, block_slice] = 0.0
+    sst, sse = float(np.sum((y - y.mean()) ** 2)), float(residuals @ residuals)
+    error_df = len(y) - model.shape[1]
+    limit = negligible_ss(y)
+    return Fit(
+        coefficients=coefficients,
+        inverse=inverse_r @ inverse_r.T,
+        predicted=predicted,
+        residuals=residuals,
+        leverages=np.sum(q**2, axis=1),
+        blocks=tuple(blocks),
+        sst=sst if sst > limit else 0.0,
+        sse=sse if sse > limit and error_df > 0 else 0.0,
+        error_df=error_df,
+        is_orthogonal=bool(np.max(np.abs(gram), initial=0.0) < 1e-9 * len(y)),
+    )

@@ -1,0 +1,136 @@
+"""What the runs answered, as arrays; and the runs that the analysis must do without."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from routecast.experiment.analysis.outcome import Missing
+from routecast.experiment.model import Factor, Results
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Integers: TypeAlias = NDArray[np.intp]
+
+__all__ = ["Observations", "label_of", "observe"]
+
+_SAME_LEVEL = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """The runs of an experiment that answered.
+
+    Parameters
+    ----------
+    factors : tuple of Factor
+    design : (rows, k) array
+        Coded levels of every combination, whether it answered or not.
+    rows : (n,) array of int
+        Combination of each run that answered.
+    runs : (n,) array of int
+        Its position in ``Results.runs``.
+    y : (n,) array
+        Its value, transformed.
+    transform : {"none", "log", "reciprocal"}
+    missing, unsteady : tuple of Missing
+    """
+
+    factors: tuple[Factor, ...]
+    design: Floats
+    rows: Integers
+    runs: Integers
+    y: Floats
+    transform: Literal["none", "log", "reciprocal"]
+    missing: tuple[Missing, ...]
+    unsteady: tuple[Missing, ...]
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether some combination answered more than once."""
+        return len(np.unique(self.rows)) < len(self.rows)
+
+    def row_labels(self, row: int) -> tuple[str, ...]:
+        """Return the labels of the levels of a combination."""
+        return tuple(
+            label_of(factor, float(coded))
+            for factor, coded in zip(self.factors, self.design[row], strict=True)
+        )
+
+
+def label_of(factor: Factor, coded: float) -> str:
+    """Return the label of a level, or its coded value where no level stands."""
+    for level in factor.levels:
+        if abs(level.coded - coded) < _SAME_LEVEL:
+            return level.label
+    return f"{coded:+.3g}"
+
+
+def observe(results: Results, response: str) -> Observations:
+    """Return the values of a response, transformed as the experiment asks.
+
+    Raises
+    ------
+    RoutecastError
+        There is no such response.
+    """
+    values = results.values(response)
+    transform = next(one.transform for one in results.experiment.responses if one.name == response)
+    factors = results.experiment.factors
+    design = np.array(results.experiment.design.coded, dtype=float).reshape(-1, len(factors))
+    rows: list[int] = []
+    runs: list[int] = []
+    y: list[float] = []
+    missing: list[Missing] = []
+    unsteady: list[Missing] = []
+    for position, (run, answer, value) in enumerate(zip(results.runs, results.answers, values, strict=True)):
+        why = answer.problem or _unusable(value, transform)
+        labels = tuple(
+            label_of(factor, float(coded)) for factor, coded in zip(factors, design[run.row], strict=True)
+        )
+        if why:
+            missing.append(
+                Missing(run=position, row=run.row, replication=run.replication, labels=labels, why=why)
+            )
+            continue
+        if answer.unsteady:
+            unsteady.append(
+                Missing(
+                    run=position,
+                    row=run.row,
+                    replication=run.replication,
+                    labels=labels,
+                    why=answer.unsteady,
+                )
+            )
+        rows.append(run.row)
+        runs.append(position)
+        y.append(
+            math.log(value) if transform == "log" else 1.0 / value if transform == "reciprocal" else value
+        )
+    return Observations(
+        factors=factors,
+        design=design,
+        rows=np.array(rows, dtype=np.intp),
+        runs=np.array(runs, dtype=np.intp),
+        y=np.array(y, dtype=float),
+        transform=transform,
+        missing=tuple(missing),
+        unsteady=tuple(unsteady),
+    )
+
+
+def _unusable(value: float, transform: str) -> str:
+    """Say why a value cannot be analysed; '' where it can."""
+    if not math.isfinite(value):
+        return "the answer is not a number"
+    if transform == "log" and value <= 0:
+        return f"the answer is {value:g}: it has no logarithm"
+    if transform == "reciprocal" and value == 0:
+        return "the answer is 0: it has no reciprocal"
+    return ""

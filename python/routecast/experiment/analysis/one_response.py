@@ -1,0 +1,209 @@
+"""The analysis of one response of an experiment, from its runs to its verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.errors import RoutecastError
+from routecast.experiment.analysis.advice import transform_advice
+from routecast.experiment.analysis.anova import anova_table, pure_error
+from routecast.experiment.analysis.effects import effects_of
+from routecast.experiment.analysis.fit import Fit, fit_columns
+from routecast.experiment.analysis.lenth import lenth
+from routecast.experiment.analysis.means import means_of
+from routecast.experiment.analysis.model_choice import Choice, choose_terms
+from routecast.experiment.analysis.observations import Observations, observe
+from routecast.experiment.analysis.outcome import Analysis, Cell
+from routecast.experiment.analysis.residuals import residuals_of
+from routecast.experiment.model import Results
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["analyse"]
+
+_CONFIDENCE = 0.95
+
+
+def analyse(
+    results: Results, response: str, *, confidence: float = _CONFIDENCE, order: int | None = None
+) -> Analysis:
+    """Analyse one response of an experiment.
+
+    Parameters
+    ----------
+    results : Results
+    response : str
+        Name of the response.
+    confidence : float
+        Level of the intervals and verdicts, between 0 and 1.
+    order : int, optional
+        Interactions of more factors than this are left out and counted as errors. Default: none are, but see
+        :func:`~routecast.experiment.analysis.model_choice.choose_terms`.
+
+    Raises
+    ------
+    RoutecastError
+        There is no such response, or ``confidence`` or ``order`` is out of range.
+    """
+    if not 0 < confidence < 1:
+        raise RoutecastError(f"a confidence lies between 0 and 1, not at {confidence:g}: 0.95 is usual")
+    if order is not None and order < 1:
+        raise RoutecastError(f"the order of the model is at least 1 (main effects only), not {order}")
+    seen = observe(results, response)
+    if len(seen.y) == 0:
+        return Analysis(
+            response=response,
+            transform=seen.transform,
+            confidence=confidence,
+            count=0,
+            mean=None,
+            missing=seen.missing,
+            notes=("no run has an answer: there is nothing to analyse",),
+        )
+    is_exact = results.experiment.evaluator == "solve"
+    choice = choose_terms(results.experiment.design.kind, seen, order)
+    columns = [term.columns[seen.rows] for term in choice.estimable.terms]
+    fit = fit_columns(columns, seen.y)
+    points = seen.design[seen.rows]
+    single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
+    margins = (
+        lenth(single, confidence)
+        if not is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
+        else None
+    )
+    effects = effects_of(choice.estimable, fit, margins, confidence, is_exact=is_exact)
+    mean_low, mean_high = _mean_interval(fit, confidence)
+    return Analysis(
+        response=response,
+        transform=seen.transform,
+        confidence=confidence,
+        count=len(seen.y),
+        mean=float(fit.coefficients[0]),
+        mean_low=mean_low,
+        mean_high=mean_high,
+        effects=effects,
+        ssy=float(seen.y @ seen.y),
+        ss0=float(len(seen.y) * seen.y.mean() ** 2),
+        sst=fit.sst,
+        sse=fit.sse,
+        error_df=fit.error_df,
+        s_e=fit.s_e,
+        error_share_ratio=fit.sse / fit.sst if fit.sst > 0 else None,
+        r2_ratio=fit.r2_ratio,
+        adjusted_r2_ratio=fit.adjusted_r2_ratio,
+        predicted_r2_ratio=fit.predicted_r2_ratio,
+        noise=_noise(seen, choice, fit, points, is_exact=is_exact),
+        anova=anova_table(effects, fit, points, seen.y),
+        lenth=margins,
+        residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
+        cells=_cells(seen, choice, fit, confidence),
+        means=means_of(seen, fit.s_e, fit.error_df, confidence),
+        missing=seen.missing,
+        unsteady=seen.unsteady,
+        not_told_apart=choice.estimable.sentences,
+        advice=tuple(
+            transform_advice(seen.y, columns, seen.transform, fit.error_df if fit.sse > 0 else 0, confidence)
+        ),
+        notes=_notes(results, seen, choice, fit),
+    )
+
+
+def _mean_interval(fit: Fit, confidence: float) -> tuple[float | None, float | None]:
+    if fit.s_e is None:
+        return None, None
+    half = _t(confidence, fit.error_df) * fit.s_e * float(fit.inverse[0, 0]) ** 0.5
+    return float(fit.coefficients[0]) - half, float(fit.coefficients[0]) + half
+
+
+def _t(confidence: float, df: int) -> float:
+    from scipy.stats import t as student
+
+    return float(student.ppf(0.5 + confidence / 2, df))
+
+
+def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> tuple[Cell, ...]:
+    terms = choice.estimable.terms
+    rows = np.hstack([np.ones((len(seen.design), 1)), *(term.columns for term in terms)])
+    half = None if fit.s_e is None else _t(confidence, fit.error_df) * fit.s_e
+    answered = set(seen.rows.tolist())
+    cells = []
+    for number, row in enumerate(rows):
+        values = tuple(float(value) for value in seen.y[seen.rows == number]) if number in answered else ()
+        predicted = float(row @ fit.coefficients)
+        reach = None if half is None else half * fit.variance_factor(row) ** 0.5
+        cells.append(
+            Cell(
+                row=number,
+                coded=tuple(float(coded) for coded in seen.design[number]),
+                labels=seen.row_labels(number),
+                values=values,
+                mean=sum(values) / len(values) if values else None,
+                predicted=predicted,
+                low=None if reach is None else predicted - reach,
+                high=None if reach is None else predicted + reach,
+            )
+        )
+    return tuple(cells)
+
+
+def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, is_exact: bool) -> str:
+    """Say where the estimate of the noise comes from, or why there is none."""
+    if fit.sst == 0:
+        return "none: all runs answered the same"
+    if fit.error_df == 0:
+        if is_exact:
+            return "none: the formula answers the same every time, so the effects are exact and need no intervals"
+        return (
+            "not estimated: no combination ran twice, so noise cannot be told from the effects; margins by Lenth's "
+            "method say which of them stand out"
+        )
+    _, pure_df = pure_error(points, seen.y)
+    if fit.sse == 0:
+        if pure_df > 0:
+            return "none: repeated runs answered the same, so intervals have no meaning"
+        return "none: the model meets every run exactly"
+    if pure_df == fit.error_df:
+        return f"estimated from repeated runs ({pure_df} degrees of freedom)"
+    what = choice.pooled or "what the model leaves out"
+    if pure_df == 0:
+        return f"no run is repeated: {what}, taken as zero, stand in for the noise ({fit.error_df} degrees of freedom)"
+    return (
+        f"estimated from repeated runs ({pure_df} degrees of freedom) and from {what}, taken as zero "
+        f"({fit.error_df - pure_df})"
+    )
+
+
+def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tuple[str, ...]:
+    notes: list[str] = []
+    if fit.sst == 0:
+        notes.append(
+            "nothing varies: every run answered the same, so no factor has an effect and shares of a variation that "
+            "is zero are undefined"
+        )
+    if seen.missing:
+        notes.append(
+            f"{len(seen.missing)} of {len(results.runs)} runs {'is' if len(seen.missing) == 1 else 'are'} missing: "
+            f"{_some([one.why for one in seen.missing])}"
+        )
+    if seen.unsteady:
+        notes.append(
+            f"{len(seen.unsteady)} of {len(results.runs)} runs {'was' if len(seen.unsteady) == 1 else 'were'} not "
+            "steady; they are analysed all the same"
+        )
+    if fit.sst > 0 and not fit.is_orthogonal:
+        notes.append(
+            "effects are estimated together by regression, because the runs are not balanced: each share is what an "
+            "effect explains beyond all others, and the shares do not add up to 100 %"
+        )
+    return tuple(notes)
+
+
+def _some(reasons: Sequence[str], most: int = 3) -> str:
+    distinct = list(dict.fromkeys(reasons))
+    return "; ".join(distinct[:most]) + ("; …" if len(distinct) > most else "")

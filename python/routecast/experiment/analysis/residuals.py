@@ -1,0 +1,197 @@
+"""Do the residuals look as the analysis assumes: normal, of constant spread, independent?
+
+Jain names these assumptions and checks them by eye (sec. 14.7, 18.6); here each has a test beside the plot. A small p
+value says that residuals this far off would be rare if the assumption held. Few residuals can contradict nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.experiment.analysis.outcome import Check, Residuals
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from routecast.experiment.analysis.fit import Fit
+    from routecast.experiment.analysis.observations import Observations
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["breusch_pagan", "durbin_watson", "normal_scores", "residuals_of"]
+
+_FEWEST_RESIDUALS = 4
+_MOST_FOR_SHAPIRO_WILK = 5000
+_FEWEST_REPLICATIONS = 3
+
+
+def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float) -> Residuals:
+    """Return the residuals of a fit with their checks.
+
+    Parameters
+    ----------
+    seen : Observations
+    fit : Fit
+    model : (n, p) array
+        Its columns, the mean's among them.
+    confidence : float
+        1 minus the p value below which an assumption is called doubtful.
+    """
+    return Residuals(
+        runs=tuple(int(run) for run in seen.runs),
+        observed=tuple(float(value) for value in seen.y),
+        predicted=tuple(float(value) for value in fit.predicted),
+        residuals=tuple(float(value) for value in fit.residuals),
+        normal_scores=tuple(float(score) for score in normal_scores(fit.residuals)),
+        checks=_checks(seen, fit, model, 1 - confidence) if fit.sse > 0 else (),
+    )
+
+
+def normal_scores(values: Floats) -> Floats:
+    """Return the normal quantiles that the ranks of the values belong to: Blom's (i - 3/8) / (n + 1/4)."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    return np.asarray(ndtri((rankdata(values) - 0.375) / (len(values) + 0.25)), dtype=float)
+
+
+def breusch_pagan(residuals: Floats, predicted: Floats) -> tuple[float, float]:
+    """Return n R^2 of the squared residuals on the predicted values, and its p value on chi-squared with 1 df.
+
+    Koenker's form (Journal of Econometrics 17, 1981), which does not need normal errors.
+    """
+    from scipy.stats import chi2
+
+    squares = residuals**2
+    spread, level = float(np.sum((squares - squares.mean()) ** 2)), predicted - predicted.mean()
+    if spread == 0:
+        return 0.0, 1.0
+    statistic = len(squares) * float(level @ squares) ** 2 / (float(level @ level) * spread)
+    return statistic, float(chi2.sf(statistic, 1))
+
+
+def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
+    """Return Durbin and Watson's d of the residuals in run order, and its two-sided p value.
+
+    The p value is that of the beta distribution on 0..4 with the exact mean and variance of d under this model
+    (J. Durbin and G. S. Watson, Biometrika 38, 1951, sec. 4).
+    """
+    from scipy.stats import beta
+
+    n, p = model.shape
+    d = float(np.sum(np.diff(residuals) ** 2) / np.sum(residuals**2))
+    difference = np.diff(np.eye(n), axis=0)
+    q, _ = np.linalg.qr(model)
+    rest = difference - (difference @ q) @ q.T
+    products = rest @ rest.T
+    first, second = float(np.trace(products)), float(np.sum(products**2))
+    df = n - p
+    mean = first / df
+    variance = 2 * (second - first * mean) / (df * (df + 2))
+    if variance <= 0:
+        return d, 1.0
+    total = mean * (4 - mean) / variance - 1
+    a = mean / 4 * total
+    below = float(beta.cdf(d / 4, a, total - a))
+    return d, 2 * min(below, 1 - below)
+
+
+def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[Check, ...]:
+    if len(fit.residuals) < _FEWEST_RESIDUALS or fit.error_df < 2:
+        return tuple(
+            Check(
+                name=name,
+                method=method,
+                statistic=None,
+                p_value=None,
+                is_doubtful=None,
+                verdict="too few residuals to tell",
+            )
+            for name, method in (
+                ("normal errors", "Shapiro-Wilk"),
+                ("constant spread", "Breusch-Pagan"),
+                ("independent errors", "Durbin-Watson"),
+            )
+        )
+    return (_normality(fit, level), *_spread(seen, fit, level), _independence(fit, model, level))
+
+
+def _normality(fit: Fit, level: float) -> Check:
+    from scipy.stats import shapiro
+
+    sample = fit.residuals
+    if len(sample) > _MOST_FOR_SHAPIRO_WILK:
+        sample = sample[:: len(sample) // _MOST_FOR_SHAPIRO_WILK + 1]
+    statistic, p_value = (float(value) for value in shapiro(sample))
+    return _check(
+        "normal errors",
+        "Shapiro-Wilk",
+        statistic,
+        p_value,
+        level,
+        "the residuals are not normally distributed: look for single runs far off, and take intervals as rough",
+        "nothing speaks against normally distributed errors",
+    )
+
+
+def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
+    from scipy.stats import levene
+
+    doubtful = (
+        "the errors are larger at some responses than at others: try a transform (the logarithm where they grow "
+        "with the response)"
+    )
+    fine = "nothing speaks against errors of the same size everywhere"
+    checks = []
+    if float(np.ptp(fit.predicted)) > 1e-9 * float(np.max(np.abs(fit.predicted))):
+        statistic, p_value = breusch_pagan(fit.residuals, fit.predicted)
+        checks.append(_check("constant spread", "Breusch-Pagan", statistic, p_value, level, doubtful, fine))
+    cells = [fit.residuals[seen.rows == row] for row in np.unique(seen.rows)]
+    repeated = [cell for cell in cells if len(cell) >= _FEWEST_REPLICATIONS]
+    if len(repeated) >= 2 and len(repeated) == len(cells):
+        distances = np.concatenate([np.abs(cell - np.median(cell)) for cell in cells])
+        if float(np.ptp(distances)) > 0:
+            result = levene(*repeated, center="median")
+            checks.append(
+                _check(
+                    "constant spread",
+                    "Levene",
+                    float(result.statistic),
+                    float(result.pvalue),
+                    level,
+                    doubtful,
+                    fine,
+                )
+            )
+    return checks
+
+
+def _independence(fit: Fit, model: Floats, level: float) -> Check:
+    statistic, p_value = durbin_watson(fit.residuals, model)
+    kind = "alike" if statistic < 2 else "of opposite sign"
+    return _check(
+        "independent errors",
+        "Durbin-Watson",
+        statistic,
+        p_value,
+        level,
+        f"errors of runs made one after the other are {kind}: something drifted, or one run disturbed the next; "
+        "run them in random order",
+        "nothing in the order of the runs speaks against independent errors",
+    )
+
+
+def _check(
+    name: str, method: str, statistic: float, p_value: float, level: float, doubtful: str, fine: str
+) -> Check:
+    is_doubtful = p_value < level
+    return Check(
+        name=name,
+        method=method,
+        statistic=statistic,
+        p_value=p_value,
+        is_doubtful=is_doubtful,
+        verdict=doubtful if is_doubtful else fine,
+    )

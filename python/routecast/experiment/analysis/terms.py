@@ -1,0 +1,171 @@
+"""The terms of a linear model of a design: one for each factor and each interaction.
+
+A factor with two levels has one column, its coded level; an interaction's columns are the products of its factors'
+columns. A factor with l levels has l - 1 columns whose effects add up to zero over the levels (Jain, sec. 20.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from routecast.experiment.analysis.observations import label_of
+from routecast.experiment.model import Factor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["CURVATURE", "Term", "centre_rows", "factorial_terms", "polynomial_terms"]
+
+CURVATURE = "curvature"
+_MOST_TERMS = 5000
+"""Interactions are listed order by order until there would be more than this: 2^12 are few, 2^20 nobody reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """One term of the model, over the rows of the design.
+
+    Parameters
+    ----------
+    name, label : str
+        ``"AB"``, ``"packet size x queue manager"``.
+    letters : tuple of str
+    columns : (rows, df) array
+    levels : tuple of (str, array of df)
+        For factors with more than two levels: what each level's effect is made of.
+    """
+
+    name: str
+    label: str
+    letters: tuple[str, ...]
+    columns: Floats
+    levels: tuple[tuple[str, Floats], ...] = ()
+
+
+def centre_rows(design: Floats) -> NDArray[np.bool_]:
+    """Return which rows are centre points added to a two-level design: all zero where all others are -1 or +1."""
+    centre = np.asarray(np.all(design == 0.0, axis=1))
+    others = design[~centre]
+    if len(others) == 0 or not np.all(np.abs(others) == 1.0):
+        return np.zeros(len(design), dtype=bool)
+    return centre
+
+
+def factorial_terms(factors: Sequence[Factor], design: Floats) -> Iterator[Term]:
+    """Yield the terms of a factorial model, main effects first, then order by order.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+    design : (rows, k) array
+        Coded levels.
+
+    Yields
+    ------
+    Term
+        Where two-level rows have centre points beside them, the last main effect is followed by their
+        ``curvature``: what the centre has less than the mean of the corners (Montgomery, Design and Analysis of
+        Experiments, sec. 6.8).
+    """
+    centre = centre_rows(design)
+    parts = [_coded(factor, design[:, column], ~centre) for column, factor in enumerate(factors)]
+    count = 0
+    for order in range(1, len(factors) + 1):
+        for members in combinations(range(len(factors)), order):
+            yield _product([factors[member] for member in members], [parts[member] for member in members])
+            count += 1
+        if order == 1 and centre.any():
+            yield Term(
+                name=CURVATURE,
+                label="curvature between low and high",
+                letters=(),
+                columns=np.where(centre, -1.0, 0.0)[:, None],
+            )
+        if count > _MOST_TERMS:
+            return
+
+
+def polynomial_terms(factors: Sequence[Factor], design: Floats, order: int) -> Iterator[Term]:
+    """Yield the terms of a polynomial of first or second order in the coded levels: A, B, AB, A^2, B^2.
+
+    Factors that are no quantities keep an effect of their own for each level, and have no square.
+    """
+    everywhere = np.ones(len(design), dtype=bool)
+    parts = [
+        _Part(columns=design[:, [column]], labels=(), basis=np.empty((0, 1)), is_two_level=True)
+        if factor.is_quantity
+        else _coded(factor, design[:, column], everywhere)
+        for column, factor in enumerate(factors)
+    ]
+    for size in range(1, min(order, 2) + 1):
+        for members in combinations(range(len(factors)), size):
+            yield _product([factors[member] for member in members], [parts[member] for member in members])
+    if order >= 2:
+        for column, factor in enumerate(factors):
+            if factor.is_quantity and len(np.unique(np.abs(design[:, column]))) > 1:
+                yield Term(
+                    name=f"{factor.letter}^2",
+                    label=f"{factor.name}, squared",
+                    letters=(factor.letter,),
+                    columns=design[:, [column]] ** 2,
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    columns: Floats
+    labels: tuple[str, ...]
+    basis: Floats
+    is_two_level: bool
+
+
+def _product(factors: Sequence[Factor], parts: Sequence[_Part]) -> Term:
+    """Return the term of an interaction: the products of its factors' columns."""
+    columns = parts[0].columns
+    for part in parts[1:]:
+        columns = np.einsum("ri,rj->rij", columns, part.columns).reshape(len(columns), -1)
+    return Term(
+        name="".join(factor.letter for factor in factors),
+        label=" x ".join(factor.name for factor in factors),
+        letters=tuple(factor.letter for factor in factors),
+        columns=columns,
+        levels=_level_rows(parts),
+    )
+
+
+def _coded(factor: Factor, column: Floats, corners: NDArray[np.bool_]) -> _Part:
+    """Return the columns of one factor, and what each of its levels puts in them."""
+    levels = np.unique(np.round(column[corners], 9))
+    if len(levels) <= 2 and set(np.abs(levels)) <= {1.0}:
+        return _Part(
+            columns=column[:, None],
+            labels=tuple(label_of(factor, level) for level in (-1.0, 1.0)),
+            basis=np.array([[-1.0], [1.0]]),
+            is_two_level=True,
+        )
+    basis = np.vstack([np.eye(len(levels) - 1), -np.ones(len(levels) - 1)])
+    return _Part(
+        columns=basis[np.searchsorted(levels, np.round(column, 9))],
+        labels=tuple(label_of(factor, float(level)) for level in levels),
+        basis=basis,
+        is_two_level=False,
+    )
+
+
+def _level_rows(parts: Sequence[_Part]) -> tuple[tuple[str, Floats], ...]:
+    if all(part.is_two_level for part in parts) or any(not part.labels for part in parts):
+        return ()
+    rows = []
+    for choice in product(*(range(len(part.labels)) for part in parts)):
+        row = np.ones(1)
+        for part, level in zip(parts, choice, strict=True):
+            row = np.kron(row, part.basis[level])
+        rows.append((", ".join(part.labels[level] for part, level in zip(parts, choice, strict=True)), row))
+    return tuple(rows)
