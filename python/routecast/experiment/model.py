@@ -69,6 +69,8 @@ class Factor:
         Whether points between the levels make sense: needed for response surfaces and samples.
     is_log : bool
         Quantities only: whether coded values are logarithmic.
+    is_whole : bool
+        Quantities only: whether only whole numbers of the base unit make sense (cores, frames, bytes of a frame).
     """
 
     letter: str
@@ -76,6 +78,7 @@ class Factor:
     levels: tuple[Level, ...]
     is_quantity: bool = False
     is_log: bool = False
+    is_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +138,11 @@ class Experiment:
         Of the experiment; each run's own is spawned from it (``numpy.random.SeedSequence.spawn``).
     is_steadied : bool
         Whether the transient is cut off by MSER-5 and each run is tested for drift (simulation and wire only).
+    has_common_seeds : bool
+        Whether all rows of a replication have the same seed (common random numbers).
     factors, design, responses
+    folder : str
+        Where files that the document names are looked for.
     """
 
     name: str
@@ -146,9 +153,11 @@ class Experiment:
     duration_s: float
     seed: int = 1
     is_steadied: bool = False
+    has_common_seeds: bool = False
     factors: tuple[Factor, ...]
     design: Design
     responses: tuple[Response, ...]
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,10 +150,13 @@ def fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str
 
 
 def names_own_keys(model: type[BaseModel], location: Sequence[int | str]) -> bool:
-    """Return whether the keys of the table at a place are names that its writer chooses."""
+    """Return whether the keys of the table at a place are, or may be, names that its writer chooses."""
     here: object = model
     for step in location:
         here = _inside(here, step)
+    owner = _model_in(here)
+    if owner is not None and owner.model_config.get("extra") == "allow":
+        return True
     return dict in {typing.get_origin(one) for one in (here, *typing.get_args(here))}
 
 

@@ -39,6 +39,7 @@ __all__ = [
     "RouterTable",
     "build_router",
     "parse_router",
+    "read_load",
     "read_router",
     "read_router_and_load",
     "router_schema",
@@ -155,6 +156,22 @@ def build_router(
     if problems or model is None:
         raise FileProblem(subject, problems)
     return model, load
+
+
+def read_load(
+    table: Mapping[str, Any], *, ports: int, subject: str = "load", folder: Path | None = None
+) -> OfferedLoad:
+    """Return the load that a table ``load`` says, as router files have one, for so many ports.
+
+    Raises
+    ------
+    FileProblem
+        The table says something wrong; all faults with their places.
+    """
+    try:
+        return _load(validated(LoadTable, table, subject), ports, folder)
+    except ModelProblem as problem:
+        raise FileProblem(subject, problem.problems) from problem
 
 
 def router_table(document: Mapping[str, Any], subject: str = "router file") -> type[RouterTable]:

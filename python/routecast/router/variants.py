@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import ModelProblem, Problem
@@ -19,20 +20,26 @@ from routecast.quantity.toml_file import fields_at, names_own_keys
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
 
-__all__ = ["vary"]
+__all__ = ["field_of", "vary"]
 
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
 _ENTRY = re.compile(r"\[([^\]]*)\]")
 
 
 def vary(
-    document: Mapping[str, Any], overrides: Mapping[str, object], *, subject: str = "router file"
+    document: Mapping[str, Any],
+    overrides: Mapping[str, object],
+    *,
+    subject: str = "router file",
+    table: type[BaseModel] | None = None,
 ) -> dict[str, Any]:
     """Return a router document with other values at some paths; the document itself stays as it is.
 
     Tables that the document leaves out (``activation``, ``power``) are opened where an override needs them. The values
-    are not looked at: :func:`routecast.router.files.build_router` checks the variant like any file.
+    are not looked at: :func:`routecast.router.files.build_router` checks the variant like any file. What no path leads
+    through is shared with the document, not copied.
 
     Parameters
     ----------
@@ -42,6 +49,8 @@ def vary(
         New values by path, as the file would say them: ``{"cores": 2, "pool[cpu].frequency": "1.2 GHz"}``.
     subject : str
         What messages call the document.
+    table : pydantic model, optional
+        What the document may say, where it is another file than a router's.
 
     Raises
     ------
@@ -57,8 +66,8 @@ def vary(
     """
     from routecast.router.files import router_table  # pydantic is loaded where files are read
 
-    varied = copy.deepcopy(dict(document))
-    table = router_table(varied, subject)
+    varied = dict(document)
+    table = table or router_table(varied, subject)
     problems = []
     for path, value in overrides.items():
         try:
@@ -68,6 +77,28 @@ def vary(
     if problems:
         raise ModelProblem(subject, problems)
     return varied
+
+
+def field_of(table: type[BaseModel], path: str) -> FieldInfo | None:
+    """Return the field of a file that a path leads to; None where its writer chooses the key, or none is there."""
+    try:
+        steps = list(_steps(path))
+    except _WrongPathError:
+        return None
+    place: list[int | str] = []
+    for key, entries in steps[:-1]:
+        place += [key, *(0 for _ in entries)]
+    return _known_at(table, tuple(place)).get(steps[-1][0])
+
+
+@lru_cache(maxsize=4096)
+def _known_at(table: type[BaseModel], place: tuple[int | str, ...]) -> dict[str, FieldInfo]:
+    return fields_at(table, place)
+
+
+@lru_cache(maxsize=4096)
+def _is_chosen_at(table: type[BaseModel], place: tuple[int | str, ...]) -> bool:
+    return names_own_keys(table, place)
 
 
 class _WrongPathError(Exception):
@@ -94,8 +125,8 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
     tables: list[dict[str, Any]] = [document]
     place: list[int | str] = []
     for number, (key, entries) in enumerate(steps):
-        known = fields_at(table, place)
-        chosen = names_own_keys(table, place)
+        known = _known_at(table, tuple(place))
+        chosen = _is_chosen_at(table, tuple(place))
         if not known and not chosen:
             above = steps[number - 1][0]
             raise _WrongPathError(f'"{above}" is no table, so nothing in it is called "{key}"')
@@ -111,25 +142,26 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
             tables = _entered(tables, key, entries, value=value, is_last=is_last)
             place += [0] * len(entries)
         else:
-            tables = [_opened(one, key, fields_at(table, place)) for one in tables]
+            tables = [_opened(one, key, _known_at(table, tuple(place))) for one in tables]
         if is_last:
             return
 
 
 def _opened(table: dict[str, Any], key: str, known: Container[str]) -> dict[str, Any]:
-    inner = table.setdefault(key, {})
+    inner = table.get(key, {})
     if isinstance(inner, str) and "base" in known:  # a text is short for a table with that base alone
-        inner = table[key] = {"base": inner}
+        inner = {"base": inner}
     if not isinstance(inner, dict):
         raise _WrongPathError(f'"{key}" is no table; if it is a list, name the entry: "{key}[…]"')
-    return inner
+    own = table[key] = dict(inner)  # the variant's own: the document's stays as it is
+    return own
 
 
 def _entered(
     tables: list[dict[str, Any]], key: str, entries: list[str], *, value: object, is_last: bool
 ) -> list[dict[str, Any]]:
     """Return the list entries that a key and its brackets mean; the last key's entries get the value instead."""
-    lists: list[Any] = [one.get(key, []) for one in tables]
+    lists: list[Any] = [_own(one, key) for one in tables]
     for depth, entry in enumerate(entries):
         inner: list[Any] = []
         for one in lists:
@@ -139,11 +171,21 @@ def _entered(
             if is_last and depth == len(entries) - 1:
                 for number in numbers:
                     one[number] = copy.deepcopy(value)
-            inner += [one[number] for number in numbers]
+            inner += [_own(one, number) for number in numbers]
         lists = inner
     if not is_last and not all(isinstance(one, dict) for one in lists):
         raise _WrongPathError(f'the entries of "{key}" are no tables')
     return lists
+
+
+def _own(holder: Any, at: str | int) -> Any:
+    """Give a table or a list its own copy of what stands at a key or index, and return it."""
+    inner = holder.get(at, []) if isinstance(at, str) else holder[at]
+    if isinstance(inner, list | dict):
+        inner = inner.copy()
+        if not isinstance(at, str) or at in holder:
+            holder[at] = inner
+    return inner
 
 
 def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:

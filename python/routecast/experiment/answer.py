@@ -1,0 +1,116 @@
+"""What one run answers: its router is built, its evaluator asked, its responses read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.experiment.model import Answer, Run
+from routecast.experiment.responses import needs_flows, read_response
+
+if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
+    from routecast.load.offered import OfferedLoad
+    from routecast.router.model import RouterModel
+
+__all__ = ["answer"]
+
+
+def answer(run: Run) -> Answer:
+    """Answer a run.
+
+    Levels that make the router invalid, and responses that the evaluator does not know for it, are told in
+    :attr:`~routecast.experiment.model.Answer.problem`: other runs go on.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        The machine lacks something that every run needs.
+    """
+    try:
+        return _BY_EVALUATOR[run.evaluator](run)
+    except EnvironmentProblem:
+        raise
+    except RoutecastError as problem:
+        return Answer(key=run.key, values={}, problem=str(problem))
+
+
+def _solved(run: Run) -> Answer:
+    from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+
+    model, load = _built(run)
+    values: dict[str, float] = {}
+    trial = None
+    for response in run.responses:
+        if response.of == "capacity_pps":
+            values[response.name] = capacity_pps(model, load)
+        elif response.of == "lossless_pps":
+            values[response.name] = lossless_pps(model, load)
+        else:
+            trial = trial or Solve(model=model).trial(load, run.duration_s)
+            values[response.name] = read_response(trial, response.of)
+    return Answer(key=run.key, values=values, bottleneck=_bottleneck(trial) if trial else "")
+
+
+def _simulated(run: Run) -> Answer:
+    from routecast.evaluate.simulate import Simulate
+
+    model, load = _built(run)
+    simulator = Simulate(
+        model,
+        seed=run.seed,
+        per_flow=any(needs_flows(response.of) for response in run.responses),
+        over_time=run.is_steadied,
+        steady_state=not run.is_steadied,
+    )
+    return _read(run, simulator.trial(load, run.duration_s))
+
+
+def _measured(run: Run) -> Answer:
+    from routecast.experiment.testbeds import measured
+
+    trial = measured(
+        run.document, run.duration_s, seed=run.seed, subject=_subject(run), folder=Path(run.folder)
+    )
+    if not trial.is_valid:
+        raise RoutecastError(f"the trial is invalid: {'; '.join(trial.invalid)}")
+    return _read(run, trial)
+
+
+_BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
+    "solve": _solved,
+    "simulate": _simulated,
+    "measure": _measured,
+}
+
+
+def _built(run: Run) -> tuple[RouterModel, OfferedLoad]:
+    from routecast.router.files import build_router
+
+    model, load = build_router(
+        run.document, subject=_subject(run), folder=Path(run.folder) if run.folder else None
+    )
+    if load is None:
+        raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
+    return model, load
+
+
+def _read(run: Run, trial: Trial) -> Answer:
+    unsteady = ""
+    if run.is_steadied:
+        from routecast.evaluate.steadiness import steadied, steadiness_of
+
+        verdict = steadiness_of(trial)
+        trial, unsteady = steadied(trial, verdict), verdict.reason
+    values = {response.name: read_response(trial, response.of) for response in run.responses}
+    return Answer(key=run.key, values=values, unsteady=unsteady, bottleneck=_bottleneck(trial))
+
+
+def _bottleneck(trial: Trial) -> str:
+    return f"{trial.bottleneck.name} {trial.bottleneck.reason}".strip()
+
+
+def _subject(run: Run) -> str:
+    return f"row {run.row}"

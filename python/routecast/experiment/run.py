@@ -1,0 +1,97 @@
+"""Running an experiment: its runs are swept, what the folder holds already is not run again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from routecast.errors import FileProblem, Problem
+from routecast.experiment.answer import answer
+from routecast.experiment.executor import check_executor, chosen_executor, open_executor
+from routecast.experiment.model import Experiment, Results
+from routecast.experiment.runs import runs_of
+from routecast.experiment.shards import Shard, answers_on_disk, join
+from routecast.experiment.sweep import Progress, sweep
+
+__all__ = ["AUTO", "join_experiment", "run_experiment"]
+
+AUTO = "auto"
+"""Name of whatever executor suits the experiment."""
+
+
+def run_experiment(
+    experiment: Experiment,
+    out: Path | None,
+    *,
+    executor: str = AUTO,
+    workers: int | None = None,
+    shard: Shard | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Run what has not been run of an experiment, and return all its answers.
+
+    Results depend neither on the executor nor on the number of workers.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    out : Path or None
+        Folder where answers are kept as they come in; a killed run goes on there. None: they are kept in memory only.
+    executor : str
+        ``"threads"``, ``"processes"``, ``"dask://HOST:PORT"``; ``"auto"``: what suits evaluator and number of runs.
+    workers : int, optional
+        As many as there are cores if not given; one on the wire, always.
+    shard : Shard, optional
+        Run this part only; the results have its runs.
+    progress : callable, optional
+        Told how many runs are done, of how many, and what is left.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        No such executor, a scheduler that does not answer, a folder that cannot be written; not a run that fails,
+        which its answer tells.
+    """
+    started = time.monotonic()
+    runs = runs_of(experiment)
+    if shard is not None:
+        runs = shard.of(runs)
+    if executor != AUTO:
+        check_executor(executor)
+    where = chosen_executor(experiment.evaluator, len(runs)) if executor == AUTO else executor
+    if experiment.evaluator == "measure":
+        if where.startswith("dask"):
+            what = "the wire is of this machine: a test bed is measured with --executor threads"
+            raise FileProblem(experiment.name, [Problem("--executor", what)])
+        where, workers = "threads", 1
+    there = answers_on_disk(out) if out is not None and out.is_dir() else {}
+    resumed = sum(key in there for key in {run.key for run in runs})
+    with open_executor(where, workers) as crew:
+        answers = sweep(runs, answer, executor=crew, out=out, progress=progress, shard=shard)
+    return Results(
+        experiment=experiment,
+        runs=runs,
+        answers=answers,
+        resumed=resumed,
+        elapsed_s=time.monotonic() - started,
+    )
+
+
+def join_experiment(experiment: Experiment, out: Path) -> Results:
+    """Return the results of an experiment whose shards have been run in a folder.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        Runs are missing: which, and which shards have to be started again.
+    """
+    started = time.monotonic()
+    runs = runs_of(experiment)
+    answers = join(runs, out)
+    return Results(
+        experiment=experiment,
+        runs=runs,
+        answers=answers,
+        resumed=len({run.key for run in runs}),
+        elapsed_s=time.monotonic() - started,
+    )
