@@ -76,10 +76,11 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
         if worst <= 0.0:
             return math.inf, ""
         before, rate = rate, 1.0 / worst
-        load = np.zeros(len(tasks))
+        each = [0.0] * len(tasks)
         for part in parts:
             for index, units in part.members:
-                load[index] += demand[index] * units * rate
+                each[index] += demand[index] * units * rate
+        load = np.array(each)
         if not slowed:
             break
         new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))

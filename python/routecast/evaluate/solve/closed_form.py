@@ -138,11 +138,10 @@ def _check_steady(load: OfferedLoad) -> None:
 
 def _as_served(fluid: Fluid, work_pps: Mapping[str, float]) -> Fluid:
     """Return the fluid state with the units' work cut by the losses that queueing theory adds."""
-    ratio = np.ones(len(fluid.graph.tasks))
-    for index, task in enumerate(fluid.graph.tasks):
-        before = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
-        if before > 0.0:
-            ratio[index] = min(work_pps[task.name] / before, 1.0)
+    count = len(fluid.graph.tasks)
+    before = fluid.rates[:count].sum(axis=1) * fluid.admitted_ratio[:count]
+    work = np.array([work_pps[task.name] for task in fluid.graph.tasks])
+    ratio = np.minimum(np.divide(work, before, out=np.ones(count), where=before > 0.0), 1.0)
     busy = {name: units * ratio for name, units in fluid.busy_units.items()}
     polling = np.array([task.activation.kind == "polling" for task in fluid.graph.tasks])
     active = {name: np.where(polling, units, units * ratio) for name, units in fluid.active_units.items()}

@@ -184,8 +184,8 @@ class _Walk:
             return "pays a cost per batch"
         if self._units(index) == 0:
             return "can have fewer frames in service than it asks for"
-        for part in fluid.components:
-            if any(member == index for member, _ in part.members) and len(part.members) > 1:
+        for part, _ in fluid.uses[index]:
+            if len(part.members) > 1:
                 others = [fluid.graph.tasks[member].name for member, _ in part.members if member != index]
                 return f'shares units of pool "{part.pool.name}" with "{others[0]}"'
         return ""
@@ -193,11 +193,10 @@ class _Walk:
     def _units(self, index: int) -> int:
         """How many frames may be in service at once."""
         task = self.graph.tasks[index]
-        for part in self.fluid.components:
-            for member, units in part.members:
-                if member == index:
-                    return served_at_once(task, len(part.units) // units)
-        return task.parallel
+        if not self.fluid.uses[index]:
+            return task.parallel
+        part, units = self.fluid.uses[index][0]
+        return served_at_once(task, len(part.units) // units)
 
     def _queue(
         self, index: int, rate: float, arriving: Arriving, mix: ServiceMix
@@ -244,7 +243,7 @@ class _Walk:
 
     def _shared_queue(self, index: int, arriving: Arriving) -> Queue | None:
         fluid = self.fluid
-        parts = [part for part in fluid.components if any(member == index for member, _ in part.members)]
+        parts = [part for part, _ in fluid.uses[index]]
         if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
             return None
         part = parts[0]
@@ -269,13 +268,10 @@ class _Walk:
         rate = float(self.rates[node].sum())
         if rate <= 0.0:
             return
-        sizes = fluid.load.frames.share_by_bytes
-        times = tuple(1.0 / line_rate_pps(port.link_bps, size) for size in sizes)
-        mix = ServiceMix(shares=tuple(sizes.values()), times_s=times)
+        times = tuple(1.0 / line_rate_pps(port.link_bps, size) for size in self.service.sizes_bytes)
         arriving = merge(self.arriving.get(node, []))
         self.sizes[node] = arriving.sizes
-        if arriving.sizes:
-            mix = replace(mix, shares=arriving.sizes)
+        mix = ServiceMix(shares=arriving.sizes or self.service.shares, times_s=times)
         load = rate * mix.mean_s
         regular = arriving.kind == "regular" and mix.is_one_size
         spaced = arriving.spacing is not None and arriving.spacing.fits(max(times))
@@ -297,22 +293,15 @@ class _Walk:
     def answer(self) -> DelayAnswer:
         """Put the parts together."""
         graph, fluid = self.graph, self.fluid
-        drops: dict[str, float] = {}
+        arriving = self.rates.sum(axis=1)
+        served: list[float] = (arriving * self.admitted).tolist()
+        lost: list[float] = (arriving * (1.0 - self.admitted)).tolist()
+        names = [task.name for task in graph.tasks] + [f"{port.name} out" for port in fluid.model.ports]
         least = 1e-12 * float(fluid.offered.sum())
-        for index, task in enumerate(graph.tasks):
-            drops[task.name] = float(self.rates[index].sum()) * (1.0 - float(self.admitted[index]))
-        for number, port in enumerate(fluid.model.ports):
-            node = len(graph.tasks) + number
-            drops[f"{port.name} out"] = float(self.rates[node].sum()) * (1.0 - float(self.admitted[node]))
-        drops = {place: rate for place, rate in drops.items() if rate > least}
-        work = {
-            task.name: float(self.rates[index].sum()) * float(self.admitted[index]) * self._work_ratio(index)
-            for index, task in enumerate(graph.tasks)
-        }
+        drops = {name: rate for name, rate in zip(names, lost, strict=False) if rate > least}
+        work = {task.name: served[index] * self._work_ratio(index) for index, task in enumerate(graph.tasks)}
         queue_frames = {
-            graph.tasks[index].name: queue.waiting_mean_s
-            * float(self.rates[index].sum())
-            * float(self.admitted[index])
+            graph.tasks[index].name: queue.waiting_mean_s * served[index]
             for index, queue in self.queues.items()
         }
         latency = waiting = None
@@ -328,7 +317,7 @@ class _Walk:
         return DelayAnswer(
             drops_pps=drops,
             work_pps=work,
-            forwarded_bytes=self._forwarded_bytes(),
+            forwarded_bytes=self._forwarded_bytes(served),
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
@@ -348,13 +337,12 @@ class _Walk:
         whole_s = self.service.of(index).mean_s
         return self.service.of(index, sizes).mean_s / whole_s if whole_s > 0.0 else 1.0
 
-    def _forwarded_bytes(self) -> float:
+    def _forwarded_bytes(self, served: list[float]) -> float:
         """Mean size of what leaves by the ports."""
         frames = self.fluid.load.frames
         total, in_all = 0.0, 0.0
         for node in range(len(self.graph.tasks), self.graph.exit):
-            rate = float(self.rates[node].sum()) * float(self.admitted[node])
-            shares = self.sizes.get(node, ())
+            rate, shares = served[node], self.sizes.get(node, ())
             mean = (
                 math.fsum(share * size for share, size in zip(shares, frames.share_by_bytes, strict=True))
                 if shares

@@ -79,6 +79,8 @@ class FlowGraph:
 
     def pass_on(self, index: int, rates: Vector, admitted_ratio: float) -> None:
         """Add what a task unit lets through of ``rates[index]`` to the nodes after it."""
+        if not rates[index].any():
+            return
         out = rates[index] * admitted_ratio
         for node, fraction in self.edges[index]:
             rates[node] += out * fraction
@@ -86,6 +88,8 @@ class FlowGraph:
     def surviving(self, admitted_ratio: Vector, rates: Vector) -> Vector:
         """Probability that a frame admitted at each node is forwarded in the end."""
         survive = np.ones(self.exit + 1)
+        if (admitted_ratio == 1.0).all():
+            return survive
         for index in range(len(self.tasks) - 1, -1, -1):
             total = float(rates[index].sum())
             if total <= 0.0:
@@ -149,7 +153,5 @@ def _edges(
         for target, weight in zip(targets, weights, strict=True):
             parts[target] += weight / total
         return tuple((target, np.full(count, part)) for target, part in parts.items() if part > 0.0)
-    split: dict[int, Vector] = {}
-    for stream, target in enumerate(chosen):
-        split.setdefault(target, np.zeros(count))[stream] = 1.0
-    return tuple(split.items())
+    ways = np.array(chosen)
+    return tuple((target, (ways == target).astype(np.float64)) for target in dict.fromkeys(chosen))

@@ -18,6 +18,7 @@ from routecast.evaluate.solve.share import (
     mean_contention,
     served_at_once,
     slowed_by_each_other,
+    uses_of,
 )
 from routecast.evaluate.solve.throughput import Steady
 from routecast.load.offered import OfferedLoad, line_rate_pps
@@ -37,6 +38,8 @@ class Fluid:
 
     Parameters
     ----------
+    uses : tuple
+        By task unit: the components that it uses, each with the units that a frame takes.
     offered : array
         Offered rate by stream.
     rates : array
@@ -58,6 +61,7 @@ class Fluid:
     graph: FlowGraph
     costs: tuple[Cost, ...]
     components: tuple[Component, ...]
+    uses: tuple[tuple[tuple[Component, int], ...], ...]
     intended_pps: float
     offered: Vector
     rates: Vector
@@ -107,45 +111,48 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     slowed = slowed_by_each_other(model, tasks)
 
     count = len(tasks)
-    factor = np.ones(count)
-    admitted = np.ones(graph.exit + 1)
+    factor, admitted = np.ones(count), np.ones(count)
     out_cap = np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports])
-    rates = graph.arriving(offered, admitted)
-    admitted[count : graph.exit] = _carried(rates[count : graph.exit], out_cap)
+    to_links = np.ones(graph.ports + 1)
+    rates = graph.arriving(offered, np.append(admitted, to_links))
     even = _even(load, graph, rates, costs)
     caps = np.full(count, math.inf)
     full_s = np.array([cost.busy_s for cost in costs])
+    # What a task unit loses is missed by those after it; nothing that links lose is.
+    followed = np.array([any(node < count for node, _ in edges) for edges in graph.edges])
     busy: dict[str, Vector] = {}
+    losing = False
+    wanted = rates[:count].sum(axis=1)
+    reached = tuple(part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members))
     for round_number in range(_MOST_ROUNDS):
-        wanted = rates[:count].sum(axis=1)
-        got = _served(tasks, parts, costs, wanted, full_s * factor + switching)
+        got = _served(tasks, reached, costs, wanted, full_s * factor + switching)
         short = got < wanted * (1.0 - 1e-12)
-        new_caps = np.where(short, got, math.inf)
-        if round_number >= _UNDAMPED_ROUNDS:
-            both = np.isfinite(new_caps) & np.isfinite(caps)
-            new_caps[both] = 0.5 * (new_caps[both] + caps[both])
-        busy = _busy(tasks, parts, costs, got, short, factor, switching, even)
+        busy = _busy(tasks, reached, costs, got, short, factor, switching, even)
         new_factor = mean_contention(slowed, busy, count)
         if round_number >= _UNDAMPED_ROUNDS:
             new_factor = 0.5 * (new_factor + factor)
         settled = _near(new_factor, factor)
-        ratio = np.where(short, np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0)
-        if not (ratio == admitted[:count]).all():
-            new_admitted = np.ones(graph.exit + 1)
-            new_admitted[:count] = ratio
-            new_rates = graph.arriving(offered, new_admitted)
-            new_admitted[count : graph.exit] = _carried(new_rates[count : graph.exit], out_cap)
-            settled = (
-                settled
-                and _near(new_admitted, admitted, least=1e-12)
-                and _near(new_rates, rates, least=1e-12 * float(offered.sum()))
-            )
-            admitted, rates = new_admitted, new_rates
-        caps, factor = new_caps, new_factor
+        factor = new_factor
+        if short.any() or losing:
+            new_caps = np.where(short, got, math.inf)
+            if round_number >= _UNDAMPED_ROUNDS:
+                both = np.isfinite(new_caps) & np.isfinite(caps)
+                new_caps[both] = 0.5 * (new_caps[both] + caps[both])
+            new_admitted = np.where(short, np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0)
+            settled = settled and _near(new_admitted, admitted, least=1e-12)
+            if (new_admitted != admitted)[followed].any():
+                new_rates = graph.arriving(offered, np.append(new_admitted, to_links))
+                settled = settled and _near(new_rates, rates, least=1e-12 * float(offered.sum()))
+                rates, wanted = new_rates, new_rates[:count].sum(axis=1)
+            caps, admitted, losing = new_caps, new_admitted, True
         if settled:
             break
     else:
         notes.append("the shares of the resources were not found to full precision")
+    if losing:
+        rates = graph.arriving(offered, np.append(admitted, to_links))
+    out = rates[count : graph.exit].sum(axis=1)
+    to_links[:-1] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap))
 
     service_s = full_s * factor
     for i, cost in enumerate(costs):
@@ -159,10 +166,11 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         graph=graph,
         costs=costs,
         components=parts,
+        uses=uses_of(parts, count),
         intended_pps=intended_pps,
         offered=offered,
         rates=rates,
-        admitted_ratio=admitted,
+        admitted_ratio=np.append(admitted, to_links),
         service_s=service_s,
         factor=factor,
         busy_units=busy,
@@ -181,12 +189,6 @@ def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float
     if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
         return load.arrivals.trace_rate_pps
     return load.rate_pps
-
-
-def _carried(rates: Vector, out_cap: Vector) -> Vector:
-    """Return the share of the frames that go to each outgoing link which it carries."""
-    ratio: Vector = np.minimum(1.0, out_cap / np.maximum(rates.sum(axis=1), 1e-9 * out_cap))
-    return ratio
 
 
 def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost, ...]) -> list[bool]:
@@ -246,7 +248,7 @@ def _busy(
     switching: Vector,
     even: list[bool],
 ) -> dict[str, Vector]:
-    busy = {part.pool.name: np.zeros(len(costs)) for part in parts}
+    busy = {part.pool.name: [0.0] * len(costs) for part in parts}
     rates, slower, turns = got.tolist(), factor.tolist(), (got * switching).tolist()
     for part in parts:
         for index, units in part.members:
@@ -257,7 +259,7 @@ def _busy(
                 lanes = served_at_once(tasks[index], max(len(part.units) // units, 1))
                 used = lanes * cost.used(rate / lanes, slower[index], even=even[index])
             busy[part.pool.name][index] += min((used + turns[index]) * units, float(len(part.units)))
-    return busy
+    return {name: np.array(units) for name, units in busy.items()}
 
 
 def _active(

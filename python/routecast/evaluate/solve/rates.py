@@ -7,7 +7,7 @@ import numpy as np
 from routecast.evaluate.solve.flow import Vector, flow_graph
 from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid
 from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
-from routecast.evaluate.solve.share import components
+from routecast.evaluate.solve.share import components, uses_of
 from routecast.evaluate.solve.throughput import Steady, steady_state
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_ratio
@@ -50,6 +50,7 @@ def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -
         graph=graph,
         costs=machine.costs,
         components=parts,
+        uses=uses_of(parts, count),
         intended_pps=intended_pps,
         offered=steady.offered,
         rates=graph.arriving(steady.offered, admitted),

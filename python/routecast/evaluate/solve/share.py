@@ -24,6 +24,7 @@ __all__ = [
     "mean_contention",
     "served_at_once",
     "slowed_by_each_other",
+    "uses_of",
 ]
 
 
@@ -65,6 +66,15 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
             for units, members in groups
         ]
     return tuple(found)
+
+
+def uses_of(parts: Sequence[Component], count: int) -> tuple[tuple[tuple[Component, int], ...], ...]:
+    """Return by task unit which components it uses, with the units that a frame takes of each."""
+    uses: list[list[tuple[Component, int]]] = [[] for _ in range(count)]
+    for part in parts:
+        for index, units in part.members:
+            uses[index].append((part, units))
+    return tuple(map(tuple, uses))
 
 
 def divide(
@@ -170,7 +180,7 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], 
     count : int
         Of task units.
     """
-    factor = np.ones(count)
+    factor = [1.0] * count
     for one in slowed:
         if one.pool.name not in busy_units:
             continue
@@ -185,7 +195,7 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], 
                 k = max(min(1.0 + total - own, float(one.pool.units)), float(units))
                 alike[kind] = _at_mean(one.pool.contention, k, max(spread - own * (1.0 - own), 0.0))
             factor[index] *= alike[kind]
-    return factor
+    return np.array(factor)
 
 
 def _at_mean(contention: Contention, k: float, variance: float) -> float:

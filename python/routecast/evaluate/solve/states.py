@@ -174,12 +174,7 @@ def _never(rest: tuple[tuple[float, float], ...]) -> Cycle:
 def _lanes(fluid: Fluid, index: int) -> int:
     """Grants that a task unit may have at once."""
     task = fluid.graph.tasks[index]
-    most = [
-        served_at_once(task, max(len(part.units) // units, 1))
-        for part in fluid.components
-        for member, units in part.members
-        if member == index
-    ]
+    most = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
     return min(most, default=task.parallel)
 
 
