@@ -23,10 +23,12 @@ class Kind(StrEnum):
     NAPI_STUDY = "napi_study"
     NOC_STUDY = "noc_study"
     CURVE_STUDY = "curve_study"
+    EXPERIMENTS_STUDY = "experiments_study"
     TESTBED = "testbed"
     HARDWARE = "hardware"
     BENCHMARK = "benchmark"
     FUNCTION = "function"
+    EXPERIMENT = "experiment"
     CLUSTER = "cluster"
     PLACEMENT = "placement"
     POWER = "power"
@@ -48,6 +50,7 @@ def schema(
             Kind.CLUSTER_STUDY: "cluster",
             Kind.NOC_STUDY: "noc",
             Kind.CURVE_STUDY: "curves",
+            Kind.EXPERIMENTS_STUDY: "experiments",
         }
         print_json(study_schema(kinds.get(kind, "tables")))
     elif kind is Kind.BENCHMARK:
@@ -62,6 +65,10 @@ def schema(
         from routecast.hardware.reading import hardware_schema
 
         print_json(hardware_schema())
+    elif kind is Kind.EXPERIMENT:
+        from routecast.experiment.reading import experiment_schema
+
+        print_json(experiment_schema())
     elif kind is Kind.CLUSTER:
         from routecast.plan.cluster.reading import cluster_schema
 

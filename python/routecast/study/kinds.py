@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.curves.document import CurveStudy
 from routecast.study.document import Study
+from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.napi.document import NapiStudy
 from routecast.study.noc.document import NocStudy
@@ -22,6 +23,7 @@ from routecast.study.wire.document import WireStudy
 if TYPE_CHECKING:
     from routecast.study.cluster.result import ClusterResult
     from routecast.study.curves.result import CurveResult
+    from routecast.study.experiments.result import ExperimentsResult
     from routecast.study.functions.result import FunctionResult
     from routecast.study.napi.result import NapiResult
     from routecast.study.noc.result import NocResult
@@ -30,13 +32,21 @@ if TYPE_CHECKING:
     from routecast.study.wire.result import WireResult
 
     AnyResult = (
-        StudyResult | WireResult | FunctionResult | NapiResult | ClusterResult | NocResult | CurveResult
+        StudyResult
+        | WireResult
+        | FunctionResult
+        | NapiResult
+        | ClusterResult
+        | NocResult
+        | CurveResult
+        | ExperimentsResult
     )
 
 __all__ = [
     "AnyStudyFile",
     "ClusterStudyFile",
     "CurveStudyFile",
+    "ExperimentsStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
     "NocStudyFile",
@@ -170,6 +180,23 @@ class CurveStudyFile(_FileOnDisk):
         return result, shown(result)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentsStudyFile(_FileOnDisk):
+    """A study of ``kind = "experiments"``."""
+
+    study: ExperimentsStudy
+
+    def run(self, out: Path, progress: Progress | None, command: str) -> tuple[ExperimentsResult, Shown]:
+        """Run it; return its result and what to show of it."""
+        from routecast.study.experiments.run import run_experiments_study
+        from routecast.study.experiments.tabulate import shown
+
+        result = run_experiments_study(
+            self.study, out, folder=self.folder, progress=progress, command=command
+        )
+        return result, shown(result)
+
+
 AnyStudyFile = (
     StudyFile
     | WireStudyFile
@@ -178,6 +205,7 @@ AnyStudyFile = (
     | ClusterStudyFile
     | NocStudyFile
     | CurveStudyFile
+    | ExperimentsStudyFile
 )
 
 

@@ -15,11 +15,14 @@ from routecast.study.cluster.document import ClusterStudy
 from routecast.study.curves.contradictions import contradictions as curve_contradictions
 from routecast.study.curves.document import CurveStudy
 from routecast.study.document import Study
+from routecast.study.experiments.contradictions import contradictions as experiment_contradictions
+from routecast.study.experiments.document import ExperimentsStudy
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.kinds import (
     AnyStudyFile,
     ClusterStudyFile,
     CurveStudyFile,
+    ExperimentsStudyFile,
     FunctionStudyFile,
     NapiStudyFile,
     NocStudyFile,
@@ -34,6 +37,7 @@ from routecast.study.wire.document import WireStudy
 __all__ = [
     "ClusterStudyFile",
     "CurveStudyFile",
+    "ExperimentsStudyFile",
     "FunctionStudyFile",
     "NapiStudyFile",
     "NocStudyFile",
@@ -105,6 +109,10 @@ def read_study(path: Path) -> AnyStudyFile:
         curves = validated(CurveStudy, document, str(path))
         _refuse(path, curve_contradictions(curves, path.parent))
         return CurveStudyFile(study=curves, path=path)
+    if document.get("kind") == "experiments":
+        experiments = validated(ExperimentsStudy, document, str(path))
+        _refuse(path, experiment_contradictions(experiments, path.parent))
+        return ExperimentsStudyFile(study=experiments, path=path)
     study = validated(Study, document, str(path))
     _refuse(path, _contradictions(study, path.parent))
     return StudyFile(study=study, path=path)
@@ -115,7 +123,7 @@ def _refuse(path: Path, problems: list[Problem]) -> None:
         raise FileProblem(str(path), problems)
 
 
-StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc", "curves"]
+StudyKind = Literal["tables", "wire", "functions", "napi", "cluster", "noc", "curves", "experiments"]
 
 
 def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
@@ -128,6 +136,7 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
         "cluster": ClusterStudy,
         "noc": NocStudy,
         "curves": CurveStudy,
+        "experiments": ExperimentsStudy,
     }
     model = models[kind]
     return {

@@ -1,0 +1,1 @@
+"""Studies that run designed experiments and put what a source states of them beside what is found."""

@@ -1,0 +1,153 @@
+"""What a ``*.study.toml`` of ``kind = "experiments"`` says: designed experiments, and what a source states of them.
+
+``[router.NAME]`` holds router documents, as router files say them. An ``[[experiment]]`` is what a
+``*.experiment.toml`` says, about one of them. Beside the experiments stand facts (``[[fact]]``: an effect, a share of
+variation, a value), expectations (``[[expectation]]``: how a response goes with a factor) and calculations
+(``[[arithmetic]]``) of the source. Facts may calibrate: values of the router documents are set so that they are met.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from routecast.experiment.document import ExperimentTable
+from routecast.quantity.fields import FileModel, Number
+from routecast.study.document import Count, Name, Ratio
+
+__all__ = [
+    "Arithmetic",
+    "Calibrates",
+    "Expectation",
+    "ExperimentsStudy",
+    "Fact",
+    "Figure",
+    "Line",
+    "StudyExperiment",
+]
+
+Title = Annotated[str, Field(min_length=1)]
+Positive = Annotated[Number, Field(gt=0.0)]
+
+
+class StudyExperiment(ExperimentTable):
+    """``[[experiment]]``: what a ``*.experiment.toml`` says, about a router document of the study."""
+
+    router: Name = Field(description="Name of the router document.")
+
+
+class Calibrates(FileModel):
+    """``calibrates``: values that are set so that a fact is met."""
+
+    set: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="Paths in the router documents that get the same value."
+    )
+    between: tuple[Positive, Positive] = Field(description="Least and greatest value that is tried.")
+    unit: str = Field(
+        default="", description="Unit of the value, as the router file wants it; none: a plain number."
+    )
+    whole: bool = Field(default=False, description="Whether only whole numbers make sense.")
+    routers: tuple[Name, ...] = Field(
+        default=(), description="Router documents that it is set in; none: all."
+    )
+
+
+class Fact(FileModel):
+    """``[[fact]]``: a number that a source states."""
+
+    name: Title = Field(description="What it is called in tables.")
+    experiment: Name = Field(description="Name of the experiment.")
+    response: Title = Field(description="Name of the response.")
+    of: Literal["effect", "share", "mean", "greatest", "least", "value"] = Field(
+        description="What of it: an effect q, its share of the variation (0..1), the mean q_0, the greatest or least "
+        "value, or the value at some levels."
+    )
+    effect: str = Field(default="", description='Letters of the factors: "A", "AB".')
+    at: dict[str, str] = Field(default={}, description='For "value": the label of the level by factor.')
+    scale: Positive = Field(
+        default=1.0, description="What a stated unit is in the response's own: 1e6 for Mbit/s."
+    )
+    unit: str = Field(default="", description="The stated unit.")
+    value: Number | None = Field(default=None, description="Stated value, in the stated unit.")
+    between: tuple[Number, Number] | None = Field(
+        default=None, description="Criterion: range of the value found, in the stated unit."
+    )
+    says: str = Field(default="", description="The source's words, shortened.")
+    where: str = Field(default="", description="Where the source states it.")
+    calibrates: Calibrates | None = Field(default=None, description="Values that it calibrates.")
+
+
+class Expectation(FileModel):
+    """``[[expectation]]``: how a source expects a response to go with a factor; confirmed or refuted, no criterion."""
+
+    says: Title = Field(description="The expectation in words.")
+    experiment: Name = Field(description="Name of the experiment.")
+    response: Title = Field(description="Name of the response.")
+    kind: Literal["linear", "reaches", "below", "flat"] = Field(
+        description="Proportional to the factor, reaches a value, stays below a value, or does not change."
+    )
+    factor: str = Field(default="", description="Name of the factor.")
+    at: dict[str, str] = Field(default={}, description="Labels of the other factors' levels.")
+    until: Number | None = Field(default=None, description="Largest value of the factor that is meant.")
+    start: Number | None = Field(default=None, description="Smallest value of the factor that is meant.")
+    value: Number | None = Field(default=None, description="The value, in the response's unit.")
+    within: Ratio = Field(default=0.05, description="Relative deviation that is taken for none.")
+    where: str = Field(default="", description="Where the source states it.")
+
+
+class Line(FileModel):
+    """``[[figure.line]]``: a response against a factor, at fixed levels of the others."""
+
+    name: Title = Field(description="Name of the line.")
+    experiment: Name = Field(description="Name of the experiment.")
+    response: Title = Field(description="Name of the response.")
+    factor: Title = Field(description="Name of the factor on the axis.")
+    at: dict[str, str] = Field(default={}, description="Labels of the other factors' levels.")
+    dashed: bool = Field(default=False, description="Whether it is drawn dashed.")
+
+
+class Figure(FileModel):
+    """``[[figure]]``: lines over a factor."""
+
+    name: Name = Field(description="Name of the figure; names its file.")
+    title: Title = Field(description="The figure in words.")
+    caption: str = Field(default="", description="What it shows.")
+    x: Title = Field(description="Title of the horizontal axis, with its unit.")
+    y: Title = Field(description="Title of the vertical axis, with its unit.")
+    y_scale: Positive = Field(default=1.0, description="What the axis's unit is in the response's own.")
+    y_log: bool = Field(default=False, description="Whether the vertical axis is logarithmic.")
+    level: Positive | None = Field(default=None, description="A level to draw across, in the axis's unit.")
+    level_name: str = Field(default="", description="What the level is.")
+    line: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+
+class Arithmetic(FileModel):
+    """``[[arithmetic]]``: a calculation of the source, done again."""
+
+    says: Title = Field(description="What the source says.")
+    stated: Number = Field(description="The number that it states.")
+    formula: Title = Field(description='The calculation: "10e9 / (8 * (64 + 20))".')
+    unit: str = Field(default="", description="Unit of both.")
+    within: Ratio = Field(default=0.02, description="Relative deviation that is taken for rounding.")
+    why: str = Field(default="", description="What the formula takes into account, and where the two part.")
+    where: str = Field(default="", description="Where the source states it.")
+
+
+class ExperimentsStudy(FileModel):
+    """A whole ``*.study.toml`` of ``kind = "experiments"``."""
+
+    kind: Literal["experiments"]
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="What the study answers, as a question.")
+    source: str = Field(default="", description="Where the stated facts come from.")
+    most_calibrations: Count = Field(default=60, description="Trials of the calibrated values, at most.")
+    router: Annotated[dict[Name, dict[str, Any]], Field(min_length=1)] = Field(
+        description="Router documents by name, as router files say them."
+    )
+    experiment: Annotated[tuple[StudyExperiment, ...], Field(min_length=1)]
+    fact: tuple[Fact, ...] = ()
+    expectation: tuple[Expectation, ...] = ()
+    figure: tuple[Figure, ...] = ()
+    arithmetic: tuple[Arithmetic, ...] = ()
