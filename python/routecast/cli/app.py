@@ -11,6 +11,7 @@ from routecast.cli import (
     board,
     doctor,
     exchange,
+    experiment,
     function,
     hardware,
     measure,
@@ -61,6 +62,7 @@ PLANS = "Power and plans"
 FILES = "Files"
 
 app.command("study", rich_help_panel=STUDIES)(study.study)
+app.command("experiment", rich_help_panel=STUDIES)(experiment.experiment)
 app.command("validate", rich_help_panel=STUDIES)(validate.validate)
 app.command("board", rich_help_panel=STUDIES)(board.board)
 app.add_typer(benchmark.app, name="benchmark", rich_help_panel=STUDIES)

@@ -1,0 +1,149 @@
+"""What an experiment left in its folder: a table of all runs, and a summary as plain data.
+
+::
+
+    OUT/runs.parquet      answers as they came in (and runs.2-of-8.parquet, of shards)
+    OUT/results.parquet   every run beside its levels and responses, in the order of the design
+    OUT/summary.json      the experiment, its design with what it confounds, and the analysis of each response
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routecast import __version__
+from routecast.errors import FileProblem, Problem
+from routecast.evaluate.plain import plain
+from routecast.experiment.designs.making import fraction_of
+from routecast.experiment.model import Experiment, Results
+from routecast.experiment.runs import levels_of_row
+
+if TYPE_CHECKING:
+    from routecast.experiment.analysis import Analysis
+
+__all__ = ["check_owner", "design_json", "summary_json", "write_summary", "write_table"]
+
+_RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
+
+
+def check_owner(out: Path, name: str) -> None:
+    """Refuse a folder whose summary is not of this experiment: its files would be replaced.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It belongs to another experiment, or to something else.
+    """
+    summary = out / "summary.json"
+    if not summary.exists():
+        return
+    try:
+        document = json.loads(summary.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        document = None
+    owner = document.get("experiment") if isinstance(document, dict) else None
+    if owner != name:
+        whose = f'the experiment "{owner}"' if owner else "something else"
+        message = f"belongs to {whose}: give another folder with --out"
+        raise FileProblem(str(summary), [Problem("", message)])
+
+
+def write_table(results: Results, path: Path) -> None:
+    """Write every run with its levels, coded and as tables call them, and its responses in base units, as Parquet."""
+    import polars
+
+    experiment = results.experiment
+    labels: dict[int, list[str]] = {}
+    for run in results.runs:
+        if run.row not in labels:
+            labels[run.row] = [level.label for level in levels_of_row(experiment, run.row)]
+    columns: dict[str, list[Any]] = {
+        "run": list(range(len(results.runs))),
+        "row": [run.row for run in results.runs],
+        "replication": [run.replication for run in results.runs],
+        "seed": [run.seed for run in results.runs],
+    }
+    for number, factor in enumerate(experiment.factors):
+        columns[_column(factor.name, "factor")] = [labels[run.row][number] for run in results.runs]
+        columns[f"coded {factor.letter}"] = [experiment.design.coded[run.row][number] for run in results.runs]
+    for response in experiment.responses:
+        columns[_column(response.name, "response")] = [
+            answer.values.get(response.name) for answer in results.answers
+        ]
+    for key in ("problem", "unsteady", "bottleneck"):
+        columns[key] = [getattr(answer, key) for answer in results.answers]
+    columns["key"] = [run.key for run in results.runs]
+    unfinished = path.with_suffix(".unfinished")
+    polars.DataFrame(columns).write_parquet(unfinished)
+    os.replace(unfinished, path)
+
+
+def _column(name: str, kind: str) -> str:
+    return f"{kind} {name}" if name in _RESERVED else name
+
+
+def design_json(experiment: Experiment) -> dict[str, object]:
+    """Return the design as plain data: how many runs of what, and what it cannot tell apart."""
+    design = experiment.design
+    document: dict[str, object] = {
+        "kind": design.kind,
+        "rows": len(design.coded),
+        "replications": design.replications,
+        "runs": len(design.coded) * design.replications,
+    }
+    fraction = fraction_of(design, experiment.factors)
+    if fraction is not None:
+        document |= {
+            "generators": list(fraction.generators),
+            "defining_relation": list(fraction.defining_relation),
+            "resolution": fraction.resolution,
+            "aliases": [list(chain) for chain in fraction.alias_chains()],
+        }
+    return document
+
+
+def summary_json(
+    results: Results, analyses: Mapping[str, Analysis], *, command: str = ""
+) -> dict[str, object]:
+    """Return the summary as plain data; NaN is null, field names carry their units."""
+    experiment = results.experiment
+    return {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "question": experiment.question,
+        "evaluator": experiment.evaluator,
+        "duration_s": experiment.duration_s,
+        "seed": experiment.seed,
+        "factors": plain(experiment.factors),
+        "design": design_json(experiment),
+        "responses": plain(experiment.responses),
+        "failed": sum(bool(answer.problem) for answer in results.answers),
+        "unsteady": sum(bool(answer.unsteady) for answer in results.answers),
+        "analyses": {name: analysis.to_json() for name, analysis in analyses.items()},
+        "versions": _versions(),
+        "command": command,
+    }
+
+
+def write_summary(out: Path, summary: Mapping[str, object]) -> None:
+    """Write the summary, whole or not at all."""
+    path = out / "summary.json"
+    unfinished = path.with_name("summary.json.unfinished")
+    unfinished.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def _versions() -> dict[str, str]:
+    found = {"routecast": __version__, "Python": platform.python_version()}
+    for name in ("numpy", "scipy", "polars"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
