@@ -125,3 +125,12 @@ def test_a_trace_needs_its_flows():
     arrivals = Arrivals(kind="trace", trace_time_s=(0.0,), trace_frame_bytes=(64,), trace_flow=(3,))
     with pytest.raises(ModelProblem, match="names flow 3"):
         OfferedLoad(rate_pps=1.0, arrivals=arrivals)
+
+
+def test_meshed_flows_never_meet_at_a_port_and_reach_every_other():
+    flows = FlowSet.meshed(20, ports=5).flows
+    assert {(flow.ingress, flow.egress) for flow in flows} == {
+        (a, b) for a in range(5) for b in range(5) if a != b
+    }
+    for turn in range(4):  # RFC 2889 sec. 5.1.3: at each turn every port receives from one
+        assert sorted(flow.egress for flow in flows[5 * turn : 5 * turn + 5]) == [0, 1, 2, 3, 4]

@@ -80,6 +80,29 @@ class FlowSet:
         return cls(name=f"{count} crafted flow{'s' if count != 1 else ''}", flows=flows)
 
     @classmethod
+    def meshed(cls, count: int, *, ports: int = 2) -> FlowSet:
+        """Flows from every port to every other in turn (RFC 2285 sec. 3.3.3), in the order of RFC 2889 sec. 5.1.3.
+
+        Port ``p`` sends to ``p + 1``, then to ``p + 2``, …, so that no two ports send to the same one at a time. With
+        ``ports · (ports − 1)`` flows or a multiple the traffic is fully meshed.
+
+        Examples
+        --------
+        >>> [(flow.ingress, flow.egress) for flow in FlowSet.meshed(6, ports=3).flows]
+        [(0, 1), (1, 2), (2, 0), (0, 2), (1, 0), (2, 1)]
+        """
+        _check_count(count, ports)
+        flows = tuple(
+            Flow(
+                rss_hash=i % _INDIRECTION_ENTRIES,
+                ingress=i % ports,
+                egress=(i + 1 + i // ports % max(ports - 1, 1)) % ports,
+            )
+            for i in range(count)
+        )
+        return cls(name=f"{count} meshed flow{'s' if count != 1 else ''}", flows=flows)
+
+    @classmethod
     def random(cls, count: int, *, seed: int = 1, ports: int = 2, key: bytes = MICROSOFT_KEY) -> FlowSet:
         """Flows with random addresses and ports that RSS spreads by its real hash.
 

@@ -225,8 +225,9 @@ class TaskTable(FileModel):
 class FlowsTable(FileModel):
     """The flows of a load."""
 
-    kind: Literal["crafted", "random"] = Field(
-        default="crafted", description="Spread evenly by RSS, or by its real hash"
+    kind: Literal["crafted", "random", "meshed"] = Field(
+        default="crafted",
+        description="Spread evenly by RSS; by its real hash; or from every port to every other in turn",
     )
     count: Count = Field(default=1, description="How many flows, 1 to 100000", ge=1, le=100_000)
     seed: Count = Field(default=1, description="Seed of random flows")
