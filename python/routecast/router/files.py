@@ -30,6 +30,8 @@ from routecast.router.model import Port, RouterModel
 from routecast.router.multicore import multicore
 from routecast.router.multistage.file_models import MultistageRouter
 from routecast.router.multistage.reading import multistage_from
+from routecast.router.network_processor.file_models import NetworkProcessorRouter
+from routecast.router.network_processor.reading import network_processor_from
 from routecast.router.power_tables import power_draw
 from routecast.router.softirq import softirq
 from routecast.router.virtual.file_models import ParallelRouter, VirtualRouter
@@ -47,7 +49,13 @@ __all__ = [
 ]
 
 RouterTable = (
-    ExplicitRouter | MulticoreRouter | SoftirqRouter | VirtualRouter | ParallelRouter | MultistageRouter
+    ExplicitRouter
+    | MulticoreRouter
+    | SoftirqRouter
+    | VirtualRouter
+    | ParallelRouter
+    | MultistageRouter
+    | NetworkProcessorRouter
 )
 """What a router file may say, by its builder."""
 
@@ -57,6 +65,7 @@ _BUILDERS: dict[str, type[RouterTable]] = {
     "virtual": VirtualRouter,
     "parallel": ParallelRouter,
     "multistage": MultistageRouter,
+    "network_processor": NetworkProcessorRouter,
 }
 _UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|j|v|s)\b")
 
@@ -143,8 +152,7 @@ def build_router(
         problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
     if router.load is not None:
         try:
-            ports = len(router.port) if isinstance(router, ExplicitRouter) else router.ports
-            load = _load(router.load, max(min(ports, 1024), 1), folder)
+            load = _load(router.load, max(min(_ports(router, model), 1024), 1), folder)
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:
@@ -206,6 +214,14 @@ def router_schema() -> dict[str, Any]:
     }
 
 
+def _ports(router: RouterTable, model: RouterModel | None) -> int:
+    if isinstance(router, ExplicitRouter):
+        return len(router.port)
+    if isinstance(router, NetworkProcessorRouter):  # as many as the processor has
+        return len(model.ports) if model is not None else 1
+    return router.ports
+
+
 def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
     if isinstance(router, MulticoreRouter):
         return _multicore(router, name)
@@ -217,6 +233,8 @@ def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
         return parallel_from(router, name, folder)
     if isinstance(router, MultistageRouter):
         return multistage_from(router, name, folder)
+    if isinstance(router, NetworkProcessorRouter):
+        return network_processor_from(router, name, folder)
     return _explicit(router, name)
 
 
@@ -282,11 +300,11 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
 
 
 def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
-    flows = (
-        FlowSet.crafted(load.flows.count, ports=ports)
-        if load.flows.kind == "crafted"
-        else FlowSet.random(load.flows.count, seed=load.flows.seed, ports=ports)
-    )
+    if load.flows.kind == "random":
+        flows = FlowSet.random(load.flows.count, seed=load.flows.seed, ports=ports)
+    else:
+        makes = FlowSet.meshed if load.flows.kind == "meshed" else FlowSet.crafted
+        flows = makes(load.flows.count, ports=ports)
     if load.arrivals.kind == "trace":
         if not load.arrivals.trace:
             missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")

@@ -1,1 +1,34 @@
 """Routers on network processors: engines, hardware threads, memories, blocks."""
+
+from routecast.router.network_processor.builder import network_processor
+from routecast.router.network_processor.expectation import Expectation, Limit, expectation
+from routecast.router.network_processor.model import (
+    Block,
+    Engines,
+    Link,
+    Memory,
+    NetworkProcessor,
+    Reference,
+    Slice,
+    Stage,
+    State,
+)
+from routecast.router.network_processor.organisation import parallel, pipelined
+
+__all__ = [
+    "Block",
+    "Engines",
+    "Expectation",
+    "Limit",
+    "Link",
+    "Memory",
+    "NetworkProcessor",
+    "Reference",
+    "Slice",
+    "Stage",
+    "State",
+    "expectation",
+    "network_processor",
+    "parallel",
+    "pipelined",
+]

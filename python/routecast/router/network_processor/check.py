@@ -1,0 +1,215 @@
+"""Whether blocks, states, stages and slices fit each other and the processor, with every fault at once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from routecast.errors import Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.network_processor.model import Block, NetworkProcessor, Slice, Stage, State
+
+__all__ = ["problems_of", "stage_threads"]
+
+Add = Callable[[str, str], None]
+
+_MOST_ENGINES = 1024
+_MOST_PORTS = 1024
+_SHARES_SUM_TO = 1e-6
+
+
+def stage_threads(stage: Stage, processor: NetworkProcessor) -> int:
+    """Return the active threads of a stage on each of its engines."""
+    return stage.threads or processor.engines.threads
+
+
+def problems_of(
+    processor: NetworkProcessor,
+    blocks: Sequence[Block],
+    states: Sequence[State],
+    stages: Sequence[Stage],
+    slices: Sequence[Slice],
+) -> list[Problem]:
+    """Return what is wrong with a router on a network processor, each with its place."""
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
+    _check_processor(processor, add)
+    memories = {memory.name: memory for memory in processor.memories}
+    _check_states(states, memories, processor, add)
+    _check_blocks(blocks, [state.name for state in states], add)
+    _check_stages(processor, {block.name: block for block in blocks}, stages, memories, add)
+    _check_engines(processor, {block.name: block for block in blocks}, stages, add)
+    _check_slices(slices, [block.name for block in blocks], add)
+    return problems
+
+
+def _check_processor(processor: NetworkProcessor, add: Add) -> None:
+    engines = processor.engines
+    _whole("processor.engines.count", engines.count, 1, _MOST_ENGINES, add)
+    _whole("processor.engines.threads", engines.threads, 1, 1024, add)
+    _whole("processor.ports", processor.ports, 1, _MOST_PORTS, add)
+    _positive("processor.engines.frequency_hz", engines.frequency_hz, add)
+    _positive("processor.link_bps", processor.link_bps, add)
+    for name in ("registers", "spill_cycles", "switch_cycles", "code_words"):
+        _not_negative(f"processor.engines.{name}", getattr(engines, name), add)
+    for name in ("receive_buffer_bytes", "transmit_buffer_bytes"):
+        _not_negative(f"processor.{name}", getattr(processor, name), add)
+    for index, memory in enumerate(processor.memories):
+        at = f"processor.memory[{index}]"
+        _whole(f"{at}.channels", memory.channels, 1, 1024, add)
+        _positive(f"{at}.latency_s", memory.latency_s, add)
+        _positive(f"{at}.bytes_per_s", memory.bytes_per_s, add)
+        _not_negative(f"{at}.least_bytes", memory.least_bytes, add)
+        if memory.name.startswith("engine "):
+            add(f"{at}.name", f'got "{memory.name}": names that begin with "engine" are those of engines')
+    _no_twins("processor.memory", [memory.name for memory in processor.memories], add)
+
+
+def _check_states(
+    states: Sequence[State], memories: Mapping[str, object], processor: NetworkProcessor, add: Add
+) -> None:
+    _no_twins("state", [state.name for state in states], add)
+    for index, state in enumerate(states):
+        if state.memory not in memories:
+            add(
+                f"state[{index}].memory",
+                f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}',
+            )
+        _not_negative(f"state[{index}].size_bytes", state.size_bytes, add)
+    for memory in processor.memories:
+        wanted = sum(state.size_bytes for state in states if state.memory == memory.name)
+        if memory.capacity_bytes and wanted > memory.capacity_bytes:
+            there = f"{wanted:,} bytes of states in {memory.capacity_bytes:,} bytes"
+            add("state", f'"{memory.name}" is too small: {there}; move one or make it smaller')
+
+
+def _check_blocks(blocks: Sequence[Block], states: Collection[str], add: Add) -> None:
+    _no_twins("block", [block.name for block in blocks], add)
+    for index, block in enumerate(blocks):
+        at = f"block[{index}]"
+        for name in ("cycles", "cycles_per_byte", "registers", "code_words"):
+            _not_negative(f"{at}.{name}", getattr(block, name), add)
+        for number, reference in enumerate(block.references):
+            here = f"{at}.references[{number}]"
+            if reference.state not in states:
+                meant = did_you_mean(reference.state, states)
+                add(f"{here}.state", f'"{reference.state}" is no state: {meant}')
+            _not_negative(f"{here}.accesses", reference.accesses, add)
+            _not_negative(f"{here}.accesses_per_byte", reference.accesses_per_byte, add)
+            _whole(f"{here}.access_bytes", reference.access_bytes, 1, 1 << 20, add)
+            _whole(f"{here}.waits", reference.waits, 1, 1 << 20, add)
+
+
+def _check_stages(
+    processor: NetworkProcessor,
+    blocks: Mapping[str, Block],
+    stages: Sequence[Stage],
+    memories: Mapping[str, object],
+    add: Add,
+) -> None:
+    if not stages:
+        add("stage", "there is none: give at least one, with all blocks")
+    placed: dict[str, str] = {}
+    for index, stage in enumerate(stages):
+        at = f"stage[{index}]"
+        if not stage.blocks:
+            add(f"{at}.blocks", "is empty: name the blocks that its threads run")
+        for number, name in enumerate(stage.blocks):
+            if name not in blocks:
+                add(f"{at}.blocks[{number}]", f'"{name}" is no block: {did_you_mean(name, blocks)}')
+            elif name in placed:
+                add(
+                    f"{at}.blocks[{number}]",
+                    f'"{name}" stands in {placed[name]} already: a block has one place',
+                )
+            placed.setdefault(name, at)
+        if not stage.engines:
+            add(f"{at}.engines", "is empty: name the engines that run it, numbered from 0")
+        _no_twins(f"{at}.engines", [str(engine) for engine in stage.engines], add)
+        for number, engine in enumerate(stage.engines):
+            if not 0 <= engine < processor.engines.count:
+                there = f"{processor.name} has {processor.engines.count}, numbered from 0"
+                add(f"{at}.engines[{number}]", f"got {engine}: {there}")
+        _whole(f"{at}.threads", stage.threads, 0, max(processor.engines.threads, 0), add)
+        link = stage.link
+        if link.memory and link.memory not in memories:
+            add(f"{at}.link.memory", f'"{link.memory}" is no memory: {did_you_mean(link.memory, memories)}')
+        _not_negative(f"{at}.link.put_cycles", link.put_cycles, add)
+        _not_negative(f"{at}.link.get_cycles", link.get_cycles, add)
+        _whole(f"{at}.link.access_bytes", link.access_bytes, 1, 1 << 20, add)
+        _whole(f"{at}.link.frames", link.frames, 1, 1 << 30, add)
+    for name in blocks:
+        if name not in placed:
+            add("stage", f'no stage runs "{name}": add it to the blocks of one, or leave the block out')
+
+
+def _check_engines(
+    processor: NetworkProcessor, blocks: Mapping[str, Block], stages: Sequence[Stage], add: Add
+) -> None:
+    """Check that the threads of an engine's stages fit its contexts, and their programs its control store."""
+    engines = processor.engines
+    for engine in sorted({number for stage in stages for number in stage.engines}):
+        here = [index for index, stage in enumerate(stages) if engine in stage.engines]
+        threads = sum(stage_threads(stages[index], processor) for index in here)
+        if threads > engines.threads and len(here) > 1:
+            told = " + ".join(str(stage_threads(stages[index], processor)) for index in here)
+            add(
+                f"stage[{here[-1]}].threads",
+                f"engine {engine} then runs {told} = {threads} threads, but has {engines.threads}: say how many each "
+                "stage may use, or give it engines of its own",
+            )
+        words = sum(
+            blocks[name].code_words for index in here for name in stages[index].blocks if name in blocks
+        )
+        if engines.code_words and words > engines.code_words:
+            add(
+                f"stage[{here[-1]}].engines",
+                f"the programs on engine {engine} have {words} instructions, but its control store holds "
+                f"{engines.code_words}: move a block to another engine",
+            )
+
+
+def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) -> None:
+    _no_twins("slice", [one.name for one in slices], add)
+    for index, one in enumerate(slices):
+        at = f"slice[{index}]"
+        if one.policing not in ("none", "policed"):
+            add(f"{at}.policing", f'got "{one.policing}": {did_you_mean(one.policing, ("none", "policed"))}')
+        _positive(f"{at}.bandwidth_bps", one.bandwidth_bps, add)
+        if not 0.0 <= one.share <= 1.0:
+            add(f"{at}.share", f"got {one.share}: a share of the traffic is between 0 and 1")
+        for name, ratio in one.cycles_ratio.items():
+            if name not in blocks:
+                add(f"{at}.cycles_ratio.{name}", f'"{name}" is no block: {did_you_mean(name, blocks)}')
+            _not_negative(f"{at}.cycles_ratio.{name}", ratio, add)
+    total = math.fsum(one.share for one in slices)
+    if slices and abs(total - 1.0) > _SHARES_SUM_TO:
+        add("slice", f"shares add up to {total:g}: they are shares of all the traffic and add up to 1")
+
+
+def _no_twins(place: str, names: Iterable[str], add: Add) -> None:
+    counted = Counter(names)
+    for name, times in counted.items():
+        if not name.strip():
+            add(f"{place}.name", "is empty: give it a name")
+        elif times > 1:
+            add(place, f'"{name}" is there {times} times: names are given once')
+
+
+def _whole(place: str, value: int, least: int, most: int, add: Add) -> None:
+    if not isinstance(value, int) or not least <= value <= most:
+        add(place, f"got {value}: a whole number from {least} to {most}")
+
+
+def _positive(place: str, value: float, add: Add) -> None:
+    if not (math.isfinite(value) and value > 0.0):
+        add(place, f"got {value}: a finite number > 0")
+
+
+def _not_negative(place: str, value: float, add: Add) -> None:
+    if not (math.isfinite(value) and value >= 0.0):
+        add(place, f"got {value}: a finite number >= 0")

@@ -1,0 +1,134 @@
+"""What a router on a network processor forwards at most, in closed form: asymptotic bounds of a closed network.
+
+With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its waits where nobody else uses a memory,
+``T`` its threads on it and ``share`` of the frames, one over the number of its engines:
+
+* engine: its stages' shares of the frames times ``C`` fill its time, ``X ≤ 1 / Σ share·C``;
+* threads: each is occupied for ``C + W`` at least, ``X ≤ T / (share·(C + W))``;
+* memory: ``X ≤ channels / (busy time of all accesses of a frame)``;
+* lines: ``X ≤ ports · R / (8·(S + 20))``.
+
+The least of them is an upper bound (Lazowska et al., Quantitative System Performance, 1984, ch. 5: asymptotic bounds),
+and what deterministic work reaches where it stands clear of the others: with ``T ≥ (C + W)/C`` threads the engine never
+idles, and latency is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from routecast.load.offered import line_rate_pps
+from routecast.router.network_processor.builder import stage_names
+from routecast.router.network_processor.check import stage_threads
+from routecast.router.network_processor.model import Block, NetworkProcessor, Stage, State
+from routecast.router.network_processor.steps import Run, Step, steps_of
+
+__all__ = ["Expectation", "Limit", "expectation"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """Frames per second that one resource can carry, were nothing else in the way; ``name`` is that of its pool."""
+
+    name: str
+    kind: Literal["engine", "threads", "memory", "lines"]
+    pps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """All limits, the least first."""
+
+    limits: tuple[Limit, ...]
+
+    @property
+    def pps(self) -> float:
+        """Frames per second at most."""
+        return self.limits[0].pps
+
+    @property
+    def limit(self) -> Limit:
+        """What limits."""
+        return self.limits[0]
+
+
+def expectation(
+    processor: NetworkProcessor,
+    blocks: Sequence[Block],
+    states: Sequence[State],
+    stages: Sequence[Stage],
+    *,
+    frame_bytes: float = 64.0,
+) -> Expectation:
+    """Return the bounds on throughput for frames of one size that leave evenly by all ports.
+
+    The arguments are those of :func:`~routecast.router.network_processor.builder.network_processor`, without slices;
+    they are taken to be free of contradictions.
+    """
+    named = {block.name: block for block in blocks}
+    kept = {state.name: state for state in states}
+    names = stage_names(stages)
+    engine_s: dict[int, float] = {}
+    memory_s: dict[str, float] = {}
+    limits = [
+        Limit(
+            name="ports", kind="lines", pps=processor.ports * line_rate_pps(processor.link_bps, frame_bytes)
+        )
+    ]
+    for index, stage in enumerate(stages):
+        threads = stage_threads(stage, processor)
+        share = 1.0 / len(stage.engines)
+        for engine in stage.engines:
+            sharing = [one for one in stages if engine in one.engines]
+            own, put = steps_of(
+                stage,
+                processor=processor,
+                blocks=named,
+                states=kept,
+                active_threads=sum(stage_threads(one, processor) for one in sharing),
+                source=stage.link if index else None,
+                target=stages[index + 1].link if index + 1 < len(stages) else None,
+            )
+            runs_s, waits_s = _times(own + put, processor, frame_bytes, memory_s, share)
+            engine_s[engine] = engine_s.get(engine, 0.0) + share * runs_s
+            name = (
+                f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {names[index]} threads"
+            )
+            occupied_s = share * (runs_s + waits_s)
+            limits.append(Limit(name=name, kind="threads", pps=_rate(threads, occupied_s)))
+    limits += [
+        Limit(name=f"engine {engine}", kind="engine", pps=_rate(1, busy_s))
+        for engine, busy_s in engine_s.items()
+    ]
+    limits += [
+        Limit(name=memory.name, kind="memory", pps=_rate(memory.channels, memory_s[memory.name]))
+        for memory in processor.memories
+        if memory.name in memory_s
+    ]
+    return Expectation(limits=tuple(sorted(limits, key=lambda limit: limit.pps)))
+
+
+def _rate(units: int, busy_s: float) -> float:
+    return units / busy_s if busy_s > 0.0 else float("inf")
+
+
+def _times(
+    steps: Sequence[Step],
+    processor: NetworkProcessor,
+    frame_bytes: float,
+    memory_s: dict[str, float],
+    share: float,
+) -> tuple[float, float]:
+    """Return the time of runs and of waits, and add what memories are busy to ``memory_s``."""
+    runs_s = waits_s = 0.0
+    for step in steps:
+        if isinstance(step, Run):
+            cycles = step.cycles + step.cycles_per_byte * frame_bytes
+            runs_s += cycles / processor.engines.frequency_hz
+        else:
+            busy_s = step.busy_s + step.busy_s_per_byte * frame_bytes
+            waits_s += busy_s + step.rest_s
+            memory_s[step.memory] = memory_s.get(step.memory, 0.0) + share * busy_s
+    return runs_s, waits_s

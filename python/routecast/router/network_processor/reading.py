@@ -1,0 +1,287 @@
+"""Routers on network processors from what router files say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.model import RouterModel
+from routecast.router.network_processor.builder import network_processor
+from routecast.router.network_processor.catalogue import (
+    Preset,
+    block_over,
+    link_over,
+    preset_from,
+    state_over,
+)
+from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
+from routecast.router.network_processor.model import (
+    Block,
+    Link,
+    NetworkProcessor,
+    Slice,
+    Stage,
+    State,
+)
+from routecast.router.network_processor.organisation import parallel
+
+__all__ = ["Parts", "network_processor_from", "parts_of"]
+
+_SMALLEST_BYTES = 64.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What :func:`~routecast.router.network_processor.builder.network_processor` is called with.
+
+    ``frame_bytes`` is the mean size of the file's load, 64 where it has none.
+    """
+
+    processor: NetworkProcessor
+    blocks: tuple[Block, ...]
+    states: tuple[State, ...]
+    stages: tuple[Stage, ...]
+    slices: tuple[Slice, ...] = ()
+    frame_bytes: float = _SMALLEST_BYTES
+    port_queue_frames: int = 0
+    burst_frames: int = 64
+
+
+def network_processor_from(
+    router: NetworkProcessorRouter, name: str, folder: Path | None = None
+) -> RouterModel:
+    """Build the router on a network processor that a file says.
+
+    Parameters
+    ----------
+    router : NetworkProcessorRouter
+    name : str
+    folder : Path or None
+        Where processors that are files are looked for.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        With all faults, their places those of the file.
+    """
+    parts = parts_of(router, folder)
+    return network_processor(
+        parts.processor,
+        parts.blocks,
+        parts.states,
+        parts.stages,
+        slices=parts.slices,
+        frame_bytes=parts.frame_bytes,
+        port_queue_frames=parts.port_queue_frames,
+        burst_frames=parts.burst_frames,
+        name=name,
+    )
+
+
+def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Parts:
+    """Return the processor, blocks, states and stages that a file says, for those who map or bound them.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        As :func:`network_processor_from`.
+    """
+    subject = f"router {router.name!r}" if router.name else "router"
+    try:
+        preset = preset_from(router.processor, folder=folder)
+    except FileProblem as problem:
+        told = [
+            Problem("processor", f"{problem.subject}: {one}" if problem.subject != "processor" else str(one))
+            for one in problem.problems
+        ]
+        raise ModelProblem(subject, told) from problem
+    problems: list[Problem] = []
+    blocks = _blocks(router, preset, problems)
+    by_name = {table.name: table for table in router.block}
+    running = [block for block in blocks if by_name.get(block.name, _PLAIN).present]
+    ring = link_over(preset.ring, router.ring)
+    stages: tuple[Stage, ...] = ()
+    if router.organisation == "staged":
+        stages = _staged(router, ring, [block.name for block in running], problems)
+    else:
+        stages = _organised(router, preset, ring, [block.name for block in running], problems)
+    if problems:
+        raise ModelProblem(subject, problems)
+    queues = {
+        block.name: _queue(by_name.get(block.name, _PLAIN), preset.queues.get(block.name, 0))
+        for block in running
+    }
+    return Parts(
+        processor=preset.processor,
+        blocks=tuple(running),
+        states=_states(router, preset),
+        stages=stages,
+        slices=tuple(
+            Slice(
+                name=one.name,
+                bandwidth_bps=one.bandwidth,
+                share=one.share,
+                cycles_ratio=one.cycles_ratio,
+                policing=one.policing,
+            )
+            for one in router.slice
+        ),
+        frame_bytes=router.load.frames.mean_bytes if router.load is not None else _SMALLEST_BYTES,
+        port_queue_frames=sum(queues.values()),
+        burst_frames=router.burst,
+    )
+
+
+_PLAIN = BlockTable(name="plain")
+
+
+def _queue(table: BlockTable, frames: int) -> int:
+    """Return the frames that a block keeps for each port: a stub keeps none."""
+    if table.stub:
+        return 0
+    return frames if table.queue is None else table.queue
+
+
+def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Problem]) -> list[Block]:
+    """Return the blocks of the processor's router, with the file's in their places."""
+    blocks = list(preset.blocks)
+    for index, table in enumerate(router.block):
+        at = f"block[{index}]"
+        names = [block.name for block in blocks]
+        if table.name in names:
+            place = names.index(table.name)
+            if table.after is not None:
+                problems.append(
+                    Problem(
+                        f"{at}.after", f'"{table.name}" has its place already, on {preset.processor.name}'
+                    )
+                )
+            blocks[place] = (
+                Block(name=table.name, cycles=0.0) if table.stub else block_over(blocks[place], table)
+            )
+            continue
+        if table.after is None:
+            meant = did_you_mean(table.name, names)
+            problems.append(
+                Problem(
+                    f"{at}.name",
+                    f'"{table.name}" is no block on {preset.processor.name}: {meant} A block of your own says which '
+                    "one it comes after",
+                )
+            )
+            continue
+        if table.after and table.after not in names:
+            problems.append(
+                Problem(f"{at}.after", f'"{table.after}" is no block: {did_you_mean(table.after, names)}')
+            )
+            continue
+        if table.cycles is None and not table.stub:
+            problems.append(Problem(f"{at}.cycles", "is missing: say what a frame costs"))
+        place = names.index(table.after) + 1 if table.after else 0
+        blocks.insert(place, block_over(Block(name=table.name, cycles=0.0), table))
+    return blocks
+
+
+def _states(router: NetworkProcessorRouter, preset: Preset) -> tuple[State, ...]:
+    states = {state.name: state for state in preset.states}
+    for table in router.state:
+        states[table.name] = state_over(states.get(table.name, State(name=table.name, memory="")), table)
+    return tuple(states.values())
+
+
+def _organised(
+    router: NetworkProcessorRouter,
+    preset: Preset,
+    ring: Link,
+    names: list[str],
+    problems: list[Problem],
+) -> tuple[Stage, ...]:
+    """Return the stages of the pipelined or the parallel organisation."""
+    if router.stage:
+        problems.append(Problem("stage", f'is for organisation "staged", not "{router.organisation}"'))
+    repeated: list[str] = []
+    if router.organisation == "parallel":
+        wanted = list(preset.parallel) if router.parallel is None else router.parallel
+        gone = {table.name for table in router.block if not table.present}
+        repeated = [name for name in wanted if name not in gone]
+        if not repeated:
+            problems.append(
+                Problem("parallel", "names no block that is present: name those that engines repeat")
+            )
+        if router.engines < 1:
+            problems.append(Problem("engines", f"got {router.engines}: at least one engine is needed"))
+    elif {"engines", "threads", "parallel"} & router.model_fields_set:
+        given = sorted({"engines", "threads", "parallel"} & router.model_fields_set)
+        problems += [
+            Problem(
+                key,
+                f'is for organisation "parallel"; pipelined: block[…].{key}'
+                if key != "parallel"
+                else 'is for organisation "parallel"',
+            )
+            for key in given
+        ]
+    engines: dict[str, int] = dict(preset.engines)
+    threads: dict[str, int] = dict.fromkeys(repeated, router.threads)
+    for index, table in enumerate(router.block):
+        if table.engines is not None:
+            engines[table.name] = table.engines
+            if table.engines < 1:
+                problems.append(
+                    Problem(f"block[{index}].engines", f"got {table.engines}: at least one engine is needed")
+                )
+        if table.threads is not None:
+            threads[table.name] = table.threads
+        if table.name in repeated:
+            problems += [
+                Problem(
+                    f"block[{index}].{key}",
+                    f'is run by the engines of the parallel stage: give "{key}" of the router',
+                )
+                for key in ("engines", "threads")
+                if getattr(table, key) is not None
+            ]
+    if problems:
+        return ()
+    try:
+        return parallel(
+            names, repeated=repeated, count=router.engines, engines=engines, threads=threads, link=ring
+        )
+    except ModelProblem as problem:
+        problems += problem.problems
+        return ()
+
+
+def _staged(
+    router: NetworkProcessorRouter, ring: Link, names: list[str], problems: list[Problem]
+) -> tuple[Stage, ...]:
+    """Return the stages that a file lists; engines that are counted get the numbers that are free."""
+    if not router.stage:
+        problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
+    absent = {table.name for table in router.block if not table.present}
+    taken = {number for one in router.stage if not isinstance(one.engines, int) for number in one.engines}
+    free = (number for number in range(1 << 30) if number not in taken)
+    stages = []
+    for index, one in enumerate(router.stage):
+        if isinstance(one.engines, int):
+            if one.engines < 1:
+                problems.append(
+                    Problem(f"stage[{index}].engines", f"got {one.engines}: at least one is needed")
+                )
+                continue
+            if one.engines > len(names) + (1 << 12):
+                problems.append(
+                    Problem(f"stage[{index}].engines", f"got {one.engines}: more than any processor has")
+                )
+                continue
+            engines = tuple(next(free) for _ in range(one.engines))
+        else:
+            engines = tuple(one.engines)
+        blocks = tuple(name for name in one.blocks if name not in absent)
+        if blocks or not one.blocks:
+            stages.append(
+                Stage(blocks=blocks, engines=engines, threads=one.threads, link=link_over(ring, one.link))
+            )
+    return tuple(stages)
