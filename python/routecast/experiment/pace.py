@@ -71,5 +71,5 @@ def remaining(time_s: float) -> str:
         return f"{minutes} min left"
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60} min left"
-    hours = minutes // 60
+    hours = -(-seconds // 3600)
     return f"{hours // 24} d {hours % 24} h left"

@@ -91,12 +91,12 @@ def sweep(
     """
     mine = tuple(runs) if shard is None else shard.of(runs)
     with open_book(out, WHOLE if shard is None else shard.table) as book:
-        missing = {run.key: run for run in mine if run.key not in book}
+        once = {run.key: run for run in mine}
+        missing = [run for key, run in once.items() if key not in book]
         if missing:
-            total = len({run.key for run in mine})
-            _Sweep(list(missing.values()), total, answer, executor, book, progress).run()
+            _Sweep(missing, len(once), answer, executor, book, progress).run()
         elif progress:
-            progress(len(mine), len(mine), "all there")
+            progress(len(once), len(once), "all there")
         return tuple(book[run.key] for run in mine)
 
 

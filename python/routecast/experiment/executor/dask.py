@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, ParamSpec, TypeVar
 
@@ -17,8 +18,13 @@ __all__ = ["DaskWorkers", "open_dask"]
 CONNECTS_WITHIN_S = 5.0
 """A scheduler that is there answers in milliseconds; workers of its own machine come within seconds."""
 
+ALONE_FOR_S = 30.0
+"""How long a sweep waits for other workers when all are gone."""
+
 COUNTS_EVERY_S = 1.0
 """Workers come and go: how often they are counted."""
+
+_WORKERS = 'start some with "dask worker {} --nworkers 2 --nthreads 1"'
 
 Value = TypeVar("Value")
 Arguments = ParamSpec("Arguments")
@@ -48,6 +54,7 @@ class DaskWorkers(Workers):
         self._executor: Executor = client.get_executor(pure=False)
         self._workers = 0
         self._counted_at = float("-inf")
+        self._seen_at = time.monotonic()
 
     @property
     def workers(self) -> int:
@@ -57,6 +64,8 @@ class DaskWorkers(Workers):
             with suppress(OSError):  # just lost: what it answered last stands until check() says so
                 self._workers = sum(self._client.nthreads().values())
             self._counted_at = time.monotonic()
+            if self._workers:
+                self._seen_at = self._counted_at
         return self._workers
 
     def submit(
@@ -68,7 +77,7 @@ class DaskWorkers(Workers):
         return future
 
     def check(self) -> None:
-        """Raise if the scheduler is lost.
+        """Raise if the scheduler is lost, or all workers are and no others came.
 
         Raises
         ------
@@ -78,6 +87,12 @@ class DaskWorkers(Workers):
             message = (
                 f"dask://{self._address}: the scheduler was lost and did not come back within "
                 f"{CONNECTS_WITHIN_S:g} s: start it again, then the same command goes on"
+            )
+            raise EnvironmentProblem(message)
+        if time.monotonic() - self._seen_at > ALONE_FOR_S + COUNTS_EVERY_S:
+            message = (
+                f"dask://{self._address}: all workers were lost and none came for {ALONE_FOR_S:g} s: "
+                f"{_WORKERS.format(self._address)}, then the same command goes on"
             )
             raise EnvironmentProblem(message)
 
@@ -115,10 +130,11 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
     connect: Any = distributed.Client
     with _quiet():
         try:
+            _greet(address)
             client = connect(
                 f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast"
             )
-        except (OSError, TimeoutError, ValueError) as error:
+        except Exception as error:  # whatever the other side may have sent that is no greeting
             message = (
                 f"dask://{address}: no scheduler answers ({_told(error)}): start one with "
                 f'"dask scheduler --port {address.rpartition(":")[2]}" or correct the address'
@@ -136,13 +152,30 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
             client.close()
 
 
+def _greet(address: str) -> None:
+    """Shake hands with the scheduler in time: the client would wait for ever for a port that says nothing."""
+    from distributed.comm import core
+
+    connect: Any = core.connect
+
+    async def greet() -> None:
+        async def hands() -> None:
+            comm = await connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S)
+            await comm.close()
+
+        await asyncio.wait_for(hands(), CONNECTS_WITHIN_S)
+
+    with ThreadPoolExecutor(1) as thread:  # which has no event loop yet, as a notebook's has
+        thread.submit(asyncio.run, greet()).result()
+
+
 def _await_workers(client: Any, address: str) -> None:
     try:
         client.wait_for_workers(1, timeout=CONNECTS_WITHIN_S)
     except TimeoutError as error:
         message = (
-            f"dask://{address}: the scheduler has no workers: start some with "
-            f'"dask worker {address} --nworkers 2 --nthreads 1", routecast installed where they run'
+            f"dask://{address}: the scheduler has no workers: {_WORKERS.format(address)}, "
+            "routecast installed where they run"
         )
         raise EnvironmentProblem(message) from error
 
@@ -160,6 +193,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _told(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return f"nothing within {CONNECTS_WITHIN_S:g} s"
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error) or type(error).__name__

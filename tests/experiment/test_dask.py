@@ -1,0 +1,187 @@
+"""A real Dask cluster on this machine: a scheduler and two workers, each a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import distributed
+import pytest
+import sweep_runs
+
+from routecast.errors import EnvironmentProblem
+from routecast.experiment.executor import dask as dask_module
+from routecast.experiment.executor import open_executor
+from routecast.experiment.shards import answers_on_disk
+from routecast.experiment.sweep import sweep
+
+STARTS_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    address: str
+    scheduler: subprocess.Popen[bytes]
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program of Dask's; workers find the modules beside this test."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def cluster_of(count: int, folder: Path) -> Iterator[Cluster]:
+    """Run a scheduler and workers without nannies: one that is killed stays dead."""
+    told = folder / "scheduler.json"
+    with ExitStack() as stack:
+        where = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(told))
+        scheduler = stack.enter_context(started("distributed.cli.dask_scheduler", *where))
+        until = time.monotonic() + STARTS_WITHIN_S
+        while not told.exists() or not told.read_text().rstrip().endswith("}"):
+            assert scheduler.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        address = json.loads(told.read_text())["address"].removeprefix("tcp://")
+        how = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(folder))
+        for _ in range(count):
+            stack.enter_context(started("distributed.cli.dask_worker", address, *how))
+        if count:
+            with distributed.Client(f"tcp://{address}", set_as_default=False) as client:
+                client.wait_for_workers(count, timeout=STARTS_WITHIN_S)
+        yield Cluster(address, scheduler)
+
+
+def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    runs = sweep_runs.runs_of(200)
+    out = tmp_path / "out"
+    killed: list[int] = []
+
+    def kill_one_in_the_middle(done: int, total: int, what: str) -> None:
+        if done >= total // 3 and not killed:
+            killed.append(min(int(answer.bottleneck) for answer in answers_on_disk(out).values()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    with cluster_of(2, tmp_path) as cluster:
+        with open_executor(f"dask://{cluster.address}") as executor:
+            assert executor.workers == 2
+            found = sweep(
+                runs, sweep_runs.slowly, executor=executor, out=out, progress=kill_one_in_the_middle
+            )
+        assert {answer.key: answer.values for answer in found} == {
+            run.key: sweep_runs.waits(run).values for run in runs
+        }
+        assert [answer.key for answer in found] == [run.key for run in runs]
+        by_worker = Counter(int(answer.bottleneck) for answer in found)
+        assert len(by_worker) == 2
+        assert by_worker[killed[0]] < len(runs) / 2
+
+        # The worker that is left is killed too: what is finished stays.
+        left = max(by_worker, key=lambda pid: by_worker[pid])
+        gone = tmp_path / "gone"
+        monkeypatch.setattr(dask_module, "ALONE_FOR_S", 0.2)
+        monkeypatch.setattr(dask_module, "COUNTS_EVERY_S", 0.2)
+
+        def kill_the_other(done: int, total: int, what: str) -> None:
+            if done > 20:
+                os.kill(left, signal.SIGKILL)
+
+        with (
+            pytest.raises(EnvironmentProblem, match="all workers were lost") as caught,
+            open_executor(f"dask://{cluster.address}") as executor,
+        ):
+            sweep(runs, sweep_runs.slowly, executor=executor, out=gone, progress=kill_the_other)
+    assert caught.value.exit_code == 3
+    assert len(answers_on_disk(gone)) > 20
+
+
+def test_a_lost_scheduler_is_told_and_what_is_finished_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 2.0)
+    out = tmp_path / "out"
+    with (
+        cluster_of(1, tmp_path) as cluster,
+        pytest.raises(EnvironmentProblem, match="scheduler was lost") as caught,
+        open_executor(f"dask://{cluster.address}") as executor,
+    ):
+        sweep(
+            sweep_runs.runs_of(500),
+            sweep_runs.slowly,
+            executor=executor,
+            out=out,
+            progress=lambda done, total, what: cluster.scheduler.kill() if done > 20 else None,
+        )
+    assert caught.value.exit_code == 3
+    assert len(answers_on_disk(out)) > 20
+
+
+def test_a_scheduler_without_workers_is_told_how_to_get_some(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with cluster_of(0, tmp_path) as cluster:
+        # Long enough for the greeting on a busy machine.
+        monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 2.0)
+        with (
+            pytest.raises(EnvironmentProblem, match=rf"no workers: .*dask worker {cluster.address}"),
+            open_executor(f"dask://{cluster.address}"),
+        ):
+            pass
+
+
+def test_an_address_where_nothing_listens_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 0.3)
+    with socket.socket() as bound:  # not listening: nothing can connect
+        bound.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{bound.getsockname()[1]}"
+        with (
+            pytest.raises(EnvironmentProblem, match=f"dask://{address}: no scheduler answers") as caught,
+            open_executor(f"dask://{address}"),
+        ):
+            pass
+    assert caught.value.exit_code == 3
+
+
+def test_a_port_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            pytest.raises(EnvironmentProblem, match=r"nothing within 0\.3 s"),
+            open_executor(f"dask://{address}"),
+        ):
+            pass
+
+
+def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(EnvironmentProblem, match=r"routecast\[dask\]") as caught,
+        open_executor("dask://127.0.0.1:8786"),
+    ):
+        pass
+    assert caught.value.exit_code == 3
