@@ -201,8 +201,14 @@ def _points(points: Points, x: _Scale, y: _Scale) -> list[str]:
         f'<path d="M{x.pixel(a):.1f} {y.pixel(low):.1f}V{y.pixel(high):.1f}" stroke="{points.colour}"/>'
         for a, low, high in zip(points.x, points.low, points.high, strict=False)
     ]
-    shown = zip(points.x, points.y, strict=True)
-    return parts + [_symbol(points, x.pixel(a), y.pixel(b)) for a, b in shown if math.isfinite(b)]
+    labels = points.labels or ("",) * len(points.x)
+    for a, b, label in zip(points.x, points.y, labels, strict=True):
+        if math.isfinite(b):
+            symbol = _symbol(points, x.pixel(a), y.pixel(b))
+            # Shown where the reader points; beside the point it stands already.
+            told = f"<g><title>{escape(label)}</title>{symbol}</g>"
+            parts.append(told if label and not points.is_labelled else symbol)
+    return parts
 
 
 def _labels_of_points(marks: Sequence[Mark], x: _Scale, y: _Scale, width_px: int) -> list[str]:

@@ -62,10 +62,11 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A picture given as SVG text, with its caption."""
+    """A picture given as SVG text, with its caption: below, or under the title above it where it has one."""
 
     svg: str
     caption: str
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

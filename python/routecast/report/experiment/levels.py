@@ -1,0 +1,67 @@
+"""What the levels of a design are called, and the axis of a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.errors import RoutecastError
+from routecast.experiment.factors import level_at
+from routecast.experiment.model import Experiment, Factor
+from routecast.report.figures import Axis
+
+__all__ = ["axis_of", "label_of", "run_said", "shortened"]
+
+_LETTER_PX = 6.6
+_BESIDE_PX = 78
+"""What a figure needs left and right of its axis (``report/drawing.py``)."""
+
+
+def label_of(factor: Factor, coded: float) -> str:
+    """Return what a level is called; of a quantity also between and beyond the levels of the file."""
+    try:
+        return level_at(factor, coded).label
+    except RoutecastError:
+        return f"{coded:+.3g}"
+
+
+def run_said(experiment: Experiment, row: int) -> str:
+    """Write the levels of a row of the design: ``"packet size 78 B, queue manager full"``."""
+    coded = experiment.design.coded[row]
+    return ", ".join(
+        f"{factor.name} {label_of(factor, at)}" for factor, at in zip(experiment.factors, coded, strict=True)
+    )
+
+
+def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
+    """Return the axis of a factor over coded levels, with the levels' labels as far as they have room."""
+    ticks = sorted({round(at, 9) for at in coded})
+    low, high = min(ticks, default=-1.0), max(ticks, default=1.0)
+    room = (width_px - _BESIDE_PX) / 1.3
+    most = max(int(room / 46.0), 2)
+    if len(ticks) > most:
+        ticks = (
+            [low + (high - low) * number / 2.0 for number in range(3)]
+            if factor.is_quantity
+            else ticks[:: len(ticks) // most + 1]
+        )
+    labels = [label_of(factor, at) for at in ticks]
+    letters = max(int(room / max(len(ticks) - 1, 1) / _LETTER_PX) - 1, 4)
+    margin = 0.18 * (high - low or 2.0)
+    return Axis(
+        title=factor.name,
+        ticks=tuple(ticks),
+        labels=tuple(shortened(label, letters) for label in labels),
+        low=low - margin,
+        high=high + margin,
+    )
+
+
+def shortened(text: str, letters: int) -> str:
+    """Cut a text that is too long.
+
+    Examples
+    --------
+    >>> shortened("without queue manager", 12)
+    'without que…'
+    """
+    return text if len(text) <= letters else text[: max(letters - 1, 1)].rstrip() + "…"

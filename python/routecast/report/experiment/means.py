@@ -1,0 +1,137 @@
+"""Main effects and interactions: the mean response at each level, and at each pair of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.experiment.analysis.outcome import Analysis, Means
+from routecast.experiment.model import Experiment, Factor
+from routecast.report.experiment.levels import axis_of, label_of
+from routecast.report.experiment.scale import Scale
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.ticks import linear_ends
+
+__all__ = ["interaction_panels", "main_effect_panels"]
+
+_PANEL_PX = 371
+_MOST_PAIRS = 6
+_MOST_LINES = 6
+_MEAN = "#9aa1ab"
+
+
+def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
+    """Return one small figure for each factor, all on one scale, those that explain most first."""
+    by_letter = {one.letters[0]: one for one in analysis.means if len(one.letters) == 1}
+    order = _by_share(analysis, [(letter,) for letter in by_letter])
+    factors = {factor.letter: factor for factor in experiment.factors}
+    chosen = [by_letter[letters[0]] for letters in order]
+    if not chosen:
+        return ()
+    y = _axis(chosen, scale)
+    mean = scale.back(analysis.mean) if analysis.mean is not None else float("nan")
+    return tuple(_main_effect(factors[one.letters[0]], one, scale, y, mean) for one in chosen)
+
+
+def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: float) -> Figure:
+    coded = [point.coded[0] for point in means.points]
+    x = axis_of(factor, coded, _PANEL_PX)
+    return Figure(
+        name=f"main-{factor.letter}",
+        title=f"{factor.letter}: {factor.name}",
+        caption="",
+        x=_untitled(x),
+        y=y,
+        marks=(
+            Line(
+                name="mean of all",
+                x=(x.low or 0.0, x.high or 0.0),
+                y=(mean, mean),
+                colour=_MEAN,
+                dashed=True,
+                legend=False,
+            ),
+            *_trace(factor.name, means, coded, scale, palette(1)[0], legend=False),
+        ),
+        height_px=230,
+    )
+
+
+def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
+    """Return one small figure for each pair of factors, a line for each level of the second; the strongest first."""
+    pairs = {tuple(one.letters): one for one in analysis.means if len(one.letters) == 2}
+    factors = {factor.letter: factor for factor in experiment.factors}
+    chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MOST_PAIRS]]
+    if not chosen:
+        return ()
+    y = _axis(chosen, scale)
+    return tuple(
+        _interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y) for one in chosen
+    )
+
+
+def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis) -> Figure:
+    x = axis_of(first, [point.coded[0] for point in means.points], _PANEL_PX)
+    levels = sorted({point.coded[1] for point in means.points})
+    if len(levels) > _MOST_LINES:
+        levels = [levels[0], levels[len(levels) // 2], levels[-1]]
+    marks: list[Mark] = []
+    for level, colour in zip(levels, palette(len(levels)), strict=True):
+        mine = tuple(point for point in means.points if point.coded[1] == level)
+        one = Means(letters=means.letters, points=mine)
+        name = f"{second.name} {label_of(second, level)}"
+        marks += _trace(name, one, [point.coded[0] for point in mine], scale, colour, legend=True)
+    return Figure(
+        name=f"interaction-{first.letter}{second.letter}",
+        title=f"{first.letter}{second.letter}: {first.name} x {second.name}",
+        caption="",
+        x=x,
+        y=y,
+        marks=tuple(marks),
+        height_px=230,
+    )
+
+
+def _trace(
+    name: str, means: Means, coded: Sequence[float], scale: Scale, colour: str, *, legend: bool
+) -> tuple[Mark, ...]:
+    y = tuple(scale.back(point.value) for point in means.points)
+    ends = [scale.ends(point.low, point.high) for point in means.points]
+    known = [end for end in ends if end is not None]
+    is_known = len(known) == len(ends)
+    return (
+        Line(name=name, x=tuple(coded), y=y, colour=colour, legend=legend),
+        Points(
+            name=name,
+            x=tuple(coded),
+            y=y,
+            low=tuple(end[0] for end in known) if is_known else (),
+            high=tuple(end[1] for end in known) if is_known else (),
+            colour=colour,
+            labels=tuple(
+                f"{', '.join(point.labels)}: {scale.text(point.value)}, mean of {point.count} runs"
+                for point in means.points
+            ),
+            legend=False,
+        ),
+    )
+
+
+def _axis(chosen: Sequence[Means], scale: Scale) -> Axis:
+    values = [scale.back(point.value) for one in chosen for point in one.points]
+    for one in chosen:
+        for point in one.points:
+            values += scale.ends(point.low, point.high) or ()
+    low, high = linear_ends(min(values), max(values))
+    return Axis(title=scale.axis, low=low, high=high)
+
+
+def _untitled(axis: Axis) -> Axis:
+    return Axis(title="", ticks=axis.ticks, labels=axis.labels, low=axis.low, high=axis.high)
+
+
+def _by_share(analysis: Analysis, groups: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return groups of letters by the share of their effect, those without one last."""
+    shares: dict[tuple[str, ...], float] = {}
+    for effect in analysis.effects:
+        shares[effect.letters] = shares.get(effect.letters, 0.0) + (effect.share_ratio or 0.0)
+    return sorted(groups, key=lambda letters: -shares.get(tuple(letters), -1.0))

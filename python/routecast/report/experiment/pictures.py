@@ -1,0 +1,169 @@
+"""Which pictures a response gets, and how to read each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.model import Results
+from routecast.report.drawing import draw
+from routecast.report.experiment.half_normal import half_normal_figure
+from routecast.report.experiment.means import interaction_panels, main_effect_panels
+from routecast.report.experiment.residuals import MOST_POINTS, residual_panels
+from routecast.report.experiment.samples import sample_panels
+from routecast.report.experiment.scale import Scale
+from routecast.report.experiment.shares import shares_svg
+from routecast.report.experiment.surface import surface_figure
+from routecast.report.figures import Figure
+from routecast.report.panels import draw_panels
+
+__all__ = ["Picture", "pictures_of"]
+
+_COLUMNS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """One picture of a report.
+
+    Parameters
+    ----------
+    name : str
+        Stem of its file.
+    title, caption : str
+        The caption says how to read it.
+    is_finding : bool
+        Whether it shows what was found, or whether to trust it.
+    drawn : callable
+        Returns the SVG; ``has_heading`` writes title and caption into it.
+    """
+
+    name: str
+    title: str
+    caption: str
+    is_finding: bool
+    drawn: Callable[..., str]
+
+    def svg(self, *, has_heading: bool = False) -> str:
+        """Return the picture as SVG text."""
+        return self.drawn(has_heading=has_heading)
+
+
+def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture, ...]:
+    """Return the pictures of one response, in the order of a reader's questions."""
+    if analysis.mean is None or analysis.sst == 0.0:
+        return ()
+    found = []
+    title, caption = (
+        f"What explains the variation of {scale.name}",
+        "Long bars matter. Dark: told from noise, or without noise; pale: not told from it.",
+    )
+    if shares_svg(analysis, title=title):
+        found.append(
+            Picture(
+                name="shares",
+                title=title,
+                caption=caption,
+                is_finding=True,
+                drawn=partial(shares_svg, analysis, title=title, caption=caption),
+            )
+        )
+    for picture in (
+        _panels(
+            "main-effects",
+            f"{scale.name[:1].upper()}{scale.name[1:]} at each level",
+            "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
+            + (" Bars: intervals of the means." if analysis.s_e is not None else "")
+            + _averages(scale),
+            main_effect_panels(results.experiment, analysis, scale),
+        ),
+        _panels(
+            "interactions",
+            "Pairs of factors",
+            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends.",
+            interaction_panels(results.experiment, analysis, scale),
+        ),
+        _sampled(results, analysis, scale),
+        _mapped(results, analysis, scale),
+        _outstanding(analysis, scale),
+        _panels(
+            "residuals",
+            "What is left over",
+            "Good: points along the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
+            " grow with the response, a curve that the model lacks a term, a slope over the run order that something"
+            " drifted, a bent line of normal scores that the intervals are rough.",
+            residual_panels(results, analysis, scale),
+            is_finding=False,
+        ),
+    ):
+        if picture is not None:
+            found.append(picture)
+    return tuple(found)
+
+
+def _averages(scale: Scale) -> str:
+    return {
+        "none": "",
+        "log": " Means are geometric, because logarithms are analysed.",
+        "reciprocal": " Means are harmonic, because reciprocals are analysed.",
+    }[scale.transform]
+
+
+def _panels(
+    name: str, title: str, caption: str, figures: tuple[Figure, ...], *, is_finding: bool = True
+) -> Picture | None:
+    if not figures:
+        return None
+    return Picture(
+        name=name,
+        title=title,
+        caption=caption,
+        is_finding=is_finding,
+        drawn=partial(draw_panels, figures, columns=_COLUMNS, title=title, caption=caption),
+    )
+
+
+def _sampled(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    if results.experiment.design.kind not in {"latin_hypercube", "sobol"}:
+        return None
+    count = f" {MOST_POINTS:,} runs at most are shown." if analysis.count > MOST_POINTS else ""
+    return _panels(
+        "samples",
+        f"{scale.name[:1].upper()}{scale.name[1:]} over each factor",
+        f"A dot is a run; the line is their mean. Where it climbs, the factor matters.{count}",
+        sample_panels(results, analysis, scale),
+    )
+
+
+def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    figure = surface_figure(results.experiment, analysis, scale)
+    if figure is None:
+        return None
+    how = "Along a line the response is the same; numbers say how much. Circles are runs."
+    caption = f"{how} {figure.caption}".strip()
+    return Picture(
+        name="surface",
+        title=figure.title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(draw, replace(figure, caption=caption)),
+    )
+
+
+def _outstanding(analysis: Analysis, scale: Scale) -> Picture | None:
+    figure = half_normal_figure(analysis, scale)
+    if figure is None:
+        return None
+    caption = (
+        "No run was repeated, so effects are judged against each other: noise alone would put all of them along the"
+        " dashed line through 0. What lies far to its right, beyond the margins, is more than noise."
+    )
+    return Picture(
+        name="half-normal",
+        title=figure.title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(draw, replace(figure, caption=caption)),
+    )

@@ -1,0 +1,110 @@
+"""What the analysis leaves unexplained, four ways: a check by eye beside the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.experiment.analysis.outcome import Analysis, Residuals
+from routecast.experiment.model import Experiment, Results
+from routecast.report.experiment.levels import run_said
+from routecast.report.experiment.scale import Scale
+from routecast.report.figures import Axis, Figure, Line, Points
+from routecast.report.ticks import linear_ends
+
+__all__ = ["MOST_POINTS", "residual_panels", "thinned"]
+
+MOST_POINTS = 1500
+"""A picture shows no more of a cloud by more points than this."""
+_POINT, _LINE = "#3f6fb5", "#9aa1ab"
+
+
+def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
+    """Return predicted against answered, and residuals over prediction, run order and normal scores.
+
+    Empty where nothing is left over: a model with as many effects as runs meets each run exactly.
+    """
+    left = analysis.residuals
+    if left is None or analysis.error_df < 1 or not any(left.residuals):
+        return ()
+    kept = thinned(len(left.residuals))
+    residuals = [scale.analysed(left.residuals[one]) for one in kept]
+    predicted = [scale.analysed(left.predicted[one]) for one in kept]
+    observed = [scale.analysed(left.observed[one]) for one in kept]
+    runs = [float(left.runs[one]) + 1.0 for one in kept]
+    said = [_said(results.experiment, results, left, one) for one in kept]
+    low, high = linear_ends(min(residuals), max(residuals))
+    y = Axis(title=f"residual{_unit(scale)}", low=low, high=high)
+    spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
+    scores = [left.normal_scores[one] for one in kept]
+    ends = linear_ends(min([*predicted, *observed]), max([*predicted, *observed]))
+    axis = scale.analysed_axis
+    return (
+        _cloud(
+            "answered", "Answered against predicted", f"predicted {axis}", predicted, observed,
+            Axis(title=f"answered{_unit(scale)}", low=ends[0], high=ends[1]), said, (ends, ends), ends,
+        ),
+        _cloud(
+            "over-prediction", "Residual over prediction", f"predicted {axis}", predicted, residuals, y, said,
+            None, linear_ends(min(predicted), max(predicted)),
+        ),
+        _cloud(
+            "over-order", "Residual over run order", "run", runs, residuals, y, said, None,
+            linear_ends(min(runs), max(runs)),
+        ),
+        _cloud(
+            "over-scores", "Residual over normal score", "normal score", scores, residuals, y, said,
+            ((min(scores), max(scores)), (spread * min(scores), spread * max(scores))),
+            linear_ends(min(scores), max(scores)),
+        ),
+    )  # fmt: skip
+
+
+def thinned(count: int) -> range:
+    """Return which of so many points a picture shows: all, or evenly chosen ones."""
+    return range(0, count, -(-count // MOST_POINTS) if count > MOST_POINTS else 1)
+
+
+def _cloud(
+    name: str,
+    title: str,
+    x_title: str,
+    x: Sequence[float],
+    y: Sequence[float],
+    axis: Axis,
+    said: Sequence[str],
+    line: tuple[tuple[float, float], tuple[float, float]] | None,
+    x_ends: tuple[float, float],
+) -> Figure:
+    guide = line or (x_ends, (0.0, 0.0))
+    return Figure(
+        name=f"residuals-{name}",
+        title=title,
+        caption="",
+        x=Axis(title=x_title, low=x_ends[0], high=x_ends[1]),
+        y=axis,
+        marks=(
+            Line(name="as it should be", x=guide[0], y=guide[1], colour=_LINE, dashed=True, legend=False),
+            Points(
+                name="runs",
+                x=tuple(x),
+                y=tuple(y),
+                colour=_POINT,
+                filled=False,
+                size_px=6 if len(x) < 200 else 4,
+                labels=tuple(said),
+                legend=False,
+            ),
+        ),
+        height_px=230,
+    )
+
+
+def _said(experiment: Experiment, results: Results, left: Residuals, place: int) -> str:
+    run = results.runs[left.runs[place]]
+    return f"run {left.runs[place] + 1}: {run_said(experiment, run.row)}"
+
+
+def _unit(scale: Scale) -> str:
+    if scale.transform == "none":
+        return f" [{scale.unit}]" if scale.unit else ""
+    return f" of {scale.analysed_axis}"

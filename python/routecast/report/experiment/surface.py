@@ -1,0 +1,163 @@
+"""A response surface as a map: lines of equal response over the two quantities that matter most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.analysis.surface import Surface
+from routecast.experiment.model import Experiment, Factor
+from routecast.report.experiment.contour import contour_lines
+from routecast.report.experiment.levels import axis_of, label_of
+from routecast.report.experiment.scale import Scale
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.ticks import nice_step
+
+__all__ = ["surface_figure"]
+
+_GRID = 49
+_WIDTH_PX = 760
+_RUN, _FLAT = "#7a7f87", "#c8524a"
+_KINDS = {
+    "maximum": "highest point",
+    "minimum": "lowest point",
+    "saddle": "saddle (up one way, down the other)",
+    "ridge": "middle of a ridge",
+}
+
+
+def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> Figure | None:
+    """Return the map of a response surface; None without a surface over at least two quantities."""
+    surface = analysis.surface
+    if surface is None or len(surface.letters) < 2:
+        return None
+    first, second = _two(surface)
+    factors = {factor.letter: factor for factor in experiment.factors}
+    across, along = factors[surface.letters[first]], factors[surface.letters[second]]
+    columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
+    runs = [(row[columns[across.letter]], row[columns[along.letter]]) for row in experiment.design.coded]
+    flat = surface.stationary
+    others = list(flat.coded) if flat and flat.is_inside else [0.0] * len(surface.letters)
+
+    def height(u: float, v: float) -> float:
+        at = list(others)
+        at[first], at[second] = u, v
+        return scale.back(surface.at(tuple(at)))
+
+    x, y = _steps([run[0] for run in runs]), _steps([run[1] for run in runs])
+    heights = [[height(u, v) for u in x] for v in y]
+    marks: list[Mark] = [
+        Points(
+            name="runs",
+            x=tuple(run[0] for run in dict.fromkeys(runs)),
+            y=tuple(run[1] for run in dict.fromkeys(runs)),
+            colour=_RUN,
+            filled=False,
+            size_px=6,
+        )
+    ]
+    marks += _lines(x, y, heights, scale)
+    caption = _fixed(surface, factors, others, (first, second))
+    if flat is not None:
+        place = (flat.coded[first], flat.coded[second])
+        if flat.is_inside:
+            marks.append(
+                Points(
+                    name=f"{_KINDS[flat.kind]}: {scale.text(flat.response)}",
+                    x=(place[0],),
+                    y=(place[1],),
+                    colour=_FLAT,
+                    symbol="diamond",
+                    size_px=11,
+                )
+            )
+        else:
+            caption += f" The {_KINDS[flat.kind]} of the fitted surface lies outside what was tried, and says nothing."
+    tall = axis_of(along, [-1.0, 0.0, 1.0], 330)
+    return Figure(
+        name="surface",
+        title=f"{scale.axis} over {across.name} and {along.name}",
+        caption=caption.strip(),
+        x=_shown(axis_of(across, [-1.0, 0.0, 1.0], _WIDTH_PX), x),
+        y=_shown(Axis(title=along.name, ticks=tall.ticks, labels=tall.labels), y),
+        marks=tuple(marks),
+        height_px=470,
+    )
+
+
+def _two(surface: Surface) -> tuple[int, int]:
+    """Return the two quantities over which the surface varies most, in their order."""
+    weight = [0.0] * len(surface.letters)
+    for term in surface.terms:
+        for number, power in enumerate(term.powers):
+            if power:
+                weight[number] += abs(term.value)
+    ranked = sorted(range(len(weight)), key=lambda number: -weight[number])
+    first, second = sorted(ranked[:2])
+    return first, second
+
+
+def _steps(coded: Sequence[float]) -> list[float]:
+    low, high = min(-1.0, *coded), max(1.0, *coded)
+    return [low + (high - low) * number / (_GRID - 1) for number in range(_GRID)]
+
+
+def _shown(axis: Axis, steps: Sequence[float]) -> Axis:
+    margin = 0.04 * (steps[-1] - steps[0])
+    return Axis(
+        title=axis.title,
+        ticks=axis.ticks,
+        labels=axis.labels,
+        low=steps[0] - margin,
+        high=steps[-1] + margin,
+    )
+
+
+def _lines(
+    x: Sequence[float], y: Sequence[float], heights: Sequence[Sequence[float]], scale: Scale
+) -> list[Mark]:
+    low, high = min(map(min, heights)), max(map(max, heights))
+    if high - low <= 1e-9 * max(abs(low), abs(high)):
+        return []
+    step = nice_step(high - low)
+    levels = [step * number for number in range(int(low // step) + 1, int(high // step) + 1)]
+    marks: list[Mark] = []
+    for level, colour in zip(levels, palette(len(levels)), strict=True):
+        lines = contour_lines(x, y, heights, level)
+        for line in lines:
+            marks.append(
+                Line(
+                    name=scale.written(level),
+                    x=tuple(at[0] for at in line),
+                    y=tuple(at[1] for at in line),
+                    colour=colour,
+                    legend=False,
+                )
+            )
+        if lines:
+            longest = max(lines, key=len)
+            at = longest[len(longest) // 2]
+            marks.append(
+                Points(
+                    name=scale.written(level),
+                    x=(at[0],),
+                    y=(at[1],),
+                    colour=colour,
+                    size_px=3,
+                    labels=(f"{level:.6g}",),
+                    is_labelled=True,
+                    legend=False,
+                )
+            )
+    return marks
+
+
+def _fixed(
+    surface: Surface, factors: dict[str, Factor], others: Sequence[float], chosen: tuple[int, int]
+) -> str:
+    rest = [
+        f"{factors[letter].name} {label_of(factors[letter], at)}"
+        for number, (letter, at) in enumerate(zip(surface.letters, others, strict=True))
+        if number not in chosen
+    ]
+    return f"With {', '.join(rest)}." if rest else ""

@@ -1,0 +1,40 @@
+"""The report of an experiment as files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.model import Results
+from routecast.report.experiment.page import experiment_page
+from routecast.report.experiment.pictures import pictures_of
+from routecast.report.experiment.scale import scale_of
+from routecast.report.page import render_page
+
+__all__ = ["write_experiment"]
+
+
+def write_experiment(
+    results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = ""
+) -> None:
+    """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
+
+    Parameters
+    ----------
+    results : Results
+    analyses : mapping of str to Analysis
+        By name of the response.
+    out : Path
+    command : str
+        What was typed, for the foot of the page.
+    """
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    for name, analysis in analyses.items():
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
+        for picture in pictures_of(results, analysis, scale_of(results, name)):
+            file = out / "figures" / f"{stem}-{picture.name}.svg"
+            file.write_text(picture.svg(has_heading=True), encoding="utf-8")
+    page = experiment_page(results, analyses, command=command)
+    (out / "report.html").write_text(render_page(page), encoding="utf-8")

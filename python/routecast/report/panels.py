@@ -1,0 +1,60 @@
+"""Several small figures side by side in one SVG: what is compared stands under one title and on one scale."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+
+from routecast.report.drawing import draw, heading_rows
+from routecast.report.figures import Figure
+
+__all__ = ["draw_panels"]
+
+_GAP_PX = 18
+
+
+def draw_panels(
+    figures: Sequence[Figure],
+    *,
+    columns: int,
+    title: str,
+    caption: str = "",
+    width_px: int = 760,
+    has_heading: bool = False,
+) -> str:
+    """Return the figures as one SVG document, row by row; each bears its own title.
+
+    ``has_heading`` writes title and caption above them, for a file that stands alone.
+    """
+    columns = max(min(columns, len(figures)), 1)
+    panel_px = (width_px - _GAP_PX * (columns - 1)) // columns
+    parts, top = heading_rows(title, caption, width_px) if has_heading else ([], 0)
+    drawn = [draw(figure, width_px=panel_px, has_heading=True) for figure in figures]
+    for first in range(0, len(drawn), columns):
+        tallest = 0
+        for place, text in enumerate(drawn[first : first + columns]):
+            height = _height(text)
+            left = place * (panel_px + _GAP_PX)
+            body = text.replace(
+                "<svg ", f'<svg x="{left}" y="{top}" width="{panel_px}" height="{height}" ', 1
+            )
+            parts.append(body.rstrip("\n"))
+            tallest = max(tallest, height)
+        top += tallest + _GAP_PX
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {max(top - _GAP_PX, 1)}" role="img"'
+            f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12">',
+            "<style>text{fill:#3a3f47}@media(prefers-color-scheme:dark){text{fill:#c3c8d0}}</style>",
+            *parts,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _height(svg: str) -> int:
+    found = re.search(r'viewBox="0 0 \d+ (\d+)"', svg)
+    assert found is not None  # drawing.draw writes it
+    return int(found[1])
