@@ -44,7 +44,7 @@ def results_of(
     factors = []
     for column in range(count):
         levels = sorted({row[column] for row in coded})
-        if not quantities and set(levels) == {-1.0, 0.0, 1.0} and kind == "full":
+        if quantities or (set(levels) == {-1.0, 0.0, 1.0} and kind == "full"):
             levels = [-1.0, 1.0]
         factors.append(
             Factor(

@@ -49,7 +49,7 @@ class _Basis:
     """Orthonormal columns that grow one by one."""
 
     def __init__(self, rows: int) -> None:
-        self._columns = np.empty((rows, rows))
+        self._columns = np.empty((rows, min(rows, 16)))
         self.rank = 0
 
     def takes(self, column: Floats) -> bool:
@@ -64,6 +64,8 @@ class _Basis:
         left = float(np.linalg.norm(rest))
         if left < _DEPENDENT:
             return False
+        if self.rank == self._columns.shape[1]:
+            self._columns = np.hstack([self._columns, np.empty_like(self._columns)])
         self._columns[:, self.rank] = rest / left
         self.rank += 1
         return True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.experiment.analysis.outcome import Missing
+from routecast.experiment.factors import level_at
 from routecast.experiment.model import Factor, Results
 
 if TYPE_CHECKING:
@@ -57,17 +58,16 @@ class Observations:
 
     def row_labels(self, row: int) -> tuple[str, ...]:
         """Return the labels of the levels of a combination."""
-        return tuple(
-            label_of(factor, float(coded))
-            for factor, coded in zip(self.factors, self.design[row], strict=True)
-        )
+        return _row_labels(self.factors, self.design, row)
 
 
 def label_of(factor: Factor, coded: float) -> str:
-    """Return the label of a level, or its coded value where no level stands."""
+    """Return the label of a level, or of a value between levels."""
     for level in factor.levels:
         if abs(level.coded - coded) < _SAME_LEVEL:
             return level.label
+    if factor.is_quantity and all(level.overrides for level in factor.levels):
+        return level_at(factor, coded).label
     return f"{coded:+.3g}"
 
 
@@ -88,26 +88,22 @@ def observe(results: Results, response: str) -> Observations:
     y: list[float] = []
     missing: list[Missing] = []
     unsteady: list[Missing] = []
+    labels: dict[int, tuple[str, ...]] = {}
     for position, (run, answer, value) in enumerate(zip(results.runs, results.answers, values, strict=True)):
         why = answer.problem or _unusable(value, transform)
-        labels = tuple(
-            label_of(factor, float(coded)) for factor, coded in zip(factors, design[run.row], strict=True)
-        )
+        if why or answer.unsteady:
+            if run.row not in labels:
+                labels[run.row] = _row_labels(factors, design, run.row)
+            entry = Missing(
+                run=position,
+                row=run.row,
+                replication=run.replication,
+                labels=labels[run.row],
+                why=why or answer.unsteady,
+            )
+            (missing if why else unsteady).append(entry)
         if why:
-            missing.append(
-                Missing(run=position, row=run.row, replication=run.replication, labels=labels, why=why)
-            )
             continue
-        if answer.unsteady:
-            unsteady.append(
-                Missing(
-                    run=position,
-                    row=run.row,
-                    replication=run.replication,
-                    labels=labels,
-                    why=answer.unsteady,
-                )
-            )
         rows.append(run.row)
         runs.append(position)
         y.append(
@@ -123,6 +119,10 @@ def observe(results: Results, response: str) -> Observations:
         missing=tuple(missing),
         unsteady=tuple(unsteady),
     )
+
+
+def _row_labels(factors: tuple[Factor, ...], design: Floats, row: int) -> tuple[str, ...]:
+    return tuple(label_of(factor, float(coded)) for factor, coded in zip(factors, design[row], strict=True))
 
 
 def _unusable(value: float, transform: str) -> str:

@@ -14,11 +14,16 @@ from routecast.experiment.analysis.effects import effects_of
 from routecast.experiment.analysis.fit import Fit, fit_columns
 from routecast.experiment.analysis.lenth import lenth
 from routecast.experiment.analysis.means import means_of
-from routecast.experiment.analysis.model_choice import Choice, choose_terms
+from routecast.experiment.analysis.model_choice import Choice, choose_terms, is_sampled
 from routecast.experiment.analysis.observations import Observations, observe
-from routecast.experiment.analysis.outcome import Analysis, Cell
+from routecast.experiment.analysis.outcome import Analysis, Cell, Effect
 from routecast.experiment.analysis.residuals import residuals_of
-from routecast.experiment.model import Results
+from routecast.experiment.analysis.screen import screen_factorial, screen_sample
+from routecast.experiment.analysis.screening import Screening
+from routecast.experiment.analysis.surface import Surface
+from routecast.experiment.analysis.surface_fit import fit_surface
+from routecast.experiment.analysis.terms import centre_rows
+from routecast.experiment.model import DesignKind, Results
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["analyse"]
 
 _CONFIDENCE = 0.95
+_BOOTSTRAP_SEED = 1
 
 
 def analyse(
@@ -104,6 +110,8 @@ def analyse(
         residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
         cells=_cells(seen, choice, fit, confidence),
         means=means_of(seen, fit.s_e, fit.error_df, confidence),
+        surface=_surface(seen, choice, confidence),
+        screening=_screening(results.experiment.design.kind, seen, choice, effects, confidence),
         missing=seen.missing,
         unsteady=seen.unsteady,
         not_told_apart=choice.estimable.sentences,
@@ -131,10 +139,12 @@ def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> t
     terms = choice.estimable.terms
     rows = np.hstack([np.ones((len(seen.design), 1)), *(term.columns for term in terms)])
     half = None if fit.s_e is None else _t(confidence, fit.error_df) * fit.s_e
-    answered = set(seen.rows.tolist())
+    answered: dict[int, list[float]] = {}
+    for number, value in zip(seen.rows.tolist(), seen.y.tolist(), strict=True):
+        answered.setdefault(number, []).append(value)
     cells = []
     for number, row in enumerate(rows):
-        values = tuple(float(value) for value in seen.y[seen.rows == number]) if number in answered else ()
+        values = tuple(answered.get(number, ()))
         predicted = float(row @ fit.coefficients)
         reach = None if half is None else half * fit.variance_factor(row) ** 0.5
         cells.append(
@@ -150,6 +160,28 @@ def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> t
             )
         )
     return tuple(cells)
+
+
+def _surface(seen: Observations, choice: Choice, confidence: float) -> Surface | None:
+    """Fit a surface where the design has room for one: more than two levels of quantities, or centre points."""
+    if choice.is_polynomial:
+        return fit_surface(seen, choice.order, confidence)
+    if centre_rows(seen.design).any():
+        return fit_surface(seen, 1, confidence)
+    if any(len(np.unique(np.round(column, 9))) > 2 for column in seen.design.T):
+        return fit_surface(seen, 2, confidence)
+    return None
+
+
+def _screening(
+    kind: DesignKind, seen: Observations, choice: Choice, effects: Sequence[Effect], confidence: float
+) -> Screening | None:
+    if is_sampled(kind, seen):
+        return screen_sample(seen, confidence=confidence, seed=_BOOTSTRAP_SEED)
+    if choice.is_polynomial or not any(effect.share_ratio is not None for effect in effects):
+        return None
+    shares = {effect.letters: effect.share_ratio or 0.0 for effect in effects if effect.letters}
+    return screen_factorial(seen, shares, has_aliases=bool(choice.estimable.aliases))
 
 
 def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, is_exact: bool) -> str:

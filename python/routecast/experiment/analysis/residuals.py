@@ -82,11 +82,13 @@ def durbin_watson(residuals: Floats, model: Floats) -> tuple[float, float]:
 
     n, p = model.shape
     d = float(np.sum(np.diff(residuals) ** 2) / np.sum(residuals**2))
-    difference = np.diff(np.eye(n), axis=0)
+    # With A = D'D of first differences D, and M = 1 - QQ': traces of MA and (MA)^2 without the n by n matrices.
     q, _ = np.linalg.qr(model)
-    rest = difference - (difference @ q) @ q.T
-    products = rest @ rest.T
-    first, second = float(np.trace(products)), float(np.sum(products**2))
+    steps = np.diff(q, axis=0)
+    again = np.vstack([-steps[:1], steps[:-1] - steps[1:], steps[-1:]])
+    within = steps.T @ steps
+    first = 2 * (n - 1) - float(np.trace(within))
+    second = 6 * n - 8 - 2 * float(np.sum(again**2)) + float(np.sum(within**2))
     df = n - p
     mean = first / df
     variance = 2 * (second - first * mean) / (df * (df + 2))
