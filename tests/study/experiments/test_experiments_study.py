@@ -218,4 +218,22 @@ def test_a_fact_that_no_value_meets_is_left_with_its_miss(tmp_path: Path) -> Non
     more = FACT.replace("between = [1.0, 10.0]", "between = [5.0, 10.0]")
     result = run(tmp_path, more)
     assert result.calibrated[0].value == pytest.approx(5.0, rel=1e-2)
-    assert result.calibrated[0].found == pytest.approx(200.0, rel=1e-2)
+    assert result.facts[0].found == pytest.approx(200.0, rel=1e-2)
+
+
+def test_one_value_meets_two_facts_as_well_as_it_can(tmp_path: Path) -> None:
+    more = """
+    [[fact]]
+    name = "two cores"
+    experiment = "cores"
+    response = "capacity"
+    of = "value"
+    at = { cores = "2 cores" }
+    scale = 1e3
+    value = 600.0
+    fitted = true
+    """
+    fact = FACT.replace("calibrates =", "fitted = true\ncalibrates =")
+    result = run(tmp_path, fact + more)
+    # One core of x kpps stands for 400, two of 2 x for 600: (x/400 - 1)^2 + (x/300 - 1)^2 is least at x = 336.
+    assert result.facts[0].found == pytest.approx(336.0, rel=5e-3)

@@ -1,8 +1,8 @@
-"""Values of router documents set so that stated facts are met: as many values as facts, all at once.
+"""Values of router documents set so that stated facts are met, all at once.
 
 The misses of the facts, each over its stated value, are made small by least squares over the logarithms of the values
-(SciPy's trust region within the bounds); every trial runs only the experiments that the facts are read from. A whole
-number is tried as the whole number next to it.
+(SciPy's trust region within the bounds); every trial runs only the experiments that the facts are read from. There may
+be more facts than values: then they are met as well as they can be. A whole number is tried as the one next to it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ __all__ = ["Calibrated", "Setting", "calibrate", "calibrating", "written"]
 Setting = dict[str, dict[str, object]]
 """Calibrated values by path, for each router document."""
 
-CLOSE = 2e-3
-"""Relative miss of a fact at which it counts as met."""
 STEP = 0.02
 """Step of the differences, as the logarithm of a value: large enough to be seen through whole frames."""
 
@@ -30,25 +28,24 @@ Ask = Callable[[Sequence[Fact], Setting], list[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """A value that was calibrated: paths, value, and the fact, stated and found, that it was set by."""
+    """A value that was calibrated: paths, value, the fact that names it, and all the facts that it was fitted to."""
 
     paths: tuple[str, ...]
     value: float
     unit: str
     fact: str
-    stated: float
-    found: float
-    fact_unit: str
-    where: str
+    fitted_to: tuple[str, ...]
 
 
-def calibrating(study: ExperimentsStudy) -> list[tuple[Fact, Calibrates, float]]:
-    """Return the facts that calibrate, what they set, and their stated values, in the order of the file."""
-    return [
-        (fact, fact.calibrates, fact.value)
+def calibrating(study: ExperimentsStudy) -> tuple[list[tuple[Fact, Calibrates]], list[tuple[Fact, float]]]:
+    """Return the facts that set values with what they set, and all the facts that are fitted with their values."""
+    sets = [(fact, fact.calibrates) for fact in study.fact if fact.calibrates is not None]
+    fitted = [
+        (fact, fact.value)
         for fact in study.fact
-        if fact.calibrates is not None and fact.value is not None
+        if (fact.calibrates is not None or fact.fitted) and fact.value is not None
     ]
+    return sets, fitted
 
 
 def written(how: Calibrates, value: float) -> object:
@@ -71,21 +68,21 @@ def calibrate(
     routecast.errors.FitProblem
         No values within their bounds meet the facts.
     """
-    wanted = calibrating(study)
+    sets, fitted = calibrating(study)
     setting: Setting = {name: {} for name in study.router}
-    if not wanted:
+    if not sets:
         return (), setting
     import numpy as np
     from numpy.typing import NDArray
     from scipy.optimize import least_squares
 
-    facts = [fact for fact, _, _ in wanted]
-    low = np.log([how.between[0] for _, how, _ in wanted])
-    high = np.log([how.between[1] for _, how, _ in wanted])
+    facts = [fact for fact, _ in fitted]
+    low = np.log([how.between[0] for _, how in sets])
+    high = np.log([how.between[1] for _, how in sets])
     trials = 0
 
     def found_at(logs: Sequence[float]) -> list[float]:
-        for (_, how, _), log in zip(wanted, logs, strict=True):
+        for (_, how), log in zip(sets, logs, strict=True):
             for name in how.routers or tuple(study.router):
                 setting[name] |= dict.fromkeys(how.set, written(how, math.exp(log)))
         return ask(facts, setting)
@@ -95,33 +92,29 @@ def calibrate(
         trials += 1
         tell(f"trial {trials} of the calibrated values")
         found = found_at(logs.tolist())
-        return [value / stated - 1.0 for value, (_, _, stated) in zip(found, wanted, strict=True)]
+        if not all(math.isfinite(value) for value in found):
+            what = "the calibrating experiments have runs without an answer: see their problems"
+            raise FitProblem(study.name, what)
+        return [value / stated - 1.0 for value, (_, stated) in zip(found, fitted, strict=True)]
 
     answer = least_squares(
         misses,
         (low + high) / 2.0,
         bounds=(low, high),
-        diff_step=np.full(len(wanted), STEP),
+        diff_step=np.full(len(sets), STEP),
         xtol=1e-4,
         ftol=1e-6,
         gtol=1e-8,
-        max_nfev=max(study.most_calibrations // (len(wanted) + 1), 2),
+        max_nfev=max(study.most_calibrations // (len(sets) + 1), 2),
     )
-    found = found_at(answer.x.tolist())
-    if not all(math.isfinite(value) for value in found):
-        raise FitProblem(
-            study.name, "the calibrating experiments have runs without an answer: see their problems"
-        )
+    found_at(answer.x.tolist())
     return tuple(
         Calibrated(
             paths=how.set,
             value=float(round(math.exp(log)) if how.whole else math.exp(log)),
             unit=how.unit,
             fact=fact.name,
-            stated=stated,
-            found=value,
-            fact_unit=fact.unit,
-            where=fact.where,
+            fitted_to=tuple(one.name for one in facts if one.fitted) or (fact.name,),
         )
-        for (fact, how, stated), log, value in zip(wanted, answer.x, found, strict=True)
+        for (fact, how), log in zip(sets, answer.x, strict=True)
     ), setting

@@ -76,9 +76,10 @@ def _fact(place: str, fact: Fact) -> Iterator[Problem]:
     ):
         if between is not None and between[0] >= between[1]:
             yield Problem(where, "is no range: the least value comes first")
-    if fact.calibrates and fact.value is None:
+    is_fitted = fact.fitted or fact.calibrates is not None
+    if is_fitted and fact.value is None:
         yield Problem(f"{place}.value", "is missing: what calibrates needs a stated value")
-    if fact.calibrates and fact.value == 0.0:
+    if is_fitted and fact.value == 0.0:
         yield Problem(
             f"{place}.value", "is 0, which no relative miss can be told of: calibrate by another fact"
         )

@@ -76,6 +76,9 @@ class Fact(FileModel):
     says: str = Field(default="", description="The source's words, shortened.")
     where: str = Field(default="", description="Where the source states it.")
     calibrates: Calibrates | None = Field(default=None, description="Values that it calibrates.")
+    fitted: bool = Field(
+        default=False, description="Whether calibrated values meet this fact too, as well as they can."
+    )
 
 
 class Expectation(FileModel):

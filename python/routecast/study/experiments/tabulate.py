@@ -37,26 +37,14 @@ def calibrated_table(result: ExperimentsResult) -> Table:
     return Table(
         name="calibrated",
         title="Calibrated values",
-        caption="Set so that the facts beside them are met; every other value stands in the router's description.",
+        caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
         columns=(
             Column(title="Value of", align="left", wrap=True),
             Column(title="Set to", align="left"),
-            Column(title="By", align="left"),
-            Column(title="Stated", align="right"),
-            Column(title="Found", align="right"),
-            Column(title="Unit", align="left"),
-            Column(title="Where", align="left", wide=True),
+            Column(title="By", align="left", wrap=True),
         ),
         rows=tuple(
-            (
-                ", ".join(one.paths),
-                f"{one.value:.4g} {one.unit}".strip(),
-                one.fact,
-                _number(one.stated),
-                _number(one.found),
-                one.fact_unit,
-                one.where,
-            )
+            (", ".join(one.paths), f"{one.value:.4g} {one.unit}".strip(), "; ".join(one.fitted_to))
             for one in result.calibrated
         ),
     )
@@ -80,7 +68,7 @@ def facts_table(result: ExperimentsResult) -> Table:
                 if between is None
                 else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
                 {None: "–", True: "yes", False: "NO"}[one.is_met],
-                "calibrates" if one.fact.calibrates else "predicted",
+                "calibrates" if one.fact.calibrates or one.fact.fitted else "predicted",
                 one.fact.where,
             )
         )
