@@ -40,7 +40,7 @@ def experiments_page(result: ExperimentsResult) -> Page:
             )
         )
     for name, results in result.results.items():
-        sections += experiment_sections(results, result.analyses[name])
+        sections += experiment_sections(results, result.analyses[name], prefix=name)
     return Page(
         title=study.title,
         question=study.question,
