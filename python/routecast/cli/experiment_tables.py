@@ -32,10 +32,10 @@ def print_design(console: Console, experiment: Experiment) -> None:
 
     design = experiment.design
     factors = experiment.factors
-    rows = tuple(
+    rows: list[tuple[str | int, ...]] = [
         (row + 1, *(level.label for level in levels_of_row(experiment, row)))
         for row in range(min(len(design.coded), MOST_ROWS))
-    )
+    ]
     replicated = f", {design.replications} runs of each" if design.replications > 1 else ""
     print_table(
         console,
@@ -47,7 +47,7 @@ def print_design(console: Console, experiment: Experiment) -> None:
                 Column(title="Row", form="d"),
                 *(Column(title=f"{one.letter}: {one.name}", align="left") for one in factors),
             ),
-            rows=rows,
+            rows=tuple(rows),
         ),
     )
     _print_aliases(console, experiment)

@@ -17,7 +17,6 @@ __all__ = ["DesignTable", "ExperimentFile", "ExperimentTable", "FactorTable", "R
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Words = Annotated[str, Field(min_length=1, max_length=80)]
-Points = Annotated[int, Field(ge=2, le=1_000_000, strict=True)]
 Seed = Annotated[int, Field(ge=0, lt=2**63, strict=True)]
 
 
@@ -76,8 +75,8 @@ class DesignTable(_Table):
     centre_points: Annotated[int, Field(ge=0, le=1000, strict=True)] = Field(
         default=5, description="central_composite: how often the centre is tried."
     )
-    points: Points | tuple[Any, ...] = Field(
-        default=(),
+    points: Any = Field(
+        default=None,
         description="latin_hypercube, sobol: how many points. listed: the points, each a table factor = level.",
     )
     spread: Literal["random", "even"] = Field(

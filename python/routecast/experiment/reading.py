@@ -203,9 +203,12 @@ def _contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
             problems.append(Problem(f"response[{number}].of", wrong))
     owners: dict[str, str] = {}
     for factor in factors:
-        for path in {path for level in factor.levels for path in level.overrides}:
-            if path in owners:
-                what = f'{shown(path)} is varied by "{owners[path]}" as well: one of them would do nothing'
+        for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
+            hidden = [one for one in owners if one == path or one.startswith(f"{path}.")]
+            if hidden:
+                what = (
+                    f'{shown(hidden[0])} is varied by "{owners[hidden[0]]}" already, which would do nothing'
+                )
                 problems.append(Problem(f'factor "{factor.name}"', what))
             owners[path] = factor.name
     if table.steady and table.evaluator == "solve":

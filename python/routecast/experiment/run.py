@@ -54,23 +54,22 @@ def run_experiment(
     """
     started = time.monotonic()
     runs = runs_of(experiment)
-    if shard is not None:
-        runs = shard.of(runs)
+    mine = runs if shard is None else shard.of(runs)
     if executor != AUTO:
         check_executor(executor)
-    where = chosen_executor(experiment.evaluator, len(runs)) if executor == AUTO else executor
+    where = chosen_executor(experiment.evaluator, len(mine)) if executor == AUTO else executor
     if experiment.evaluator == "measure":
         if where.startswith("dask"):
             what = "the wire is of this machine: a test bed is measured with --executor threads"
             raise FileProblem(experiment.name, [Problem("--executor", what)])
         where, workers = "threads", 1
     there = answers_on_disk(out) if out is not None and out.is_dir() else {}
-    resumed = sum(key in there for key in {run.key for run in runs})
+    resumed = sum(key in there for key in {run.key for run in mine})
     with open_executor(where, workers) as crew:
         answers = sweep(runs, answer, executor=crew, out=out, progress=progress, shard=shard)
     return Results(
         experiment=experiment,
-        runs=runs,
+        runs=mine,
         answers=answers,
         resumed=resumed,
         elapsed_s=time.monotonic() - started,

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_owner", "design_json", "summary_json", "write_summary", "write_table"]
 
+MOST_RUNS_TOLD = 1000
+"""Of more runs the summary says nothing one by one: the table of results does."""
+
 _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
 
 
@@ -125,10 +128,22 @@ def summary_json(
         "responses": plain(experiment.responses),
         "failed": sum(bool(answer.problem) for answer in results.answers),
         "unsteady": sum(bool(answer.unsteady) for answer in results.answers),
-        "analyses": {name: analysis.to_json() for name, analysis in analyses.items()},
+        "analyses": {
+            name: _analysis_json(analysis, len(results.runs)) for name, analysis in analyses.items()
+        },
         "versions": _versions(),
         "command": command,
     }
+
+
+def _analysis_json(analysis: Analysis, runs: int) -> object:
+    """Return an analysis as plain data; of very many runs without what it says of single ones."""
+    document = analysis.to_json()
+    if runs <= MOST_RUNS_TOLD or not isinstance(document, dict):
+        return document
+    residuals = document.get("residuals")
+    checks = {"checks": residuals["checks"]} if isinstance(residuals, dict) else None
+    return {**document, "cells": [], "residuals": checks}
 
 
 def write_summary(out: Path, summary: Mapping[str, object]) -> None:

@@ -14,6 +14,7 @@ from routecast.experiment.designs.standard import standard_fraction
 from routecast.experiment.factors import coded_of, settled
 from routecast.experiment.model import Design, Factor
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import shown
 
 if TYPE_CHECKING:
     from routecast.experiment.document import DesignTable
@@ -76,9 +77,7 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
     elif table.kind == "listed":
         rows = _listed(table.points, factors)
     else:
-        points = table.points
-        if not isinstance(points, int):
-            raise ModelProblem("design", [Problem("points", "is missing: say how many, points = 100")])
+        points = _count(table.points, table.replications)
         if table.kind == "sobol":
             rows = sobol(len(factors), points, seed=seed)
         else:
@@ -90,6 +89,15 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
             tuple(settled(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows
         )
     return Design(kind=table.kind, coded=rows, replications=table.replications, generators=generators)
+
+
+def _count(points: object, replications: int) -> int:
+    if points is None:
+        raise ModelProblem("design", [Problem("points", "is missing: say how many, points = 100")])
+    if isinstance(points, bool) or not isinstance(points, int) or not 2 <= points * replications <= MOST_RUNS:
+        what = f"got {shown(points)}: a whole number of points, from 2 to {MOST_RUNS:,} with all replications"
+        raise ModelProblem("design", [Problem("points", what)])
+    return points
 
 
 def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
@@ -142,8 +150,8 @@ def _fraction(table: DesignTable, factors: Sequence[Factor]) -> Fraction:
 
 
 def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
-    if not isinstance(points, tuple) or not points:
-        what = "is missing: list the points, each a table of factor = level"
+    if not isinstance(points, list) or not points:
+        what = "is missing: list the points, each a table: [{ factor = level, … }, …]"
         raise ModelProblem("design", [Problem("points", what)])
     problems: list[Problem] = []
     names = {factor.name: number for number, factor in enumerate(factors)}
