@@ -7,9 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem, R
 from routecast.experiment import book as book_module
 from routecast.experiment import sweep as sweep_module
 from routecast.experiment.book import open_book
-from routecast.experiment.executor import check_executor, chosen_executor, open_executor
+from routecast.experiment.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.pace import Pace, remaining
 from routecast.experiment.shards import answers_on_disk
@@ -301,10 +302,42 @@ def test_fewer_workers_than_one_are_refused(workers: int) -> None:
         pass
 
 
-def test_the_wire_is_asked_from_threads_and_many_formulas_from_processes() -> None:
-    assert chosen_executor("measure", 10**6) == "threads"
-    assert chosen_executor("solve", 8) == "threads"
+def test_what_is_python_goes_to_processes_and_what_leaves_python_to_threads() -> None:
     assert chosen_executor("solve", 10**4) == "processes"
+    assert chosen_executor("solve", 8) == "threads"
+    assert chosen_executor("simulate", 10**4) == "threads"
+    assert chosen_executor("measure", 10**4) == "threads"
+
+
+def test_a_simulation_in_a_thread_stops_when_its_sweep_ends() -> None:
+    from routecast.evaluate.simulate import Simulate
+    from routecast.load import Arrivals, OfferedLoad
+    from routecast.router import ServiceCost, multicore
+
+    router = multicore(4, ServiceCost(per_packet_s=1e-6), link_bps=1e15)
+    load = OfferedLoad(rate_pps=3e6, arrivals=Arrivals.poisson())
+    begun = threading.Event()
+    ended: list[BaseException] = []
+
+    def for_hours(run: Run) -> Answer:
+        def listen(share: float) -> None:
+            begun.set()
+            stop_if_ended(share)
+
+        try:
+            Simulate(router, on_progress=listen).trial(load, 1000.0)
+        except BaseException as error:
+            ended.append(error)
+            raise
+        return sweep_runs.waits(run)
+
+    def interrupt(done: int, total: int, what: str) -> None:
+        if begun.is_set():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), open_executor("threads", 1) as executor:
+        sweep(sweep_runs.runs_of(3), for_hours, executor=executor, progress=interrupt)
+    assert [type(error) for error in ended] == [CancelledError]
 
 
 def test_any_executor_of_the_standard_library_will_do(expected: tuple[Answer, ...]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.responses import needs_flows, read_response
 
@@ -64,6 +65,7 @@ def _simulated(run: Run) -> Answer:
         per_flow=any(needs_flows(response.of) for response in run.responses),
         over_time=run.is_steadied,
         steady_state=not run.is_steadied,
+        on_progress=stop_if_ended,
     )
     return _read(run, simulator.trial(load, run.duration_s))
 

@@ -237,7 +237,8 @@ class _Sweep:
             self._progress(self._done, self._total, what)
 
     def _why_given_up(self) -> str:
-        named = ", ".join(f"row {run.row} replication {run.replication}" for run in self._given_up[:_SHOWN])
+        in_order = sorted(self._given_up, key=lambda run: (run.row, run.replication))
+        named = ", ".join(f"row {run.row} replication {run.replication}" for run in in_order[:_SHOWN])
         more = f" and {len(self._given_up) - _SHOWN} more" if len(self._given_up) > _SHOWN else ""
         return (
             f"{len(self._given_up)} of {self._total} runs ended their worker {MOST_LOSSES} times, the last time "

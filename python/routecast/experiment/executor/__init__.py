@@ -2,6 +2,7 @@
 
 from routecast.experiment.executor.opening import EXECUTORS, check_executor, chosen_executor, open_executor
 from routecast.experiment.executor.processes import Submit, crew, shared_out
+from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.executor.workers import Workers, cores, finished
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "finished",
     "open_executor",
     "shared_out",
+    "stop_if_ended",
 ]

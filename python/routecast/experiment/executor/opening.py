@@ -13,7 +13,7 @@ from routecast.experiment.executor.workers import Workers
 from routecast.experiment.model import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["EXECUTORS", "check_executor", "chosen_executor", "open_executor"]
+__all__ = ["EXECUTORS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
 
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
 """What an executor may be called."""
@@ -43,9 +43,32 @@ def check_executor(spec: str) -> None:
     raise QuantityProblem(spec, message)
 
 
+WORTH_STARTING = 500
+"""Solved runs that pay for starting processes.
+
+A process takes 0.4 s of a core to start and import what a run needs; a run of the multi-core router takes 0.4 to 0.8 ms
+(``benches/sweeps.py``).
+"""
+
+
 def chosen_executor(evaluator: EvaluatorKind, runs: int) -> str:
-    """Return where runs are computed best if nobody says: ``"threads"`` or ``"processes"``."""
-    return "threads" if evaluator == "measure" or runs < 100 else "processes"
+    """Return where runs are computed best if nobody says.
+
+    Simulated runs: threads, which start at once, since the simulator leaves Python. Solved runs: processes, since the
+    closed form is Python, of which one thread runs at a time; threads while there are so few that starting processes
+    takes longer. Measured runs: threads.
+
+    Parameters
+    ----------
+    evaluator : {"solve", "simulate", "measure"}
+    runs : int
+        How many there are to run.
+
+    Returns
+    -------
+    {"threads", "processes"}
+    """
+    return "processes" if evaluator == "solve" and runs >= WORTH_STARTING else "threads"
 
 
 @contextmanager
@@ -55,10 +78,10 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     Parameters
     ----------
     spec : str
-        ``"threads"``: of this process. Start at once and share its memory; only what leaves Python runs at the same
-        time, and what runs at Ctrl-C is waited for. ``"processes"``: of this machine. They take a third of a second to
-        start, then everything runs at the same time, and Ctrl-C ends them. ``"dask://HOST:PORT"``: the workers of the
-        Dask cluster with this scheduler.
+        ``"threads"``: of this process. They start at once; only what leaves Python, as simulations do, runs at the
+        same time. ``"processes"``: of this machine. They take about half a second to start, then everything runs at
+        the same time. ``"dask://HOST:PORT"``: the workers of the Dask cluster with this scheduler. See
+        :func:`chosen_executor`.
     workers : int, optional
         How many threads or processes; as many as there are cores for this process if not given. A Dask cluster has
         the workers that it has.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 
 from routecast.experiment.executor.workers import Workers, cores
 
-__all__ = ["Threads"]
+__all__ = ["Threads", "stop_if_ended"]
+
+_of_thread = threading.local()
 
 
 class Threads(ThreadPoolExecutor, Workers):
     """Threads that begin no further task once the sweep has ended.
 
-    What runs when it ends, runs on to its own end: a thread cannot be stopped from outside.
+    A thread cannot be stopped from outside: what runs for long calls :func:`stop_if_ended` now and then.
 
     Parameters
     ----------
@@ -22,9 +25,32 @@ class Threads(ThreadPoolExecutor, Workers):
 
     def __init__(self, workers: int | None = None) -> None:
         self._count = workers or cores()
-        super().__init__(self._count, thread_name_prefix="sweep")
+        self._ended = threading.Event()
+        super().__init__(self._count, thread_name_prefix="sweep", initializer=_know, initargs=(self._ended,))
 
     @property
     def workers(self) -> int:
         """How many tasks run at a time."""
         return self._count
+
+    def end(self) -> None:
+        """Give up what is waiting, and what runs as soon as it asks."""
+        self._ended.set()
+        super().end()
+
+
+def stop_if_ended(share: float = 0.0) -> None:
+    """End this task if its sweep has ended: the simulator calls it with the finished share.
+
+    Raises
+    ------
+    concurrent.futures.CancelledError
+        It has; nobody waits for what this thread does.
+    """
+    ended: threading.Event | None = getattr(_of_thread, "ended", None)
+    if ended is not None and ended.is_set():
+        raise CancelledError
+
+
+def _know(ended: threading.Event) -> None:
+    _of_thread.ended = ended

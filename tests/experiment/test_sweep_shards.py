@@ -1,0 +1,119 @@
+"""Shards: every run is one shard's, and together they answer what the whole answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sweep_runs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from routecast.errors import QuantityProblem, RoutecastError
+from routecast.experiment.executor import open_executor
+from routecast.experiment.model import Answer
+from routecast.experiment.shards import Shard, join
+from routecast.experiment.sweep import sweep
+
+ROOT = Path(__file__).parents[2]
+
+
+@given(st.integers(0, 80), st.integers(1, 100))
+def test_every_run_belongs_to_one_shard_and_shards_are_of_a_size(runs: int, count: int) -> None:
+    every = sweep_runs.runs_of(runs)
+    shards = [Shard(number, count).of(every) for number in range(1, count + 1)]
+    assert sorted(run.row for shard in shards for run in shard) == list(range(runs))
+    sizes = [len(shard) for shard in shards]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_runs_that_must_answer_alike_are_in_one_shard() -> None:
+    runs = (*sweep_runs.runs_of(9), *sweep_runs.runs_of(3))
+    shards = [Shard(number, 4).of(runs) for number in range(1, 5)]
+    keys = [{run.key for run in shard} for shard in shards]
+    assert sum(map(len, keys)) == len(set.union(*keys)) == 9
+    assert sum(map(len, shards)) == 12
+
+
+def test_no_factor_falls_in_step_with_the_shards() -> None:
+    # In Yates' order the levels of factor j of a 2^6 design change every 2^j rows.
+    runs = sweep_runs.runs_of(64)
+    for count in (2, 4):
+        for number in range(1, count + 1):
+            mine = Shard(number, count).of(runs)
+            for factor in range(6):
+                high = sum(run.row >> factor & 1 for run in mine)
+                assert 0 < high < len(mine)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0/4", "counted from 1, 1/4 to 4/4"),
+        ("5/4", "no shard 5/4"),
+        ("1/0", "no shard 1/0"),
+        ("2", "not written i/n"),
+        ("a/b", "not written i/n"),
+        ("-1/4", "not written i/n"),
+        ("", "not written i/n"),
+    ],
+)
+def test_a_shard_out_of_range_is_told_with_the_range(text: str, told: str) -> None:
+    with pytest.raises(QuantityProblem, match=told) as caught:
+        Shard.parse(text)
+    assert caught.value.exit_code == 2
+
+
+@pytest.fixture
+def sharded(tmp_path: Path) -> Path:
+    """Return a folder in which shards 1 and 3 of 3 have run."""
+    runs = sweep_runs.runs_of(20, tmp_path)
+    for number in (1, 3):
+        with open_executor("threads", 2) as executor:
+            found = sweep(
+                runs, sweep_runs.counted, executor=executor, out=tmp_path / "out", shard=Shard(number, 3)
+            )
+        assert [answer.key for answer in found] == [run.key for run in Shard(number, 3).of(runs)]
+    return tmp_path
+
+
+def test_joining_names_what_is_missing_and_which_shard_to_start_again(sharded: Path) -> None:
+    runs = sweep_runs.runs_of(20, sharded)
+    lacking = Shard(2, 3).of(runs)
+    with pytest.raises(RoutecastError) as caught:
+        join(runs, sharded / "out")
+    message = str(caught.value)
+    assert f"{len(lacking)} of 20 runs are missing" in message
+    assert f"row {lacking[0].row} " in message
+    assert "--shard 2/3;" in message
+
+
+def test_shards_together_answer_what_the_whole_answers_and_nothing_twice(sharded: Path) -> None:
+    runs = sweep_runs.runs_of(20, sharded)
+    with open_executor("threads", 2) as executor:
+        sweep(runs, sweep_runs.counted, executor=executor, out=sharded / "out", shard=Shard(2, 3))
+    assert join(runs, sharded / "out") == tuple(map(sweep_runs.waits, runs))
+    assert sweep_runs.times_answered(runs) == [1] * 20
+
+
+def test_a_sweep_without_shard_runs_only_what_the_shards_have_not(sharded: Path) -> None:
+    runs = sweep_runs.runs_of(20, sharded)
+    with open_executor("threads", 2) as executor:
+        found = sweep(runs, sweep_runs.counted, executor=executor, out=sharded / "out")
+    assert found == tuple(map(sweep_runs.waits, runs))
+    assert sweep_runs.times_answered(runs) == [1] * 20
+
+
+def test_what_a_shard_was_killed_over_is_joined_from_its_parts(tmp_path: Path) -> None:
+    from routecast.evaluate.ledger import Ledger
+    from routecast.experiment.answered import COLUMNS, row_of
+
+    runs = sweep_runs.runs_of(4)
+    expected: list[Answer] = []
+    for number, run in enumerate(runs):
+        expected.append(sweep_runs.awkward(run))
+        ledger = Ledger(tmp_path, COLUMNS, table=f"runs.{number % 2 + 1}-of-2", summary=None)
+        ledger.add(row_of(run, expected[-1]))
+        ledger.flush()  # and killed before the table is written
+    assert not list(tmp_path.glob("*.parquet"))
+    assert join(runs, tmp_path) == tuple(expected)
