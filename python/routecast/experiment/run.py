@@ -66,7 +66,7 @@ def run_experiment(
     there = answers_on_disk(out) if out is not None and out.is_dir() else {}
     resumed = sum(key in there for key in {run.key for run in mine})
     with open_executor(where, workers) as crew:
-        answers = sweep(every, answer, executor=crew, out=out, progress=progress, shard=shard)
+        answers = sweep(runs, answer, executor=crew, out=out, progress=progress, shard=shard)
     return Results(
         experiment=experiment,
         runs=mine,
