@@ -157,7 +157,7 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
         console.print(results.experiment.question, markup=False)
     console.print()
     for analysis in analyses.values():
-        print_analysis(console, analysis)
+        print_analysis(console, results, analysis)
     print_missing(console, results)
 
 

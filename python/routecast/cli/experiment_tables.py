@@ -13,11 +13,12 @@ from routecast.report.tables import Column, Table, percent
 if TYPE_CHECKING:
     from routecast.experiment.analysis import Analysis
     from routecast.experiment.model import Experiment, Results
+    from routecast.report.experiment.scale import Scale
 
 __all__ = ["most_shown", "print_analysis", "print_design", "print_missing"]
 
 MOST_ROWS = 64
-MOST_EFFECTS = 24
+MOST_EFFECTS = 12
 MOST_NAMED = 5
 
 
@@ -67,67 +68,83 @@ def _print_aliases(console: Console, experiment: Experiment) -> None:
     console.print()
 
 
-def print_analysis(console: Console, analysis: Analysis) -> None:
+def print_analysis(console: Console, results: Results, analysis: Analysis) -> None:
     """Print the effects on one response: how large, what share of the variation, how certain, what it means."""
-    effects = analysis.effects[:MOST_EFFECTS]
-    has_aliases = any(effect.aliases for effect in effects)
-    transform = "" if analysis.transform == "none" else f" ({analysis.transform})"
-    rows: list[tuple[str | float | None, ...]] = [
-        ("q_0", "mean", analysis.mean, None, _interval(analysis.mean_low, analysis.mean_high))
-    ]
-    rows += [
-        (
-            f"q_{effect.name}",
-            effect.label,
-            effect.value,
-            effect.share_ratio,
-            _interval(effect.low, effect.high),
-        )
-        for effect in effects
-    ]
-    if analysis.error_df:
-        rows.append(("e", "noise", None, analysis.error_share_ratio, ""))
-    strong = frozenset(number for number, effect in enumerate(effects, start=1) if effect.is_significant)
-    left_out = len(analysis.effects) - len(effects)
-    print_table(
-        console,
-        Table(
-            name="effects",
-            title=f"{analysis.response}{transform}",
-            caption=f"{left_out} smaller effects are left out." if left_out else "",
-            columns=(
-                Column(title="Effect", align="left"),
-                Column(title="Of", align="left"),
-                Column(title="Value"),
-                Column(title="Explains", unit="%", form=percent),
-                Column(title=f"{analysis.confidence:.0%} interval", align="left"),
-            ),
-            rows=tuple(rows),
-            strong=strong,
-        ),
-    )
-    for line in _sentences(analysis, has_aliases=has_aliases):
-        console.print(line, markup=False)
+    from routecast.report.experiment.scale import scale_of
+    from routecast.report.experiment.words import answer_said, surface_said
+
+    scale = scale_of(results, analysis.response)
+    print_table(console, _effects(analysis, scale))
+    said = [answer_said(results, analysis, scale), surface_said(results.experiment, analysis, scale)]
+    for line in dict.fromkeys([*said, *_remarks(analysis)]):
+        if line:
+            console.print(line.replace("**", ""), markup=False)
     console.print()
 
 
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{low:.4g} to {high:.4g}"
+def _effects(analysis: Analysis, scale: Scale) -> Table:
+    """Return the effects in Jain's notation; those told from noise are strong."""
+    effects = analysis.effects[:MOST_EFFECTS]
+    left_out = len(analysis.effects) - len(effects)
+
+    def interval(low: float | None, high: float | None) -> str:
+        if low is None or high is None:
+            return ""
+        return f"{scale.analysed(low):.4g} to {scale.analysed(high):.4g}".replace("-", "−")
+
+    rows: list[tuple[str | float | None, ...]] = []
+    if analysis.mean is not None:
+        mean = scale.analysed(analysis.mean)
+        rows.append(("q_0", "mean", None, mean, interval(analysis.mean_low, analysis.mean_high)))
+    rows += [
+        (
+            f"q_{one.name}",
+            one.label,
+            one.share_ratio,
+            None if one.value is None else scale.analysed(one.value),
+            interval(one.low, one.high),
+        )
+        for one in effects
+    ]
+    if analysis.error_df:
+        rows.append(("e", "noise, and what the model leaves", analysis.error_share_ratio, None, ""))
+    first = 0 if analysis.mean is None else 1
+    return Table(
+        name="effects",
+        title=f"Effects on {scale.analysed_axis}",
+        caption=f"{left_out} smaller effects are in the report." if left_out else "",
+        columns=(
+            Column(title="", align="left"),
+            Column(title="Effect of", align="left"),
+            Column(title="Explains", unit="%", form=percent),
+            Column(title="Effect", unit=scale.unit if analysis.transform == "none" else ""),
+            Column(
+                title=f"{100.0 * analysis.confidence:.3g} % interval",
+                align="left",
+                wide=not any(row[-1] for row in rows),
+            ),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(
+            number for number, one in enumerate(effects, start=first) if one.is_significant is True
+        ),
+    )
 
 
-def _sentences(analysis: Analysis, *, has_aliases: bool) -> list[str]:
-    lines = [effect.verdict for effect in analysis.effects[:MOST_NAMED] if effect.verdict]
-    if has_aliases:
-        lines += [
-            f"q_{effect.name} stands for {' '.join((effect.name, *effect.aliases))} together."
-            for effect in analysis.effects[:MOST_NAMED]
-            if effect.aliases
-        ]
-    lines += [f"Noise: {analysis.noise}"] if analysis.noise else []
+def _remarks(analysis: Analysis) -> list[str]:
+    """Return what must be known beside the effects: the noise, what is confounded, what to do next."""
+    together = [
+        f"q_{one.name} = {' '.join((one.name, *one.aliases))}"
+        for one in analysis.effects[:MOST_NAMED]
+        if one.aliases
+    ]
+    lines = [f"These runs cannot tell apart: {'; '.join(together)}; …"] if together else []
+    lines += [f"Noise: {analysis.noise}."] if analysis.noise else []
     lines += _first(analysis.not_told_apart)
-    lines += [f"Note: {one}" for one in analysis.notes]
-    lines += [f"Next: {one}" for one in analysis.advice]
-    return list(dict.fromkeys(lines))
+    if analysis.residuals is not None:
+        lines += [f"Doubt: {one.verdict}." for one in analysis.residuals.checks if one.is_doubtful]
+    lines += [f"Note: {one}." for one in analysis.notes]
+    return lines + [f"Next: {one}." for one in analysis.advice]
 
 
 def _first(lines: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from routecast.quantity.units import dimension, dimension_of, factor
 
@@ -42,7 +43,12 @@ def amount_of(value: object) -> Amount | None:
         return None
     if isinstance(value, int | float):
         return Amount(float(value)) if math.isfinite(value) else None
-    found = _TEXT.fullmatch(value) if isinstance(value, str) else None
+    return _written_amount(value) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4096)
+def _written_amount(text: str) -> Amount | None:
+    found = _TEXT.fullmatch(text)
     if not found:
         return None
     kind = dimension(found[2])
