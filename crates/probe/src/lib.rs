@@ -21,3 +21,4 @@ pub mod operation;
 pub mod run;
 pub mod table;
 pub mod traffic;
+pub mod workload;

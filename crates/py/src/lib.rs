@@ -99,5 +99,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
     module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;
     module.add_function(wrap_pyfunction!(probe::probe_host, module)?)?;
-    module.add_function(wrap_pyfunction!(probe::run_function, module)?)
+    module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::workload_kernels, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::run_workload, module)?)?;
+    module.add_function(wrap_pyfunction!(probe::trace_workload, module)?)
 }

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use routecast_probe::error::ProbeError as Refusal;
-use routecast_probe::{host, run};
+use routecast_probe::{host, run, workload};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -49,4 +49,32 @@ pub fn probe_host(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) ->
 #[pyo3(signature = (request, progress=None))]
 pub fn run_function(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
     answer(py, request, progress.as_ref(), run::run)
+}
+
+/// The kernels of workloads, as JSON (see `crates/probe/src/workload/kernel/registry.rs`).
+#[pyfunction]
+pub fn workload_kernels() -> PyResult<String> {
+    serde_json::to_string(&workload::KERNELS).map_err(|error| ProbeError::new_err(("outcome", error.to_string())))
+}
+
+/// Runs a kernel over packets; request and outcome are JSON (see `crates/probe/src/workload`).
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#[pyfunction]
+#[pyo3(signature = (request, progress=None))]
+pub fn run_workload(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let asked: workload::WorkloadRequest = serde_json::from_str(request).map_err(|error| convert(&error.into()))?;
+    if !asked.traced {
+        return answer(py, request, progress.as_ref(), workload::run);
+    }
+    // A tracer follows the thread that it started, so a traced run stays on it.
+    let outcome = workload::run(&asked, &mut |_| true).map_err(|error| convert(&error))?;
+    serde_json::to_string(&outcome).map_err(|error| ProbeError::new_err(("outcome", error.to_string())))
+}
+
+/// Traces a program that runs a kernel; request and outcome are JSON (see `crates/probe/src/workload/trace.rs`).
+#[expect(clippy::needless_pass_by_value, reason = "pyo3 hands arguments over by value")]
+#[pyfunction]
+#[pyo3(signature = (request, progress=None))]
+pub fn trace_workload(py: Python<'_>, request: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    answer(py, request, progress.as_ref(), workload::trace)
 }
