@@ -101,7 +101,7 @@ def _check_blocks(blocks: Sequence[Block], states: Collection[str], add: Add) ->
             _not_negative(f"{here}.accesses", reference.accesses, add)
             _not_negative(f"{here}.accesses_per_byte", reference.accesses_per_byte, add)
             _whole(f"{here}.access_bytes", reference.access_bytes, 1, 1 << 20, add)
-            _whole(f"{here}.waits", reference.waits, 1, 1 << 20, add)
+            _whole(f"{here}.waits", reference.waits, 0, 1 << 20, add)
 
 
 def _check_stages(

@@ -2,14 +2,15 @@
 
 ::
 
-    ring ─► get │ wait ring │ run parse │ wait dram │ run parse, lookup │ wait sram │ run lookup, put │ wait ring ─► ring
+    ring ─► get │ wait ring │ run parse │ wait dram │ run parse, lookup │ wait sram │ run lookup, put │ wait ring ─►
 
 A block's instructions are spread evenly over the runs before, between and after its waits. References of a block to
 the same memory are one step, as long as their waits together: where in a block a thread waits, and in how many pieces,
 moves none of the bounds on throughput (:mod:`routecast.router.network_processor.expectation`), and fewer steps are
 evaluated sooner.
 
-Fractions are averages: 0.3 accesses with one wait cost each frame 0.3 of the access and 0.3 of the wait.
+Fractions are averages: 0.3 accesses with one wait cost each frame 0.3 of the access and 0.3 of the wait. Accesses with
+no wait are issued ahead (prefetching, posted writes): they hold the thread only while the channel takes them.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def _waits(
     for reference in block.references:
         memory = memories[states[reference.state].memory]
         wait, times = _wait(block.name, reference, memory)
-        if not times:
+        if not wait.busy_s and not wait.busy_s_per_byte:
             continue
         switches = times * processor.engines.switch_cycles
         if memory.name in found:
