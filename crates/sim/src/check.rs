@@ -4,6 +4,7 @@ use crate::error::SimError;
 use crate::scenario::{
     Activation, Event, Load, Model, Policy, Process, RandomTime, Route, RouteKind, Scenario, Target, Task, Variation,
 };
+use crate::windows;
 
 impl Scenario {
     /// Checks every index and number, so that the engine need not.
@@ -55,14 +56,6 @@ impl Scenario {
         for (i, task) in self.model.tasks.iter().enumerate() {
             self.check_task(i, task, ports, tasks, pools)?;
         }
-        let threads: usize = self.model.tasks.iter().map(|task| task.parallel.unwrap_or(1)).sum();
-        if threads + tasks + ports > MOST_ACTIVITIES {
-            return Err(SimError::Number {
-                place: "tasks.parallel".into(),
-                got: threads as f64,
-                allowed: "at most 60,000 grants over all task units together",
-            });
-        }
         for (i, event) in self.run.events.iter().enumerate() {
             self.check_event(i, event)?;
         }
@@ -79,6 +72,9 @@ impl Scenario {
         index(place("task"), event.task(), tasks)?;
         for &copy in event.copies() {
             index(place("copies"), copy, tasks)?;
+            if windows::carried(&self.model.tasks[copy]).is_some() {
+                return Err(SimError::Number { place: place("copies"), got: copy as f64, allowed: NO_DOOR });
+            }
         }
         let within = |at_ps: f64| at_ps >= 0.0 && at_ps < self.run.duration_ps as f64;
         match event {
@@ -131,6 +127,9 @@ impl Scenario {
                     allowed: "at most the units of the pool",
                 });
             }
+            if let Some(until) = need.until {
+                index(place("needs.until"), until, tasks)?;
+            }
         }
         if let Some(first) = task.needs.first() {
             for &unit in &task.pin {
@@ -158,6 +157,7 @@ impl Scenario {
             }
         }
         self.check_thread(i, task)?;
+        windows::check(&self.model, i, task)?;
         variation(&place("variation"), task.variation)
     }
 
@@ -342,8 +342,7 @@ impl Load {
 
 const WITHIN: &str = "an instant within the trial";
 
-/// The calendar numbers activities with 16 bits.
-const MOST_ACTIVITIES: usize = 60_000;
+const NO_DOOR: &str = "task units whose frames carry no units on: a copy goes nowhere";
 
 fn index(place: String, got: usize, len: usize) -> Result<(), SimError> {
     if got < len { Ok(()) } else { Err(SimError::Index { place, got, len }) }

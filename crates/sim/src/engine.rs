@@ -14,6 +14,7 @@ mod setup;
 mod stations;
 mod threads;
 mod unit;
+mod windows;
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -24,6 +25,7 @@ use setup::Staff;
 use stations::{Group, Way, ways};
 use threads::Thread;
 use unit::{Lane, State, Unit, port_as_task};
+use windows::Windows;
 
 use crate::calendar::Calendar;
 use crate::frame::Frame;
@@ -33,6 +35,7 @@ use crate::manager::{Claim, Managers};
 use crate::planes::Plane;
 use crate::scenario::{Activation, Event, Scenario, Task};
 use crate::station::{Servers, Station};
+use crate::windows::ends;
 
 const EVENTS_PER_REPORT: u32 = 1 << 20;
 
@@ -41,6 +44,9 @@ pub type Delivery = (Frame, u32);
 
 /// Marks the node of a delivery for which room was promised there.
 const PROMISED: u32 = 1 << 30;
+
+/// Marks the node of a delivery that finds no room there.
+const REFUSED: u32 = 1 << 29;
 
 /// Runs the event nodes of a graph.
 #[derive(Debug)]
@@ -64,6 +70,7 @@ pub struct Engine {
     makes_copies: bool,
     stations: Vec<Option<(u32, Station)>>,
     groups: Vec<Group>,
+    windows: Windows,
     ways: Vec<Way>,
     end: u64,
     first_group_slot: u32,
@@ -87,7 +94,9 @@ impl Engine {
         if nodes.is_empty() {
             return None;
         }
-        let mut claims: Vec<Claim> = (0..model.tasks.len()).map(|task| Claim::new(model, task)).collect();
+        let claim =
+            |task: usize| if graph.doors[task].is_some() { Claim::nothing(task) } else { Claim::new(model, task) };
+        let mut claims: Vec<Claim> = (0..model.tasks.len()).map(claim).collect();
         let ports: Vec<Task> = model.ports.iter().map(port_as_task).collect();
         claims.extend((0..ports.len()).map(|port| Claim::nothing(model.tasks.len() + port)));
         let with_lanes: Vec<usize> = nodes.iter().copied().filter(|&n| graph.grouped[n].is_none()).collect();
@@ -128,7 +137,8 @@ impl Engine {
             makes_copies: graph.makes_copies,
             stations,
             groups,
-            ways: ways(graph, scenario.run.events.iter().any(Event::is_reroute)),
+            windows: Windows::new(scenario, &graph.doors),
+            ways: ways(graph, &ends(model), scenario.run.events.iter().any(Event::is_reroute)),
             end: scenario.run.duration_ps,
             first_group_slot,
             priority: graph.depth.iter().map(|depth| 255 - depth).collect(),
@@ -247,6 +257,7 @@ impl Engine {
                 State::Working | State::Idle | State::Requesting | State::Stirring => {}
             }
         }
+        self.close_windows(end, ledger);
         self.managers.close(end, ledger);
     }
 
@@ -257,7 +268,7 @@ impl Engine {
     /// Hands a frame to its next node: at once where nothing else happens at this instant, else in its turn.
     #[inline]
     fn deliver(&mut self, held: Held, node: u32, next_in: u64, graph: &mut Graph, ledger: &mut Ledger) {
-        if node == EXIT || !self.inside[(node & !PROMISED) as usize] {
+        if node == EXIT || !self.inside[(node & !(PROMISED | REFUSED)) as usize] {
             let frame = self.frames.take(held);
             self.outbox.push((frame, node));
         } else if self.instant.is_empty() && self.calendar.next_at() > self.now && next_in > self.now {
@@ -272,11 +283,14 @@ impl Engine {
     /// A frame arrives that was inside before.
     #[inline]
     fn arrive(&mut self, node: u32, held: Held, graph: &mut Graph, ledger: &mut Ledger) {
-        if node & PROMISED != 0 {
-            self.hand_over(node, held, ledger);
+        if node & (PROMISED | REFUSED) != 0 {
+            if node & REFUSED != 0 {
+                self.turn_away(node & !REFUSED, held, ledger);
+            } else {
+                self.hand_over(node, held, ledger);
+            }
         } else if self.stations[node as usize].is_some() {
-            let frame = self.frames.take(held);
-            self.pass(node, frame, graph, ledger);
+            self.pass(node, self.frames[held], Some(held), graph, ledger);
         } else {
             self.queue_up(node, held, ledger);
         }
@@ -286,7 +300,7 @@ impl Engine {
     #[inline]
     fn come_in(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
         if self.stations[node as usize].is_some() {
-            self.pass(node, *frame, graph, ledger);
+            self.pass(node, *frame, None, graph, ledger);
         } else {
             let held = self.frames.put(frame);
             self.queue_up(node, held, ledger);
@@ -297,7 +311,7 @@ impl Engine {
     #[inline]
     fn fire(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> Option<(Held, u32)> {
         if slot >= self.first_group_slot {
-            return Some(self.depart(slot, graph));
+            return Some(self.depart(slot, graph, ledger));
         }
         if slot as usize >= self.lanes.len() {
             if slot == self.change_slot {

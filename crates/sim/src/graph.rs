@@ -3,10 +3,12 @@
 //! Nodes are the task units, then the ports (on their way out). Where flows alone decide the way, it is worked out
 //! beforehand, so that a frame's next node costs one look into a table.
 
+use crate::activities;
 use crate::error::SimError;
 use crate::planes::{Group, Plane, Planes};
 use crate::random::mix;
 use crate::scenario::{Event, Route, RouteKind, Scenario, Target};
+use crate::windows::{check_ways, most_frames};
 
 /// The place outside the router.
 pub const EXIT: u32 = u32::MAX;
@@ -136,6 +138,10 @@ pub struct Graph {
     pub grouped: Vec<Option<u32>>,
     /// Groups of servers inside the events.
     pub groups: Vec<Group>,
+    /// Event nodes whose units frames carry on, with the number of the group that frames leave them by.
+    pub doors: Vec<Option<u32>>,
+    /// The most frames that can be at each node at once, where windows limit them.
+    pub most_frames: Vec<usize>,
     /// Recursive nodes that only sources feed: they see frames in order without sorting.
     pub direct: Vec<bool>,
     /// Nodes in topological order.
@@ -151,7 +157,8 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// A cycle in the task graph; recursion asked for where it cannot be; a managed pool of more than 128 units.
+    /// A cycle in the task graph; a window that frames leave with units in hand; recursion asked for where it cannot be;
+    /// a managed pool of more than 128 units; more activities than the calendar has numbers for.
     ///
     /// # Panics
     ///
@@ -167,6 +174,7 @@ impl Graph {
         let successors: Vec<Vec<u32>> =
             (0..nodes).map(|n| if n < tasks { successors_of(scenario, n) } else { vec![] }).collect();
         let order = topological(&successors)?;
+        check_ways(scenario, &successors)?;
         let mut depth = vec![0_u8; nodes];
         for &n in &order {
             for &next in &successors[n as usize] {
@@ -174,12 +182,14 @@ impl Graph {
             }
         }
 
-        let Planes { planes, sources_only, groups, grouped } = Planes::assign(scenario, &order, &successors)?;
+        let Planes { planes, sources_only, groups, grouped, doors } = Planes::assign(scenario, &order, &successors)?;
         let direct = (0..nodes).map(|n| planes[n] == Plane::Prefix && sources_only[n]).collect();
         let mut graph = Self {
             planes,
             direct,
             groups,
+            doors,
+            most_frames: most_frames(scenario, &order, &successors),
             grouped,
             routers,
             copies: model.tasks.iter().map(|task| task.copies.iter().map(|&copy| copy as u32).collect()).collect(),
@@ -200,6 +210,7 @@ impl Graph {
             }
         }
         graph.inward = (0..flows).map(|flow| graph.follow(graph.entry[flow], flow, false)).collect();
+        activities::check(scenario, &graph)?;
         Ok(graph)
     }
 

@@ -72,7 +72,7 @@ pub struct Account {
     pub polls: Row,
 }
 
-/// What the units of one pool did while they did not work; empty where they do not sleep.
+/// What the units of one pool did while they did not work; empty where they do not sleep and nobody carries them on.
 #[derive(Debug, Clone, Default)]
 pub struct Rest {
     /// Picoseconds asleep by state, all units together.
@@ -81,13 +81,16 @@ pub struct Rest {
     pub wakes: Vec<Row>,
     /// Picoseconds of waking up, all units together.
     pub waking_ps: Row,
+    /// Picoseconds in the hands of frames that carry units on, all units together.
+    pub held_ps: Row,
 }
 
 impl Rest {
     /// Of units with so many sleep states.
     #[must_use]
     pub fn new(states: usize) -> Self {
-        Self { asleep_ps: vec![[0; SEGMENTS]; states], wakes: vec![[0; SEGMENTS]; states], waking_ps: [0; SEGMENTS] }
+        let each = vec![[0; SEGMENTS]; states];
+        Self { asleep_ps: each.clone(), wakes: each, waking_ps: [0; SEGMENTS], held_ps: [0; SEGMENTS] }
     }
 }
 
@@ -353,6 +356,17 @@ impl Ledger {
     pub fn sleep(&mut self, pool: usize, state: usize, from_ps: u64, to_ps: u64) {
         let spans = self.spread(from_ps, to_ps);
         spans.for_each(|(segment, ps)| self.rests[pool].asleep_ps[state][segment] += ps);
+    }
+
+    /// A frame had units of a pool in hand from one instant to another.
+    #[inline]
+    pub fn hold(&mut self, pool: usize, units: u64, from_ps: u64, to_ps: u64) {
+        if from_ps >= self.segment_begin && to_ps <= self.segment_end {
+            self.rests[pool].held_ps[self.segment] += units * (to_ps - from_ps);
+        } else {
+            let spans = self.spread(from_ps, to_ps);
+            spans.for_each(|(segment, ps)| self.rests[pool].held_ps[segment] += units * ps);
+        }
     }
 
     /// Units of a pool wake up from one instant to another.

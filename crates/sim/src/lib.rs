@@ -20,6 +20,7 @@
 //! - the *managers* grant by six policies, [`Linux`](scenario::Policy::Linux) among them: real-time priorities, a fair
 //!   share of what they leave, softirqs that borrow a thread's unit, migration;
 //! - *changes*: task units go down and come up, routes change, at given instants ([`scenario::Event`]);
+//! - *windows*: frames take units along at a door and give them back further on ([`scenario::Need::until`]);
 //! - *copies* of frames, which a hub floods with: they load task units and count as no frames.
 //!
 //! ```
@@ -47,6 +48,7 @@
 //! assert!((outcome.waiting.mean_s / 0.5e-6 - 1.0).abs() < 0.02);
 //! ```
 
+mod activities;
 pub mod by_flow;
 pub mod calendar;
 mod check;
@@ -73,6 +75,7 @@ pub mod station;
 pub mod steady;
 pub mod time;
 pub mod timeline;
+pub mod windows;
 
 pub use error::SimError;
 pub use outcome::{Outcome, simulate};

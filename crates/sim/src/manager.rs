@@ -119,7 +119,8 @@ impl Managers {
             .enumerate()
             .map(|(number, pool)| Pool {
                 policy: pool.policy,
-                free: if pool.speed.len() == 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
+                // Pools with more units are never asked here: stations and windows count theirs themselves.
+                free: if pool.speed.len() >= 128 { u128::MAX } else { (1 << pool.speed.len()) - 1 },
                 speed: pool.speed.clone(),
                 last_task: vec![NOBODY; pool.speed.len()],
                 lent: 0,
@@ -359,13 +360,15 @@ impl Managers {
     /// Books the sleep of the units that are idle when the trial ends.
     pub fn close(&self, end: u64, ledger: &mut Ledger) {
         for (number, pool) in self.pools.iter().enumerate() {
-            for unit in (0..pool.speed.len()).filter(|&unit| pool.free & (1 << unit) != 0) {
+            for unit in (0..pool.speed.len().min(128)).filter(|&unit| pool.free & (1 << unit) != 0) {
                 pool.sleepers.close(number, unit, end, ledger);
             }
         }
     }
 
-    fn note(&mut self, at_ps: u64, kind: Kind, task: u32, pool: u32, unit: Option<u32>) {
+    /// Keeps a message, as long as there is room for more.
+    #[inline]
+    pub fn note(&mut self, at_ps: u64, kind: Kind, task: u32, pool: u32, unit: Option<u32>) {
         if self.messages.len() < self.message_limit {
             self.messages.push(Message { at_ps, kind, task, pool, unit });
         }

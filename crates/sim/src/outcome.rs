@@ -54,6 +54,8 @@ pub struct PoolOutcome {
     pub asleep_units: Vec<f64>,
     /// Units waking up, on average.
     pub waking_units: f64,
+    /// Units in the hands of frames that carry them on, on average.
+    pub held_units: f64,
     /// Wake-ups per second from each state.
     pub wakes_per_s: Vec<f64>,
 }
@@ -327,6 +329,7 @@ fn pools(records: &[Record], window: Window, seconds: f64) -> Vec<PoolOutcome> {
                     .map(|state| sum(&mut of(pool).map(|rest| &rest.asleep_ps[state])) / PS_PER_S)
                     .collect(),
                 waking_units: sum(&mut of(pool).map(|rest| &rest.waking_ps)) / PS_PER_S,
+                held_units: sum(&mut of(pool).map(|rest| &rest.held_ps)) / PS_PER_S,
                 wakes_per_s: states.map(|state| sum(&mut of(pool).map(|rest| &rest.wakes[state]))).collect(),
             }
         })

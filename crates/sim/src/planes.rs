@@ -10,6 +10,7 @@
 
 use crate::error::SimError;
 use crate::scenario::{Activation, Path, Policy, RouteKind, Scenario, Task};
+use crate::windows::{carried, ends};
 
 /// Resource managers keep the units of a pool as a bit set.
 const MOST_UNITS: usize = 128;
@@ -46,6 +47,8 @@ pub struct Planes {
     pub groups: Vec<Group>,
     /// The group of each event node that is a station all the same.
     pub grouped: Vec<Option<u32>>,
+    /// The group that frames leave a node by whose units they carry on.
+    pub doors: Vec<Option<u32>>,
 }
 
 impl Planes {
@@ -57,10 +60,12 @@ impl Planes {
     pub fn assign(scenario: &Scenario, order: &[u32], successors: &[Vec<u32>]) -> Result<Self, SimError> {
         let (nodes, tasks) = (successors.len(), scenario.model.tasks.len());
         let watched = watched(scenario, successors);
+        let ends = ends(&scenario.model);
         let obstacle: Vec<Option<&str>> = (0..nodes)
             .map(|n| match scenario.run.path {
                 Path::Events => Some("events were asked for"),
                 _ if watched[n] => Some("frames are held back before it"),
+                _ if n < tasks && ends[n] => Some("frames give units back there"),
                 _ if n < tasks => needs_events(scenario, n),
                 _ => None,
             })
@@ -71,6 +76,7 @@ impl Planes {
             let n = n as usize;
             if n < tasks
                 && !watched[n]
+                && !ends[n]
                 && !is_touched(scenario, n)
                 && is_passthrough(&scenario.model.tasks[n], sources_only[n])
             {
@@ -101,9 +107,10 @@ impl Planes {
         {
             return Err(SimError::NotRecursive { task, why: obstacle[task].unwrap_or("it lies between others") });
         }
-        let (groups, grouped) = group(scenario, &planes, &watched);
+        let (mut groups, grouped) = group(scenario, &planes, &watched);
         check_pools(scenario, &planes, &grouped)?;
-        Ok(Self { planes, sources_only, groups, grouped })
+        let doors = doors(scenario, planes.len(), &mut groups);
+        Ok(Self { planes, sources_only, groups, grouped, doors })
     }
 }
 
@@ -134,7 +141,8 @@ fn include_between(order: &[u32], successors: &[Vec<u32>], planes: &mut [Plane])
 fn check_pools(scenario: &Scenario, planes: &[Plane], grouped: &[Option<u32>]) -> Result<(), SimError> {
     let model = &scenario.model;
     for (t, task) in model.tasks.iter().enumerate() {
-        for need in task.needs.iter().filter(|_| planes[t] == Plane::Events && grouped[t].is_none()) {
+        let is_managed = planes[t] == Plane::Events && grouped[t].is_none() && carried(task).is_none();
+        for need in task.needs.iter().filter(|_| is_managed) {
             let units = model.pools[need.pool].speed.len();
             if units > MOST_UNITS {
                 return Err(SimError::Number {
@@ -184,6 +192,9 @@ fn needs_events(scenario: &Scenario, task: usize) -> Option<&'static str> {
         return Some("it takes frames in batches");
     }
     let need = this.needs.first()?;
+    if need.until.is_some() {
+        return Some("its frames carry units on");
+    }
     if this.needs.len() > 1 || need.units > 1 {
         return Some("it needs several units at once");
     }
@@ -219,16 +230,17 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
     let model = &scenario.model;
     let mut groups = Vec::new();
     let mut grouped = vec![None; planes.len()];
-    if scenario.run.path == Path::Events {
-        return (groups, grouped);
-    }
+    let by_events = scenario.run.path == Path::Events;
     for node in (0..planes.len()).filter(|&node| planes[node] == Plane::Events && !watched[node]) {
+        if by_events && !is_wide(scenario, node) {
+            continue;
+        }
         if node >= model.tasks.len() || needs_events(scenario, node).is_none() {
             grouped[node] = Some(groups.len() as u32);
             groups.push(Group { servers: servers(scenario, node) });
         }
     }
-    for (p, pool) in model.pools.iter().enumerate() {
+    for (p, pool) in model.pools.iter().enumerate().filter(|_| !by_events) {
         let users: Vec<usize> =
             (0..model.tasks.len()).filter(|&t| model.tasks[t].needs.iter().any(|need| need.pool == p)).collect();
         let frame_by_frame = |&t: &usize| {
@@ -239,6 +251,7 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
                 && task.parallel.is_none()
                 && task.needs.len() == 1
                 && task.needs[0].units == 1
+                && task.needs[0].until.is_none()
                 && task.pin.is_empty()
                 && task.batch == 1
                 && task.activation == Activation::Dedicated
@@ -256,6 +269,29 @@ fn group(scenario: &Scenario, planes: &[Plane], watched: &[bool]) -> (Vec<Group>
         }
     }
     (groups, grouped)
+}
+
+/// Servers that are more than lanes are kept for: even where events are asked for, such a task unit is a station.
+const WIDE: usize = 1024;
+
+/// Whether a task unit is a delay rather than a server: frames by themselves, and hardly ever too many.
+fn is_wide(scenario: &Scenario, node: usize) -> bool {
+    scenario.model.tasks.get(node).is_some_and(|task| {
+        task.needs.is_empty()
+            && task.parallel.is_some_and(|parallel| parallel > WIDE)
+            && needs_events(scenario, node).is_none()
+    })
+}
+
+/// Gives the task units whose frames carry units on a group each, for the frames that leave them.
+fn doors(scenario: &Scenario, nodes: usize, groups: &mut Vec<Group>) -> Vec<Option<u32>> {
+    let mut doors = vec![None; nodes];
+    for (task, door) in scenario.model.tasks.iter().zip(&mut doors).filter(|(task, _)| carried(task).is_some()) {
+        debug_assert!(task.parallel.is_none(), "every frame asks for itself");
+        *door = Some(groups.len() as u32);
+        groups.push(Group { servers: 1 });
+    }
+    doors
 }
 
 /// Servers of a node that is a station.

@@ -5,6 +5,9 @@
 //! its start lies ahead, so the queue is the list of starts that are still to come; starts are in order, departures
 //! need not be.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::frame::Frame;
 use crate::random::stream;
 use crate::scenario::Scenario;
@@ -13,14 +16,43 @@ use crate::service::Service;
 /// Like servers: when each is free again.
 #[derive(Debug)]
 pub struct Servers {
+    /// By server, of few.
     free_at: Vec<u64>,
+    /// Of many.
+    many: Option<Many>,
 }
+
+/// So many servers that it does not pay to look at each: those that were busy when last asked, and until when.
+#[derive(Debug)]
+struct Many {
+    servers: usize,
+    busy: BinaryHeap<Reverse<u64>>,
+}
+
+/// More servers than these are many.
+const FEW: usize = 16;
 
 impl Servers {
     /// So many servers, all free.
     #[must_use]
     pub fn new(servers: usize) -> Self {
-        Self { free_at: vec![0; servers] }
+        if servers <= FEW {
+            return Self { free_at: vec![0; servers], many: None };
+        }
+        Self { free_at: vec![], many: Some(Many { servers, busy: BinaryHeap::new() }) }
+    }
+
+    /// Start and end of work that comes now, for the server that is free first.
+    #[inline]
+    fn serve(&mut self, at: u64, work: u64) -> Passage {
+        if let Some(many) = &mut self.many {
+            return many.serve(at, work);
+        }
+        let (server, free_at) = self.earliest();
+        let start = free_at.max(at);
+        let done = start.saturating_add(work);
+        self.free_at[server] = done;
+        Passage { start, done }
     }
 
     /// The server that is free first. Written for conditional moves: which one it is, is anybody's guess.
@@ -33,6 +65,19 @@ impl Servers {
             free_at = if sooner { other } else { free_at };
         }
         (best, free_at)
+    }
+}
+
+impl Many {
+    fn serve(&mut self, at: u64, work: u64) -> Passage {
+        while self.busy.peek().is_some_and(|&Reverse(free_at)| free_at <= at) {
+            self.busy.pop();
+        }
+        let first = if self.busy.len() < self.servers { None } else { self.busy.pop() };
+        let start = first.map_or(at, |Reverse(free_at)| free_at);
+        let done = start.saturating_add(work);
+        self.busy.push(Reverse(done));
+        Passage { start, done }
     }
 }
 
@@ -165,10 +210,7 @@ impl Station {
         }
         self.starts.reserve(1, at);
         let work = self.work(bytes);
-        let (server, free_at) = servers.earliest();
-        let start = free_at.max(at);
-        let done = start.saturating_add(work);
-        servers.free_at[server] = done;
+        let Passage { start, done } = servers.serve(at, work);
         self.starts.remember(start, at);
         if done <= limit {
             self.tally.waited_ps += start - at;

@@ -125,8 +125,10 @@ fn a_thread_stays_where_it_was_and_pays_where_it_cannot() {
 fn needs_in_opposite_order_do_not_deadlock() {
     let mut scenario = pair(Policy::Fifo, [fixed(1.0, 64), fixed(1.0, 64)], 4e6, [1.0, 1.0], 0.05);
     scenario.model.pools.push(pool(1, Policy::Fifo));
-    scenario.model.tasks[1].needs = vec![Need { pool: 0, units: 1 }, Need { pool: 1, units: 1 }];
-    scenario.model.tasks[2].needs = vec![Need { pool: 1, units: 1 }, Need { pool: 0, units: 1 }];
+    scenario.model.tasks[1].needs =
+        vec![Need { pool: 0, units: 1, until: None }, Need { pool: 1, units: 1, until: None }];
+    scenario.model.tasks[2].needs =
+        vec![Need { pool: 1, units: 1, until: None }, Need { pool: 0, units: 1, until: None }];
     near(run(&scenario).forwarded_pps.value, 1e6, 0.005);
 }
 

@@ -30,7 +30,9 @@ impl Engine {
         match &unit.activation {
             Activation::Thread { .. } => {}
             Activation::Dedicated => {
-                if unit.requesting < unit.queue.len()
+                if unit.is_door {
+                    self.ask(node, ledger);
+                } else if unit.requesting < unit.queue.len()
                     && let Some(lane) = unit.idle.pop()
                 {
                     self.request(lane, ledger);

@@ -103,7 +103,11 @@ impl Engine {
         unit.outages.lasting += 1;
         let (lanes, timer, thread) = (unit.lanes.clone(), unit.timer, unit.thread);
         unit.interrupts_on = true;
-        for held in std::mem::take(&mut unit.queue) {
+        let waiting = std::mem::take(&mut unit.queue);
+        if unit.is_door {
+            self.shut(node, ledger);
+        }
+        for held in waiting {
             ledger.wait(node as usize, self.frames[held].at, self.now);
             self.lose(node, held, ledger);
         }
@@ -192,6 +196,7 @@ impl Engine {
     }
 
     fn lose(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
+        self.drop_units(held, ledger);
         let frame = self.frames.take(held);
         ledger.lose(node as usize, &Frame { at: self.now, ..frame });
     }

@@ -11,6 +11,14 @@ use crate::frame::Frame;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Held(u32);
 
+impl Held {
+    /// Its number.
+    #[inline]
+    pub(super) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// All frames inside the events.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
@@ -29,6 +37,20 @@ impl Frames {
             self.places.push(*frame);
             Held(self.places.len() as u32 - 1)
         }
+    }
+
+    /// Puts a frame back into its place, or gives it one.
+    #[inline]
+    pub(super) fn put_back(&mut self, place: Option<Held>, frame: &Frame) -> Held {
+        let Some(held) = place else { return self.put(frame) };
+        self.places[held.0 as usize] = *frame;
+        held
+    }
+
+    /// A frame that was copied out of its place does not come back.
+    #[inline]
+    pub(super) fn forget(&mut self, place: Option<Held>) {
+        self.free.extend(place);
     }
 
     /// Takes a frame out of its place.

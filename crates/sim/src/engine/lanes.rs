@@ -26,12 +26,18 @@ impl Engine {
     pub(super) fn queue_up(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
         let unit = self.units[node as usize].as_mut().expect("event nodes have a unit");
         if unit.queue.len() >= unit.capacity {
-            let frame = self.frames.take(held);
-            ledger.lose(node as usize, &frame);
+            self.turn_away(node, held, ledger);
             return;
         }
         unit.queue.push_back(held);
         self.wake(node, true, ledger);
+    }
+
+    /// A frame finds no room.
+    pub(super) fn turn_away(&mut self, node: u32, held: Held, ledger: &mut Ledger) {
+        self.drop_units(held, ledger);
+        let frame = self.frames.take(held);
+        ledger.lose(node as usize, &frame);
     }
 
     /// REQ, and REP at once where units are free or can be revoked.
@@ -244,6 +250,9 @@ impl Engine {
             return None;
         }
         let thread = holder.thread;
+        if self.windows.any {
+            self.pass_window(held, task, ledger);
+        }
         let frame = &mut self.frames[held];
         frame.at = self.now;
         let next = if graph.makes_copies {

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use super::changes::Outages;
 use super::threads::Thread;
-use super::unit::{Lane, Unit, lanes_of, wakeup_of};
+use super::unit::{Lane, Unit, wakeup_of};
+use crate::activities::lanes_of;
 use crate::graph::Graph;
 use crate::random::stream;
 use crate::scenario::{Activation, Scenario, Task};
@@ -44,7 +45,12 @@ impl Staff {
                     thread.members.push(n as u32);
                     staff.threads.push(thread);
                 }
-                for _ in 0..lanes_of(scenario, task) {
+                let lanes = match tasks.get(n) {
+                    Some(_) if graph.doors[n].is_some() => 0,
+                    Some(_) => lanes_of(scenario, n, graph.most_frames[n]),
+                    None => 1,
+                };
+                for _ in 0..lanes {
                     staff.lanes.push(Lane::new(n as u32, thread_of[n]));
                     staff.task_of.push(n as u32);
                 }
@@ -82,6 +88,7 @@ fn unit(scenario: &Scenario, graph: &Graph, n: usize, task: &Task, thread: Optio
         priority: 255 - graph.depth[n],
         quantum: None,
         thread,
+        is_door: graph.doors[n].is_some(),
         ahead: task.holds_back.then(|| graph.next_of(n).clone()),
         promised: 0,
         refused: Vec::new(),

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::Engine;
 use super::frames::Held;
+use super::{Engine, REFUSED};
 use crate::frame::Frame;
 use crate::graph::{EXIT, Graph, Next};
 use crate::ledger::Ledger;
@@ -27,6 +27,9 @@ pub(super) struct Leaving {
     pub(super) node: u32,
 }
 
+/// Frames that are looked at one by one.
+const NEAR: usize = 8;
+
 /// What becomes of a frame whose departure from a station is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -40,13 +43,32 @@ pub(super) enum Way {
 
 impl Engine {
     /// A frame goes through a station, and through those behind that only this one feeds: its departures are known.
+    ///
+    /// `place` is where it is kept, if it was inside before.
     #[inline]
-    pub(super) fn pass(&mut self, mut node: u32, mut frame: Frame, graph: &mut Graph, ledger: &mut Ledger) {
+    pub(super) fn pass(
+        &mut self,
+        mut node: u32,
+        mut frame: Frame,
+        place: Option<Held>,
+        graph: &mut Graph,
+        ledger: &mut Ledger,
+    ) {
         let limit = ledger.segment_end();
+        let mut before = None;
         loop {
             let (number, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
             let group = &mut self.groups[*number as usize];
             let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
+                if let Some(held) = place.filter(|&held| self.windows.is_carrying(held)) {
+                    if let Some(before) = before {
+                        self.frames[held] = frame;
+                        self.refuse_later(before, Leaving { at: frame.at, held, node });
+                        return;
+                    }
+                    self.drop_units(held, ledger);
+                }
+                self.frames.forget(place);
                 ledger.drop_frame(node as usize, &frame);
                 return;
             };
@@ -55,20 +77,25 @@ impl Engine {
                 ledger.work(node as usize, start, done);
             }
             if self.is_port[node as usize] {
+                self.frames.forget(place);
                 ledger.forward(&frame, start - frame.at, start, done);
                 return;
             }
             frame = frame.passed(start, done);
             match self.ways[node as usize] {
                 // What would happen after the end of the trial does not: such frames stay inside.
-                Way::Chain(next) if done < self.end => node = next,
+                Way::Chain(next) if done < self.end => {
+                    before = Some(node);
+                    node = next;
+                }
                 Way::Out => {
+                    self.frames.forget(place);
                     self.outbox.push((frame, graph.onward(node, frame.flow, frame.seq)));
                     return;
                 }
                 Way::Chain(_) | Way::Later => {
                     let slot = self.first_group_slot + *number;
-                    let held = self.frames.put(&frame);
+                    let held = self.frames.put_back(place, &frame);
                     if group.insert(Leaving { at: done, held, node }) {
                         self.calendar.schedule(slot, done, self.priority[node as usize]);
                     }
@@ -78,28 +105,46 @@ impl Engine {
         }
     }
 
+    /// A frame will find no room where it comes after the station `before`, and gives back its units only then.
+    #[cold]
+    fn refuse_later(&mut self, before: u32, refused: Leaving) {
+        let (number, _) = self.stations[before as usize].as_ref().expect("the frame went through it");
+        let leaving = Leaving { node: before | REFUSED, ..refused };
+        if self.groups[*number as usize].insert(leaving) {
+            self.calendar.schedule(self.first_group_slot + number, refused.at, self.priority[before as usize]);
+        }
+    }
+
     /// The first frame of a group departs.
     #[inline]
-    pub(super) fn depart(&mut self, slot: u32, graph: &mut Graph) -> (Held, u32) {
+    pub(super) fn depart(&mut self, slot: u32, graph: &mut Graph, ledger: &mut Ledger) -> (Held, u32) {
         let group = &mut self.groups[(slot - self.first_group_slot) as usize];
         let Leaving { held, node, .. } = group.leaving.pop_front().expect("a scheduled group has a frame");
         match group.leaving.front() {
-            Some(next) => self.calendar.schedule(slot, next.at, self.priority[next.node as usize]),
+            Some(next) => self.calendar.schedule(slot, next.at, self.priority[(next.node & !REFUSED) as usize]),
             None => self.calendar.cancel(slot),
         }
+        let (station, refused) = (node & !REFUSED, node & REFUSED);
+        if self.windows.any && refused == 0 {
+            self.pass_window(held, station, ledger);
+        }
         let frame = &self.frames[held];
-        (held, graph.onward(node, frame.flow, frame.seq))
+        (held, graph.onward(station, frame.flow, frame.seq) | refused)
     }
 }
 
 impl Group {
     /// Puts a frame among those that leave; true if it leaves first.
     #[inline]
-    fn insert(&mut self, leaving: Leaving) -> bool {
-        // Several servers may finish out of order, but not by much: look for the place from the back.
+    pub(super) fn insert(&mut self, leaving: Leaving) -> bool {
+        // Several servers may finish out of order, but mostly not by much: look for the place from the back first.
         let mut place = self.leaving.len();
-        while place > 0 && self.leaving[place - 1].at > leaving.at {
+        let near = place.saturating_sub(NEAR);
+        while place > near && self.leaving[place - 1].at > leaving.at {
             place -= 1;
+        }
+        if place == near {
+            place = self.leaving.partition_point(|other| other.at <= leaving.at);
         }
         if place == self.leaving.len() {
             self.leaving.push_back(leaving);
@@ -110,8 +155,9 @@ impl Group {
     }
 }
 
-/// The way on from each node; `unsure` if ways change during the trial.
-pub(super) fn ways(graph: &Graph, mut unsure: bool) -> Vec<Way> {
+/// The way on from each node; `ends` are task units where frames give units back, `unsure` if ways change during the
+/// trial.
+pub(super) fn ways(graph: &Graph, ends: &[bool], mut unsure: bool) -> Vec<Way> {
     let nodes = graph.planes.len();
     let mut feeders = vec![0_usize; nodes];
     for node in (0..nodes).filter(|&node| graph.planes[node] != Plane::Passthrough) {
@@ -140,6 +186,7 @@ pub(super) fn ways(graph: &Graph, mut unsure: bool) -> Vec<Way> {
     (0..nodes)
         .map(|node| match (graph.grouped[node], graph.next_of(node)) {
             (None, _) | (_, Next::Dynamic) => Way::Later,
+            _ if ends.get(node).is_some_and(|&end| end) => Way::Later,
             (_, Next::ByFlow(table)) if table.iter().any(|&next| inside(next)) => Way::Later,
             (_, Next::Fixed(next)) if !inside(*next) => Way::Out,
             (_, Next::ByFlow(_)) => Way::Out,

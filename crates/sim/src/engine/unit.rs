@@ -70,6 +70,8 @@ pub(super) struct Unit {
     pub(super) priority: u8,
     pub(super) quantum: Option<u64>,
     pub(super) thread: Option<u32>,
+    /// Whether its frames carry their units on: it has no lanes.
+    pub(super) is_door: bool,
     /// Where its frames go, if it holds them back.
     pub(super) ahead: Option<Next>,
     /// Frames on their way to this queue that room was promised to.
@@ -101,18 +103,6 @@ impl Lane {
         }
     }
 }
-
-/// Lanes of a task unit: as many as it may have grants; where every frame asks for itself, as many as can be inside.
-pub(super) fn lanes_of(scenario: &Scenario, task: &Task) -> usize {
-    task.parallel.unwrap_or_else(|| {
-        let units: usize = task.needs.iter().map(|need| scenario.model.pools[need.pool].speed.len()).sum();
-        (task.queue + units).min(MOST_LANES)
-    })
-}
-
-/// Most lanes of a task unit. Beyond so many frames of one task unit, the FIFO order among task units is that of their
-/// oldest 4,096 frames each.
-const MOST_LANES: usize = 4096;
 
 /// How long a task unit takes to wake up, drawn from a stream of its own; none if it does not sleep or wakes at once.
 pub(super) fn wakeup_of(scenario: &Scenario, node: usize, task: &Task) -> Option<Times> {

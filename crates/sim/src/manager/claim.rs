@@ -36,7 +36,7 @@ impl Claim {
             .map(|need| {
                 let units = model.pools[need.pool].speed.len();
                 let list = if Some(need.pool) == first { allowed_units(unit, units) } else { (0..units).collect() };
-                list.iter().fold(0_u128, |set, &u| set | (1 << u))
+                list.iter().fold(0_u128, |set, &u| set | 1_u128.checked_shl(u as u32).unwrap_or(0))
             })
             .collect();
         let first = unit.thread.and_then(|_| model.tasks.iter().position(|other| other.thread == unit.thread));

@@ -185,6 +185,9 @@ pub struct Need {
     pub pool: usize,
     /// How many units.
     pub units: usize,
+    /// Task unit further on up to which frames carry the units; none: they are given back with the frame served.
+    #[serde(default)]
+    pub until: Option<usize>,
 }
 
 /// Distribution of the factor, of mean 1, on each service time.

@@ -57,7 +57,7 @@ pub fn pool(units: usize, policy: Policy) -> Pool {
 }
 
 pub fn on(mut task: Task, pool: usize) -> Task {
-    task.needs.push(Need { pool, units: 1 });
+    task.needs.push(Need { pool, units: 1, until: None });
     task
 }
 

@@ -1,4 +1,4 @@
-"""The compiled core's outcome as a trial: names for indices, the bottleneck."""
+"""The compiled core's outcome as a trial: names for indices."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from routecast.evaluate.energy import energy_of, power_notes, power_of
+from routecast.evaluate.simulate.bottleneck import TIE, bottleneck_of, fullest_unit
 from routecast.evaluate.simulate.scenario import ports_in
-from routecast.evaluate.simulate.states import activity_of, states_of, working_units
-from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, Trial
+from routecast.evaluate.simulate.states import activity_of, states_of, used_units
+from routecast.evaluate.trial import Delay, FlowOutcome, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
-from routecast.quantity import format_pps, format_ratio
 from routecast.router.events import Event, Outage
-from routecast.router.model import ResourcePool, RouterModel
+from routecast.router.model import RouterModel
 
 __all__ = ["trial_of"]
 
-_BUSY_MARGIN = 0.02
-_TIE = 2e-3
 _ROUNDING = 1e-12
 
 
@@ -35,7 +33,8 @@ def trial_of(
     forwarded_pps = outcome["forwarded_pps"]["value"]
     names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
     nodes = dict(zip(names, outcome["nodes"], strict=True))
-    resources = _resources(model, load, nodes, outcome)
+    used = used_units(model, nodes, outcome["pools"])
+    resources = _resources(model, load, nodes, used, outcome)
     forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
     intended_pps = (
         load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
@@ -54,7 +53,7 @@ def trial_of(
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
-        bottleneck=_bottleneck(resources, drops_pps, model, nodes, down),
+        bottleneck=bottleneck_of(resources, drops_pps, model, nodes, used, down),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],
@@ -141,7 +140,11 @@ def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
 
 
 def _resources(
-    model: RouterModel, load: OfferedLoad, nodes: dict[str, Any], outcome: dict[str, Any]
+    model: RouterModel,
+    load: OfferedLoad,
+    nodes: dict[str, Any],
+    used_by_pool: dict[str, dict[str, float]],
+    outcome: dict[str, Any],
 ) -> tuple[Resource, ...]:
     forwarded_pps = outcome["forwarded_pps"]["value"]
 
@@ -156,8 +159,8 @@ def _resources(
     for thread, used in _threads(model, nodes).items():
         found.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
     for pool in model.pools:
-        used = sum(working_units(model, nodes, pool.name).values()) / pool.units
-        _, fullest = _fullest(model, nodes, pool)
+        used = sum(used_by_pool[pool.name].values()) / pool.units
+        _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
         found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
         if not task.needs and nodes[task.name]["working_units"] > 0.0:
@@ -174,7 +177,7 @@ def _resources(
     known = [one for one in found if not math.isnan(one.capacity_pps)]
     whole = min((one.capacity_pps for one in known), default=math.nan)
     # Equals, as far as a simulation can tell, stay in the order of the way through the router.
-    known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / _TIE))
+    known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / TIE))
     return tuple(replace(one, margin_ratio=_margin(one.capacity_pps, whole)) for one in known)
 
 
@@ -191,59 +194,6 @@ def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
         if task.thread:
             threads[task.thread] = threads.get(task.thread, 0.0) + nodes[task.name]["working_units"]
     return threads
-
-
-def _fullest(model: RouterModel, nodes: dict[str, Any], pool: ResourcePool) -> tuple[int | None, float]:
-    """Find the busiest unit of a pool: its number (None: any) and its utilisation.
-
-    Where task units are pinned to one unit each, units differ; elsewhere they share the work.
-    """
-    pinned: dict[int, float] = {}
-    for task in model.tasks:
-        if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
-            pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
-    mean = sum(working_units(model, nodes, pool.name).values()) / pool.units
-    unit = max(pinned, key=lambda one: pinned[one], default=None)
-    if unit is None or pinned[unit] <= mean * (1.0 + _TIE):
-        return None, mean
-    return unit, pinned[unit]
-
-
-def _bottleneck(
-    resources: tuple[Resource, ...],
-    drops_pps: dict[str, float],
-    model: RouterModel,
-    nodes: dict[str, Any],
-    down: set[str],
-) -> Bottleneck:
-    if not resources:
-        return Bottleneck(name="load", kind="load", reason="nothing was busy")
-    first = resources[0]
-    held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
-    lost = ""
-    # What is lost because it came to something that is down says nothing about what limits.
-    elsewhere = " but where something was down" if down & set(drops_pps) else ""
-    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in down}
-    if drops_pps:
-        place = max(drops_pps, key=lambda name: drops_pps[name])
-        lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
-        # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
-        for one in resources:
-            if one.name in (place, *held.get(place, ())) and one.margin_ratio <= _BUSY_MARGIN:
-                first = one
-                break
-    used, who = first.utilisation_ratio, "it"
-    if first.kind == "pool":
-        unit, used = _fullest(model, nodes, model.pool(first.name))
-        who = "it" if unit is None else f"unit {unit}"
-    busy = f"{who} is busy {format_ratio(used)} of the time"
-    if lost or used >= 1.0 - _BUSY_MARGIN:
-        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
-    return Bottleneck(
-        name=first.name,
-        kind=first.kind,
-        reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}",
-    )
 
 
 def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.router.events import Event, Outage
-from routecast.router.model import Port, ResourcePool, Route, RouterModel, TaskUnit
+from routecast.router.model import Need, Port, ResourcePool, Route, RouterModel, TaskUnit
 from routecast.router.random_time import RandomTime
 
 __all__ = ["ports_in", "run_of", "scenario_of"]
@@ -154,7 +154,7 @@ def _task(
         activation["wakeup"] = _time(task.activation.wakeup)
     memory_s = service.memory_accesses * service.memory_latency_s
     return {
-        "needs": [{"pool": pools[need.pool], "units": need.units} for need in task.needs],
+        "needs": [_need(need, tasks, pools) for need in task.needs],
         "per_frame_ps": (service.per_packet_s + memory_s) * _PS + service.per_packet_cycles * cycle_ps,
         "per_byte_ps": service.per_byte_s * _PS + service.per_byte_cycles * cycle_ps,
         "per_batch_ps": service.per_batch_s * _PS + service.per_batch_cycles * cycle_ps,
@@ -171,6 +171,11 @@ def _task(
         "route": _route(task.route, tasks, ports),
         "copies": [tasks[name] for name in task.route.copies],
     }
+
+
+def _need(need: Need, tasks: dict[str, int], pools: dict[str, int]) -> dict[str, int]:
+    units = {"pool": pools[need.pool], "units": need.units}
+    return {**units, "until": tasks[need.until]} if need.until else units
 
 
 def _route(route: Route, tasks: dict[str, int], ports: dict[str, int]) -> dict[str, Any]:

@@ -10,17 +10,25 @@ from routecast.evaluate.energy import UnitStates
 from routecast.evaluate.trial import TaskActivity
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["activity_of", "states_of", "working_units"]
+__all__ = ["activity_of", "states_of", "used_units"]
 
 
-def working_units(model: RouterModel, nodes: Mapping[str, Any], pool: str) -> dict[str, float]:
-    """Units of a pool at work, on average, by task unit."""
-    return {
-        task.name: nodes[task.name]["working_units"] * need.units
-        for task in model.tasks
-        for need in task.needs
-        if need.pool == pool
-    }
+def used_units(
+    model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, float]]:
+    """Units of each pool in use, on average, by task unit that they work for.
+
+    Units that frames carry on (windows) are in use as long as a frame has them; they stand under the name of the pool.
+    """
+    used: dict[str, dict[str, float]] = {pool.name: {} for pool in model.pools}
+    for task in model.tasks:
+        for need in task.needs:
+            if not need.until:
+                used[need.pool][task.name] = nodes[task.name]["working_units"] * need.units
+    for pool, outcome in zip(model.pools, pools, strict=True):
+        if held := outcome.get("held_units", 0.0):
+            used[pool.name][pool.name] = held
+    return used
 
 
 def states_of(
@@ -28,8 +36,9 @@ def states_of(
 ) -> list[UnitStates]:
     """Return how many units of each pool were in which state, on average after the transient."""
     states = []
+    used = used_units(model, nodes, pools)
     for pool, rest in zip(model.pools, pools, strict=True):
-        working = math.fsum(working_units(model, nodes, pool.name).values())
+        working = math.fsum(used[pool.name].values())
         spinning = math.fsum(
             _spinning(model, task, nodes[task.name]) * need.units
             for task in model.tasks
