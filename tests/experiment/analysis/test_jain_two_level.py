@@ -99,3 +99,55 @@ def test_the_papers_effects_explain_the_stated_shares_of_the_variation(
     # Of the variation by the three stated effects alone they are 76.0, 7.7 and 16.3 %: 0.3 points off the first.
     alone = percentages(analyse(results_of(rows, [[response(*row, 0.0)] for row in rows]), "y"))
     assert (alone["A"], alone["B"], alone["AB"]) == pytest.approx((75.96, 7.73, 16.31), abs=0.005)
+
+
+def test_the_replicated_workstation_design_has_jains_table(results_of: Make, standard_order: Order) -> None:
+    # Sec. 18.8, tables 18.6 and 18.7: 2^3 3, percentages of variation and 90 % intervals (half-width 0.874).
+    runs = [
+        [14, 16, 12],
+        [22, 18, 20],
+        [11, 15, 19],
+        [34, 30, 35],
+        [46, 42, 44],
+        [58, 62, 60],
+        [50, 55, 54],
+        [86, 80, 74],
+    ]
+    found = analyse(results_of(standard_order(3), runs), "y", confidence=0.9)
+    assert percentages(found) == pytest.approx(
+        {"A": 14.06, "B": 5.79, "C": 75.27, "AB": 1.66, "AC": 1.13, "BC": 0.70, "ABC": 0.00}, abs=0.006
+    )
+    assert found.sse == pytest.approx(164.0)
+    assert 100 * (found.error_share_ratio or 0) == pytest.approx(1.37, abs=0.005)
+    # The book takes 1.337 for t(0.95; 16), which is t(0.90; 16): its half-widths are 0.874 where 1.746 gives 1.141.
+    standard = found.effect("A").standard_error
+    assert standard == pytest.approx(0.654, abs=0.0005)
+    middle = values(found)
+    for name, low, high in (("A", 7.50, 9.25), ("B", 4.50, 6.25), ("C", 18.50, 20.24), ("BC", 1.00, 2.75)):
+        assert middle[name] == pytest.approx((low + high) / 2, abs=0.01)
+        assert 1.337 * (standard or 0) == pytest.approx((high - low) / 2, abs=0.006)
+    significant = {effect.name for effect in found.effects if effect.is_significant}
+    assert significant == {"A", "B", "C", "AB", "AC", "BC"}
+
+
+def test_seven_factors_in_eight_runs_have_jains_shares_and_aliases(
+    results_of: Make, standard_order: Order
+) -> None:
+    # Example 19.1: a 2^(7-4) design with D = AB, E = AC, F = BC, G = ABC. (The book prints 4.74 for B; its own total
+    # of 35 for the column gives 4.47.)
+    rows = [(a, b, c, a * b, a * c, b * c, a * b * c) for a, b, c in standard_order(3)]
+    found = analyse(
+        results_of(rows, [[20], [35], [7], [42], [36], [50], [45], [82]], kind="fractional"),
+        "y",
+        confidence=0.95,
+    )
+    assert found.mean == pytest.approx(39.62, abs=0.006)
+    assert values(found) == pytest.approx(
+        {"A": 12.62, "B": 4.37, "C": 13.62, "D": 5.37, "E": 0.12, "F": 5.87, "G": 0.37}, abs=0.006
+    )
+    assert percentages(found) == pytest.approx(
+        {"A": 37.26, "B": 4.47, "C": 43.40, "D": 6.75, "E": 0.0, "F": 8.06, "G": 0.03}, abs=0.015
+    )
+    # Sec. 19.4: A is confounded with BD, CE and FG; every effect stands for 2^4 of them.
+    assert {"+BD", "+CE", "+FG"} <= set(found.effect("A").aliases)
+    assert all(len(effect.aliases) == 15 for effect in found.effects)

@@ -9,15 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from routecast.experiment.analysis.contrasts import (
+        contrast_of_effects,
+        contrast_of_levels,
+        interval_of_further_runs,
+    )
     from routecast.experiment.analysis.one_response import analyse
     from routecast.experiment.analysis.outcome import Analysis, Effect
+    from routecast.experiment.analysis.ranking import screen
 
-__all__ = ["Analysis", "Effect", "analyse"]
+__all__ = [
+    "Analysis",
+    "Effect",
+    "analyse",
+    "contrast_of_effects",
+    "contrast_of_levels",
+    "interval_of_further_runs",
+    "screen",
+]
 
 _HOMES = {
     "Analysis": "outcome",
     "Effect": "outcome",
     "analyse": "one_response",
+    "contrast_of_effects": "contrasts",
+    "contrast_of_levels": "contrasts",
+    "interval_of_further_runs": "contrasts",
+    "screen": "ranking",
 }
 
 

@@ -17,8 +17,8 @@ from routecast.experiment.analysis.means import means_of
 from routecast.experiment.analysis.model_choice import Choice, choose_terms, is_sampled
 from routecast.experiment.analysis.observations import Observations, observe
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect
+from routecast.experiment.analysis.ranking import screen_factorial, screen_sample
 from routecast.experiment.analysis.residuals import residuals_of
-from routecast.experiment.analysis.screen import screen_factorial, screen_sample
 from routecast.experiment.analysis.screening import Screening
 from routecast.experiment.analysis.surface import Surface
 from routecast.experiment.analysis.surface_fit import fit_surface
@@ -98,6 +98,7 @@ def analyse(
         ss0=float(len(seen.y) * seen.y.mean() ** 2),
         sst=fit.sst,
         sse=fit.sse,
+        is_balanced=fit.is_orthogonal,
         error_df=fit.error_df,
         s_e=fit.s_e,
         error_share_ratio=fit.sse / fit.sst if fit.sst > 0 else None,

@@ -308,6 +308,8 @@ class Analysis:
         The largest share first.
     ssy, ss0, sst, sse : float
         Sum of squares of the responses, of the mean, of the variation about it (SSY - SS0), and of the errors.
+    is_balanced : bool
+        Whether the effects are orthogonal: each is what it would be alone, and the shares add up.
     error_df : int
         Degrees of freedom of the errors.
     s_e : float or None
@@ -351,6 +353,7 @@ class Analysis:
     ss0: float = 0.0
     sst: float = 0.0
     sse: float = 0.0
+    is_balanced: bool = True
     error_df: int = 0
     s_e: float | None = None
     error_share_ratio: float | None = None

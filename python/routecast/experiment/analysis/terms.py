@@ -50,10 +50,13 @@ class Term:
 
 
 def centre_rows(design: Floats) -> NDArray[np.bool_]:
-    """Return which rows are centre points added to a two-level design: all zero where all others are -1 or +1."""
+    """Return which rows are centre points added to a two-level design: all zero where all others are -1 or +1.
+
+    A single factor at -1, 0 and +1 has three levels and no centre point.
+    """
     centre = np.asarray(np.all(design == 0.0, axis=1))
     others = design[~centre]
-    if len(others) == 0 or not np.all(np.abs(others) == 1.0):
+    if design.shape[1] < 2 or len(others) == 0 or not np.all(np.abs(others) == 1.0):
         return np.zeros(len(design), dtype=bool)
     return centre
 
