@@ -9,9 +9,19 @@ from html import escape
 from routecast.report.drawing import draw, heading_rows
 from routecast.report.figures import Figure
 
-__all__ = ["draw_panels"]
+__all__ = ["columns_for", "draw_panels", "panel_px"]
 
-_GAP_PX = 18
+_GAP_PX, _WIDTH_PX = 18, 760
+
+
+def columns_for(count: int) -> int:
+    """Return how many panels stand side by side: two, or three where that fills the last row better."""
+    return 3 if count in {3, 5, 6, 9} else 2
+
+
+def panel_px(columns: int) -> int:
+    """Return the width of a panel among so many."""
+    return (_WIDTH_PX - _GAP_PX * (columns - 1)) // columns
 
 
 def draw_panels(
@@ -20,7 +30,6 @@ def draw_panels(
     columns: int,
     title: str,
     caption: str = "",
-    width_px: int = 760,
     has_heading: bool = False,
 ) -> str:
     """Return the figures as one SVG document, row by row; each bears its own title.
@@ -28,23 +37,21 @@ def draw_panels(
     ``has_heading`` writes title and caption above them, for a file that stands alone.
     """
     columns = max(min(columns, len(figures)), 1)
-    panel_px = (width_px - _GAP_PX * (columns - 1)) // columns
-    parts, top = heading_rows(title, caption, width_px) if has_heading else ([], 0)
-    drawn = [draw(figure, width_px=panel_px, has_heading=True) for figure in figures]
+    wide = panel_px(columns)
+    parts, top = heading_rows(title, caption, _WIDTH_PX) if has_heading else ([], 0)
+    drawn = [draw(figure, width_px=wide, has_heading=True) for figure in figures]
     for first in range(0, len(drawn), columns):
         tallest = 0
         for place, text in enumerate(drawn[first : first + columns]):
             height = _height(text)
-            left = place * (panel_px + _GAP_PX)
-            body = text.replace(
-                "<svg ", f'<svg x="{left}" y="{top}" width="{panel_px}" height="{height}" ', 1
-            )
+            left = place * (wide + _GAP_PX)
+            body = text.replace("<svg ", f'<svg x="{left}" y="{top}" width="{wide}" height="{height}" ', 1)
             parts.append(body.rstrip("\n"))
             tallest = max(tallest, height)
         top += tallest + _GAP_PX
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width_px} {max(top - _GAP_PX, 1)}" role="img"'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH_PX} {max(top - _GAP_PX, 1)}" role="img"'
             f' aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12">',
             "<style>text{fill:#3a3f47}@media(prefers-color-scheme:dark){text{fill:#c3c8d0}}</style>",
             *parts,

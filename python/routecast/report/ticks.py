@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["linear_ends", "log_ticks", "nice_step"]
+__all__ = ["few_ticks", "linear_ends", "log_ticks", "nice_step"]
 
 _MOST_DECADES = 4
 
@@ -52,3 +52,21 @@ def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> t
     step = nice_step(high - low)
     low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     return float(f"{low:.12g}"), float(f"{high:.12g}")
+
+
+def few_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Return the ticks of an axis with round ends, six at most: for small figures.
+
+    Examples
+    --------
+    >>> few_ticks(0.0, 2.2)
+    (0.0, 0.5, 1.0, 1.5, 2.0)
+    """
+    step = nice_step(high - low)
+    while (high - low) / step > 5.001:
+        # 1, 2, 5, 10, …
+        step *= 2.5 if f"{step:e}"[0] == "2" else 2.0
+    first = math.ceil(low / step - 1e-9)
+    return tuple(
+        float(f"{step * number:.12g}") for number in range(first, math.floor(high / step + 1e-9) + 1)
+    )

@@ -6,7 +6,7 @@ from routecast.experiment.analysis.outcome import Analysis
 from routecast.report.experiment.scale import Scale
 from routecast.report.experiment.shares import NOISE, QUIET, STRONG
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.ticks import linear_ends
+from routecast.report.ticks import few_ticks, linear_ends
 
 __all__ = ["half_normal_figure"]
 
@@ -23,15 +23,14 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
         return None
     from scipy.special import ndtri
 
+    step, unit = scale.for_amounts(one.value for one in analysis.effects if one.value is not None)
     sized = sorted(
-        ((abs(scale.analysed(one.value)), one) for one in analysis.effects if one.value is not None),
+        ((abs(one.value / step), one) for one in analysis.effects if one.value is not None),
         key=lambda pair: pair[0],
     )
     count = len(sized)
     scores = [float(ndtri(0.5 + 0.5 * (rank - 0.5) / count)) for rank in range(1, count + 1)]
-    margin, sure, pse = (
-        scale.analysed(one) for one in (margins.margin, margins.simultaneous_margin, margins.pse)
-    )
+    margin, sure, pse = margins.margin / step, margins.simultaneous_margin / step, margins.pse / step
     greatest = max([size for size, _ in sized] + [margin])
     is_far = sure > 1.6 * greatest
     _, right = linear_ends(0.0, max(1.25 * greatest, greatest if is_far else sure))
@@ -67,13 +66,13 @@ def half_normal_figure(analysis: Analysis, scale: Scale) -> Figure | None:
                     is_labelled=True,
                 )
             )
-    of = f"[{scale.unit}]" if scale.transform == "none" else f"on {scale.analysed_axis}"
+    of = f"[{unit}]" if scale.transform == "none" else f"on {scale.analysed_axis}"
     return Figure(
         name="half-normal",
         title="Which effects stand out",
         caption="",
         x=Axis(title=f"size of the effect {of}", low=0.0, high=right),
-        y=Axis(title="half-normal score", low=0.0, high=top),
+        y=Axis(title="half-normal score", ticks=few_ticks(0.0, top), low=0.0, high=top),
         marks=tuple(marks),
         height_px=330,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from routecast.errors import RoutecastError
@@ -12,16 +13,21 @@ from routecast.report.figures import Axis
 __all__ = ["axis_of", "label_of", "run_said", "shortened"]
 
 _LETTER_PX = 6.6
+_SAME = 1e-9
 _BESIDE_PX = 78
 """What a figure needs left and right of its axis (``report/drawing.py``)."""
 
 
 def label_of(factor: Factor, coded: float) -> str:
     """Return what a level is called; of a quantity also between and beyond the levels of the file."""
+    for level in factor.levels:
+        if abs(level.coded - coded) < _SAME:
+            return level.label
     try:
-        return level_at(factor, coded).label
+        label = level_at(factor, coded).label
     except RoutecastError:
         return f"{coded:+.3g}"
+    return re.sub(r"\d+\.\d+", lambda number: f"{float(number[0]):.4g}", label)
 
 
 def run_said(experiment: Experiment, row: int) -> str:

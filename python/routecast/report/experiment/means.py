@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from routecast.experiment.analysis.outcome import Analysis, Means
 from routecast.experiment.model import Experiment, Factor
 from routecast.report.experiment.levels import axis_of, label_of
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.report.ticks import linear_ends
+from routecast.report.panels import columns_for, panel_px
+from routecast.report.ticks import few_ticks, linear_ends
 
 __all__ = ["interaction_panels", "main_effect_panels"]
 
-_PANEL_PX = 371
 _MOST_PAIRS = 6
 _MOST_LINES = 6
 _MEAN = "#9aa1ab"
@@ -21,20 +22,48 @@ _MEAN = "#9aa1ab"
 
 def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure for each factor, all on one scale, those that explain most first."""
-    by_letter = {one.letters[0]: one for one in analysis.means if len(one.letters) == 1}
+    by_letter = {one.letters[0]: one for one in _fair(experiment, analysis) if len(one.letters) == 1}
     order = _by_share(analysis, [(letter,) for letter in by_letter])
     factors = {factor.letter: factor for factor in experiment.factors}
     chosen = [by_letter[letters[0]] for letters in order]
     if not chosen:
         return ()
     y = _axis(chosen, scale)
+    width = panel_px(columns_for(len(chosen)))
     mean = scale.back(analysis.mean) if analysis.mean is not None else float("nan")
-    return tuple(_main_effect(factors[one.letters[0]], one, scale, y, mean) for one in chosen)
+    return tuple(_main_effect(factors[one.letters[0]], one, scale, y, mean, width) for one in chosen)
 
 
-def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: float) -> Figure:
+def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
+    """Return the means, of predictions where runs are missing: a level may lack the runs that answer high.
+
+    Predictions are there for every combination, so each level is compared in the same company.
+    """
+    predicted = {cell.coded: cell.predicted for cell in analysis.cells}
+    if not analysis.missing or any(value is None for value in predicted.values()):
+        return analysis.means
+    columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
+    found = []
+    for means in analysis.means:
+        at = [columns[letter] for letter in means.letters]
+        points = []
+        for point in means.points:
+            mine = [
+                value
+                for coded, value in predicted.items()
+                if value is not None
+                and all(abs(coded[column] - one) < 1e-6 for column, one in zip(at, point.coded, strict=True))
+            ]
+            shift = sum(mine) / len(mine) - point.value
+            low, high = (None if end is None else end + shift for end in (point.low, point.high))
+            points.append(replace(point, value=point.value + shift, low=low, high=high))
+        found.append(replace(means, points=tuple(points)))
+    return found
+
+
+def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: float, width: int) -> Figure:
     coded = [point.coded[0] for point in means.points]
-    x = axis_of(factor, coded, _PANEL_PX)
+    x = axis_of(factor, coded, width)
     return Figure(
         name=f"main-{factor.letter}",
         title=f"{factor.letter}: {factor.name}",
@@ -58,19 +87,20 @@ def _main_effect(factor: Factor, means: Means, scale: Scale, y: Axis, mean: floa
 
 def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale) -> tuple[Figure, ...]:
     """Return one small figure for each pair of factors, a line for each level of the second; the strongest first."""
-    pairs = {tuple(one.letters): one for one in analysis.means if len(one.letters) == 2}
+    pairs = {tuple(one.letters): one for one in _fair(experiment, analysis) if len(one.letters) == 2}
     factors = {factor.letter: factor for factor in experiment.factors}
     chosen = [pairs[letters] for letters in _by_share(analysis, list(pairs))[:_MOST_PAIRS]]
     if not chosen:
         return ()
     y = _axis(chosen, scale)
+    width = panel_px(columns_for(len(chosen)))
     return tuple(
-        _interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y) for one in chosen
+        _interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y, width) for one in chosen
     )
 
 
-def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis) -> Figure:
-    x = axis_of(first, [point.coded[0] for point in means.points], _PANEL_PX)
+def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis, width: int) -> Figure:
+    x = axis_of(first, [point.coded[0] for point in means.points], width)
     levels = sorted({point.coded[1] for point in means.points})
     if len(levels) > _MOST_LINES:
         levels = [levels[0], levels[len(levels) // 2], levels[-1]]
@@ -122,7 +152,7 @@ def _axis(chosen: Sequence[Means], scale: Scale) -> Axis:
         for point in one.points:
             values += scale.ends(point.low, point.high) or ()
     low, high = linear_ends(min(values), max(values))
-    return Axis(title=scale.axis, low=low, high=high)
+    return Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
 
 
 def _untitled(axis: Axis) -> Axis:

@@ -11,7 +11,7 @@ from routecast.experiment.model import Results
 from routecast.quantity import format_duration
 from routecast.report.experiment.scale import scale_of
 from routecast.report.experiment.sections import experiment_sections
-from routecast.report.experiment.words import answer_said
+from routecast.report.experiment.words import headline
 from routecast.report.page import Page
 
 __all__ = ["experiment_page"]
@@ -20,7 +20,7 @@ __all__ = ["experiment_page"]
 def experiment_page(results: Results, analyses: Mapping[str, Analysis], *, command: str = "") -> Page:
     """Return the page: what was asked, what varied, what was found, whether to trust it, how it was made."""
     experiment = results.experiment
-    answers = [answer_said(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()]
+    answers = [headline(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()]
     return Page(
         title=experiment.title or f"Experiment {experiment.name}",
         question=experiment.question

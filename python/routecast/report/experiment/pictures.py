@@ -11,17 +11,17 @@ from routecast.experiment.model import Results
 from routecast.report.drawing import draw
 from routecast.report.experiment.half_normal import half_normal_figure
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
+from routecast.report.experiment.profiles import profile_panels
 from routecast.report.experiment.residuals import MOST_POINTS, residual_panels
 from routecast.report.experiment.samples import sample_panels
 from routecast.report.experiment.scale import Scale
-from routecast.report.experiment.shares import shares_svg
+from routecast.report.experiment.shares import bars_svg, effect_bars, screening_bars
 from routecast.report.experiment.surface import surface_figure
+from routecast.report.experiment.words import is_sample
 from routecast.report.figures import Figure
-from routecast.report.panels import draw_panels
+from routecast.report.panels import columns_for, draw_panels
 
 __all__ = ["Picture", "pictures_of"]
-
-_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,35 +56,12 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
     if analysis.mean is None or analysis.sst == 0.0:
         return ()
     found = []
-    title, caption = (
-        f"What explains the variation of {scale.name}",
-        "Long bars matter. Dark: told from noise, or without noise; pale: not told from it.",
-    )
-    if shares_svg(analysis, title=title):
-        found.append(
-            Picture(
-                name="shares",
-                title=title,
-                caption=caption,
-                is_finding=True,
-                drawn=partial(shares_svg, analysis, title=title, caption=caption),
-            )
-        )
+    is_drawn = is_sample(results.experiment)
+    is_curved = analysis.surface is not None and results.experiment.design.kind == "central_composite"
     for picture in (
-        _panels(
-            "main-effects",
-            f"{scale.name[:1].upper()}{scale.name[1:]} at each level",
-            "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
-            + (" Bars: intervals of the means." if analysis.s_e is not None else "")
-            + _averages(scale),
-            main_effect_panels(results.experiment, analysis, scale),
-        ),
-        _panels(
-            "interactions",
-            "Pairs of factors",
-            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends.",
-            interaction_panels(results.experiment, analysis, scale),
-        ),
+        _shared(results, analysis, scale),
+        *(_profiled(results, analysis, scale) if is_curved else ()),
+        *(() if is_drawn or is_curved else _compared(results, analysis, scale)),
         _sampled(results, analysis, scale),
         _mapped(results, analysis, scale),
         _outstanding(analysis, scale),
@@ -101,6 +78,61 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
         if picture is not None:
             found.append(picture)
     return tuple(found)
+
+
+def _shared(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    title = f"What explains the variation of {scale.name}"
+    if analysis.screening is not None and is_sample(results.experiment):
+        bars = screening_bars(analysis.screening)
+        caption = "Dark: what a factor explains alone; pale: what it has a part in, together with others."
+    else:
+        is_exact = results.experiment.evaluator == "solve"
+        bars = effect_bars(analysis, rest="not explained" if is_exact else "errors (noise)")
+        caption = "Long bars matter."
+        if any(one.is_significant is False for one in analysis.effects):
+            caption += " Pale: not told from noise."
+    if not bars:
+        return None
+    return Picture(
+        name="shares",
+        title=title,
+        caption=caption,
+        is_finding=True,
+        drawn=partial(bars_svg, bars, title=title, caption=caption),
+    )
+
+
+def _profiled(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture | None, ...]:
+    flat = analysis.surface.stationary if analysis.surface else None
+    where = "at the flat point of the surface" if flat is not None and flat.is_inside else "in the middle"
+    return (
+        _panels(
+            "profiles",
+            f"{scale.name[:1].upper()}{scale.name[1:]} along each quantity",
+            f"By the fitted surface, the other quantities held {where}. Band: interval of the mean.",
+            profile_panels(results.experiment, analysis, scale),
+        ),
+    )
+
+
+def _compared(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture | None, ...]:
+    return (
+        _panels(
+            "main-effects",
+            f"{scale.name[:1].upper()}{scale.name[1:]} at each level",
+            "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
+            + (" Bars: intervals of the means." if analysis.s_e is not None else "")
+            + (" Where runs are missing, predictions stand in for them." if analysis.missing else "")
+            + _averages(scale),
+            main_effect_panels(results.experiment, analysis, scale),
+        ),
+        _panels(
+            "interactions",
+            "Pairs of factors",
+            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends.",
+            interaction_panels(results.experiment, analysis, scale),
+        ),
+    )
 
 
 def _averages(scale: Scale) -> str:
@@ -121,12 +153,12 @@ def _panels(
         title=title,
         caption=caption,
         is_finding=is_finding,
-        drawn=partial(draw_panels, figures, columns=_COLUMNS, title=title, caption=caption),
+        drawn=partial(draw_panels, figures, columns=columns_for(len(figures)), title=title, caption=caption),
     )
 
 
 def _sampled(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
-    if results.experiment.design.kind not in {"latin_hypercube", "sobol"}:
+    if not is_sample(results.experiment):
         return None
     count = f" {MOST_POINTS:,} runs at most are shown." if analysis.count > MOST_POINTS else ""
     return _panels(
@@ -141,7 +173,7 @@ def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | Non
     figure = surface_figure(results.experiment, analysis, scale)
     if figure is None:
         return None
-    how = "Along a line the response is the same; numbers say how much. Circles are runs."
+    how = f"Along a line the response is the same; numbers say how much{_in(scale)}. Circles are runs."
     caption = f"{how} {figure.caption}".strip()
     return Picture(
         name="surface",
@@ -150,6 +182,10 @@ def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | Non
         is_finding=True,
         drawn=partial(draw, replace(figure, caption=caption)),
     )
+
+
+def _in(scale: Scale) -> str:
+    return f", in {scale.unit}" if scale.unit else ""
 
 
 def _outstanding(analysis: Analysis, scale: Scale) -> Picture | None:

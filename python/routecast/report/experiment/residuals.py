@@ -9,7 +9,7 @@ from routecast.experiment.model import Experiment, Results
 from routecast.report.experiment.levels import run_said
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Points
-from routecast.report.ticks import linear_ends
+from routecast.report.ticks import few_ticks, linear_ends
 
 __all__ = ["MOST_POINTS", "residual_panels", "thinned"]
 
@@ -27,13 +27,14 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
     if left is None or analysis.error_df < 1 or not any(left.residuals):
         return ()
     kept = thinned(len(left.residuals))
-    residuals = [scale.analysed(left.residuals[one]) for one in kept]
+    step, unit = scale.for_amounts(left.residuals)
+    residuals = [left.residuals[one] / step for one in kept]
     predicted = [scale.analysed(left.predicted[one]) for one in kept]
     observed = [scale.analysed(left.observed[one]) for one in kept]
     runs = [float(left.runs[one]) + 1.0 for one in kept]
     said = [_said(results.experiment, results, left, one) for one in kept]
     low, high = linear_ends(min(residuals), max(residuals))
-    y = Axis(title=f"residual{_unit(scale)}", low=low, high=high)
+    y = Axis(title=f"residual{_unit(scale, unit)}", ticks=few_ticks(low, high), low=low, high=high)
     spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
     scores = [left.normal_scores[one] for one in kept]
     ends = linear_ends(min([*predicted, *observed]), max([*predicted, *observed]))
@@ -41,7 +42,8 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
     return (
         _cloud(
             "answered", "Answered against predicted", f"predicted {axis}", predicted, observed,
-            Axis(title=f"answered{_unit(scale)}", low=ends[0], high=ends[1]), said, (ends, ends), ends,
+            Axis(title=f"answered{_unit(scale, scale.unit)}", ticks=few_ticks(*ends), low=ends[0], high=ends[1]),
+            said, (ends, ends), ends,
         ),
         _cloud(
             "over-prediction", "Residual over prediction", f"predicted {axis}", predicted, residuals, y, said,
@@ -80,7 +82,7 @@ def _cloud(
         name=f"residuals-{name}",
         title=title,
         caption="",
-        x=Axis(title=x_title, low=x_ends[0], high=x_ends[1]),
+        x=Axis(title=x_title, ticks=few_ticks(*x_ends), low=x_ends[0], high=x_ends[1]),
         y=axis,
         marks=(
             Line(name="as it should be", x=guide[0], y=guide[1], colour=_LINE, dashed=True, legend=False),
@@ -104,7 +106,7 @@ def _said(experiment: Experiment, results: Results, left: Residuals, place: int)
     return f"run {left.runs[place] + 1}: {run_said(experiment, run.row)}"
 
 
-def _unit(scale: Scale) -> str:
+def _unit(scale: Scale, unit: str) -> str:
     if scale.transform == "none":
-        return f" [{scale.unit}]" if scale.unit else ""
+        return f" [{unit}]" if unit else ""
     return f" of {scale.analysed_axis}"

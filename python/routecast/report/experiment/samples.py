@@ -10,11 +10,11 @@ from routecast.report.experiment.levels import axis_of, run_said
 from routecast.report.experiment.residuals import thinned
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Points
-from routecast.report.ticks import linear_ends
+from routecast.report.panels import columns_for, panel_px
+from routecast.report.ticks import few_ticks, linear_ends
 
 __all__ = ["sample_panels"]
 
-_PANEL_PX = 371
 _PARTS = 10
 _FEWEST = 3
 _DOT, _TREND = "#9db9e0", "#c8524a"
@@ -31,13 +31,17 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
     kept = thinned(len(values))
     said = [f"{run_said(experiment, rows[one])}: {scale.written(values[one])}" for one in kept]
     low, high = linear_ends(min(values), max(values))
-    y = Axis(title=scale.axis, low=low, high=high)
+    y = Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
     panels = []
     for column, factor in _in_order(experiment.factors, analysis):
         coded = [experiment.design.coded[row][column] for row in rows]
         trend = _means_along(coded, values)
         ticks = [level.coded for level in factor.levels]
-        x = axis_of(factor, [*ticks, 0.0] if factor.is_quantity else ticks, _PANEL_PX)
+        x = axis_of(
+            factor,
+            [*ticks, 0.0] if factor.is_quantity else ticks,
+            panel_px(columns_for(len(experiment.factors))),
+        )
         panels.append(
             Figure(
                 name=f"sample-{factor.letter}",

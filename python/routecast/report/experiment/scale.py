@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -46,6 +47,8 @@ class Scale:
         With its prefix; may be empty.
     step : float
         Base units in one of it.
+    base_unit : str
+        Without its prefix; empty where it takes none.
     transform : {"none", "log", "reciprocal"}
         What the analysis has done to the values.
     """
@@ -53,6 +56,7 @@ class Scale:
     name: str
     unit: str
     step: float
+    base_unit: str = ""
     transform: Literal["none", "log", "reciprocal"] = "none"
 
     @property
@@ -94,17 +98,22 @@ class Scale:
         """Write the value of the response that an analysed number stands for."""
         return self.written(self.back(analysed))
 
-    def written(self, shown: float, digits: int = 4) -> str:
-        """Write a number in the shown unit."""
-        return f"{shown:.{digits}g} {self.unit}".rstrip().replace("-", "−")
+    def written(self, shown: float) -> str:
+        """Write a value of the response that is given in the shown unit."""
+        return f"{shown:.4g} {self.unit}".rstrip().replace("-", "−")
 
-    def gain(self, effect: float) -> str:
-        """Write what an effect adds: in the unit, or as a factor where the logarithm was analysed."""
-        if self.transform == "log":
-            return f"{math.exp(effect):.3g} times"
-        if self.transform == "reciprocal":
-            return f"{effect:+.3g} (of 1 / {self.name})".replace("-", "−")
-        return f"{effect / self.step:+.3g} {self.unit}".rstrip().replace("-", "−")
+    def amount(self, analysed: float, sign: str = "") -> str:
+        """Write a difference of analysed numbers, with a prefix of its own: 464 Mbit/s beside a mean in Gbit/s."""
+        if self.transform != "none":
+            return f"{analysed:{sign}.3g} on {self.analysed_axis}".replace("-", "−")
+        step, unit = self.for_amounts((analysed,))
+        return f"{analysed / step:{sign}.3g} {unit}".rstrip().replace("-", "−")
+
+    def for_amounts(self, analysed: Iterable[float]) -> tuple[float, str]:
+        """Return what to divide differences of analysed numbers by, and their unit."""
+        if self.transform != "none":
+            return 1.0, ""
+        return prefixed(analysed, self.base_unit) if self.base_unit else (self.step, self.unit)
 
 
 def scale_of(results: Results, response: str) -> Scale:
@@ -116,4 +125,4 @@ def scale_of(results: Results, response: str) -> Scale:
     if unit == "B":
         return Scale(name=response, unit="B", step=1.0, transform=one.transform)
     step, shown = prefixed(results.values(response), unit)
-    return Scale(name=response, unit=shown, step=step, transform=one.transform)
+    return Scale(name=response, unit=shown, step=step, base_unit=unit, transform=one.transform)

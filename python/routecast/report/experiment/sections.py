@@ -19,7 +19,7 @@ from routecast.report.experiment.tables import (
     runs_table,
     screening_table,
 )
-from routecast.report.experiment.words import answer_said, design_said, percent_said, surface_said
+from routecast.report.experiment.words import answer_said, design_said, is_sample, percent_said, surface_said
 from routecast.report.page import Block, Drawing, Folded, Listing, Notice, Prose, Section, Tile, Tiles
 
 __all__ = ["experiment_sections"]
@@ -168,7 +168,7 @@ def _response(
     experiment = results.experiment
     pictures = pictures_of(results, analysis, scale)
     blocks: list[Block] = [_drawing(one) for one in pictures if one.is_finding]
-    if analysis.screening is not None:
+    if analysis.screening is not None and is_sample(experiment):
         blocks.append(screening_table(analysis.screening))
     if analysis.effects:
         effects = effects_table(analysis, scale)
@@ -224,18 +224,14 @@ def _trust(
     ]
     paragraphs = [f"Noise: {analysis.noise}."] if analysis.noise else []
     if analysis.s_e is not None and analysis.error_df > 0:
-        spread = (
-            scale.written(scale.analysed(analysis.s_e), 3)
-            if scale.transform == "none"
-            else f"{analysis.s_e:.3g} on {scale.analysed_axis}"
-        )
+        spread = scale.amount(analysis.s_e)
         share = analysis.error_share_ratio
         explained = f"; the effects leave {percent_said(share)} unexplained" if share is not None else ""
         paragraphs.append(f"One run like another differs by {spread} (standard deviation){explained}.")
     if analysis.lenth is not None:
         paragraphs.append(
-            f"Without repeated runs, an effect counts as outstanding beyond {_size(analysis.lenth.margin, scale)}"
-            f" (Lenth's margin), and beyond {_size(analysis.lenth.simultaneous_margin, scale)} also with so many"
+            f"Without repeated runs, an effect counts as outstanding beyond {scale.amount(analysis.lenth.margin)}"
+            f" (Lenth's margin), and beyond {scale.amount(analysis.lenth.simultaneous_margin)} also with so many"
             " effects looked at."
         )
     blocks.append(Prose(tuple(paragraphs)))
@@ -263,12 +259,6 @@ def _trust(
         lead=_trust_said(analysis, len(doubtful)),
         blocks=tuple(blocks),
     )
-
-
-def _size(value: float, scale: Scale) -> str:
-    if scale.transform == "none":
-        return scale.written(scale.analysed(value), 3)
-    return f"{value:.3g} on {scale.analysed_axis}"
 
 
 def _sentence(text: str) -> str:

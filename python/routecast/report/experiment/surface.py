@@ -9,13 +9,15 @@ from routecast.experiment.analysis.surface import Surface
 from routecast.experiment.model import Experiment, Factor
 from routecast.report.experiment.contour import contour_lines
 from routecast.report.experiment.levels import axis_of, label_of
+from routecast.report.experiment.profiles import held_at
+from routecast.report.experiment.residuals import thinned
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.ticks import nice_step
 
 __all__ = ["surface_figure"]
 
-_GRID = 49
+_GRID = 73
 _WIDTH_PX = 760
 _RUN, _FLAT = "#7a7f87", "#c8524a"
 _KINDS = {
@@ -37,7 +39,7 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
     runs = [(row[columns[across.letter]], row[columns[along.letter]]) for row in experiment.design.coded]
     flat = surface.stationary
-    others = list(flat.coded) if flat and flat.is_inside else [0.0] * len(surface.letters)
+    others = held_at(analysis)
 
     def height(u: float, v: float) -> float:
         at = list(others)
@@ -46,11 +48,13 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
 
     x, y = _steps([run[0] for run in runs]), _steps([run[1] for run in runs])
     heights = [[height(u, v) for u in x] for v in y]
+    places = list(dict.fromkeys(runs))
+    shown = [places[number] for number in thinned(len(places))]
     marks: list[Mark] = [
         Points(
             name="runs",
-            x=tuple(run[0] for run in dict.fromkeys(runs)),
-            y=tuple(run[1] for run in dict.fromkeys(runs)),
+            x=tuple(place[0] for place in shown),
+            y=tuple(place[1] for place in shown),
             colour=_RUN,
             filled=False,
             size_px=6,
@@ -76,7 +80,7 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
     tall = axis_of(along, [-1.0, 0.0, 1.0], 330)
     return Figure(
         name="surface",
-        title=f"{scale.axis} over {across.name} and {along.name}",
+        title=f"{scale.name[:1].upper()}{scale.name[1:]} over {across.name} and {along.name}",
         caption=caption.strip(),
         x=_shown(axis_of(across, [-1.0, 0.0, 1.0], _WIDTH_PX), x),
         y=_shown(Axis(title=along.name, ticks=tall.ticks, labels=tall.labels), y),

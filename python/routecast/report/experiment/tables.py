@@ -53,19 +53,21 @@ def factors_table(experiment: Experiment) -> Table:
 def effects_table(analysis: Analysis, scale: Scale) -> Table:
     """Return the effects with their shares, the largest first; those told from noise are strong."""
     has_aliases = any(one.aliases for one in analysis.effects)
-    unit = scale.unit if scale.transform == "none" else ""
+    has_interval = any(one.low is not None for one in analysis.effects)
+    step, unit, nothing = _amounts(analysis, scale)
     level = f"{100.0 * analysis.confidence:.3g} %"
     rows: list[tuple[Cell, ...]] = []
     for one in analysis.effects:
         numbers = [
-            None if value is None else scale.analysed(value) for value in (one.value, one.low, one.high)
+            None if value is None else 0.0 if abs(value) < nothing else value / step
+            for value in (one.value, one.low, one.high)
         ]
         rows.append(
             (
                 one.name,
                 one.label,
                 one.share_ratio,
-                *numbers,
+                *(numbers if has_interval else numbers[:1]),
                 *((", ".join(one.aliases),) if has_aliases else ()),
                 one.verdict,
             )
@@ -87,8 +89,14 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
             Column(title="Effect of", align="left", wrap=True),
             Column(title="Share", unit="%", form=percent),
             Column(title="Effect", unit=unit, form="+.4g"),
-            Column(title="from", unit=unit, form="+.3g", group=f"{level} interval"),
-            Column(title="to", unit=unit, form="+.3g", group=f"{level} interval"),
+            *(
+                (
+                    Column(title="from", unit=unit, form="+.3g", group=f"{level} interval"),
+                    Column(title="to", unit=unit, form="+.3g", group=f"{level} interval"),
+                )
+                if has_interval
+                else ()
+            ),
             *((Column(title="Cannot be told from", align="left", wrap=True),) if has_aliases else ()),
             Column(title="Verdict", align="left", wrap=True),
         ),
@@ -99,16 +107,16 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
 
 def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
     """Return how far each level of the factors with more than two lies from the mean; None without such factors."""
+    step, unit, _ = _amounts(analysis, scale)
     rows = [
         (one.name, one.label, level.label, *(
-            None if value is None else scale.analysed(value) for value in (level.value, level.low, level.high)
+            None if value is None else value / step for value in (level.value, level.low, level.high)
         ))
         for one in analysis.effects if len(one.letters) == 1
         for level in one.levels
     ]  # fmt: skip
     if not rows:
         return None
-    unit = scale.unit if scale.transform == "none" else ""
     return Table(
         name="levels",
         title="Effect of each level",
@@ -123,6 +131,14 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
         ),
         rows=tuple(rows),
     )
+
+
+def _amounts(analysis: Analysis, scale: Scale) -> tuple[float, str, float]:
+    """Return what to divide effects by, their unit, and below what they are nothing but rounding."""
+    values = [one.value for one in analysis.effects if one.value is not None]
+    values += [level.value for one in analysis.effects for level in one.levels]
+    greatest = max((abs(value) for value in values), default=0.0)
+    return (*scale.for_amounts(values), 1e-9 * greatest)
 
 
 def anova_table(analysis: Analysis, scale: Scale) -> Table:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from routecast.experiment.analysis.outcome import Analysis, Effect
 from routecast.experiment.analysis.screening import Screened
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.report.experiment.levels import label_of
 from routecast.report.experiment.scale import Scale
 
-__all__ = ["answer_said", "design_said", "is_told", "percent_said", "surface_said"]
+__all__ = ["answer_said", "design_said", "headline", "is_sample", "is_told", "percent_said", "surface_said"]
 
 _WORTH_NAMING = 0.01
 _MOST_NAMED = 3
+
+
+def is_sample(experiment: Experiment) -> bool:
+    """Return whether combinations were drawn from ranges rather than set up level by level."""
+    return experiment.design.kind in {"latin_hypercube", "sobol"}
 
 
 def percent_said(ratio: float) -> str:
@@ -39,8 +47,10 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
         return f"No run has an answer, so nothing can be said of {name}."
     if analysis.sst == 0.0:
         return f"**{_upper(name)}** does not vary: every run answered {scale.text(analysis.mean)}."
-    if analysis.screening is not None:
+    if analysis.screening is not None and is_sample(results.experiment):
         return _screened_said(analysis, name)
+    if results.experiment.design.kind == "central_composite":
+        return _curved_said(results.experiment, analysis, scale)
     named = [one for one in analysis.effects if is_told(one) and one.share_ratio is not None][:_MOST_NAMED]
     if not named:
         return _nothing_said(analysis, scale)
@@ -48,10 +58,58 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
     sentences = []
     for number, effect in enumerate(named):
         share = percent_said(effect.share_ratio or 0.0)
-        of = f" of the variation of {name}" if number == 0 else ""
-        how = _how(experiment, analysis, effect, scale)
-        sentences.append(f"**{_upper(effect.label)}** explains **{share}**{of}{': ' + how if how else ''}.")
+        of = f" of the variation of {_analysed(scale)}" if number == 0 else ""
+        how = _how(experiment, analysis, effect, scale, is_first=number == 0)
+        who = f"**{_upper(effect.label)}**{_or_else(experiment, effect)}"
+        sentences.append(f"{who} explains **{share}**{of}{': ' + how if how else ''}.")
     return " ".join([*sentences, _quiet_said(experiment, analysis)]).strip()
+
+
+def _analysed(scale: Scale) -> str:
+    return {"none": "", "log": "the logarithm of ", "reciprocal": "the reciprocal of "}[
+        scale.transform
+    ] + scale.name
+
+
+def _or_else(experiment: Experiment, effect: Effect) -> str:
+    """Name the simplest effect that may be meant instead."""
+    if not effect.aliases:
+        return ""
+    names = {factor.letter: factor.name for factor in experiment.factors}
+    simplest = min(effect.aliases, key=len).lstrip("+-−")
+    said = " x ".join(names.get(letter, letter) for letter in simplest)
+    more = " or others" if len(effect.aliases) > 1 else ""
+    return f" (or {said}{more}, which these runs cannot tell from it)"
+
+
+def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
+    """Say what each quantity does, slope and bend together."""
+    names = {factor.letter: factor.name for factor in experiment.factors}
+    shares: dict[tuple[str, ...], float] = {}
+    for effect in analysis.effects:
+        letters = tuple(dict.fromkeys(effect.letters))
+        shares[letters] = shares.get(letters, 0.0) + (effect.share_ratio or 0.0)
+    ranked = sorted(shares.items(), key=lambda pair: -pair[1])
+    said = [
+        (" x ".join(names.get(letter, letter) for letter in letters), share)
+        for letters, share in ranked
+        if letters and share >= _WORTH_NAMING
+    ][:_MOST_NAMED]
+    if not said:
+        return _nothing_said(analysis, scale)
+    first, share = said[0]
+    text = (
+        f"**{_upper(first)}** matters most for {scale.name}: its slope and its bend explain"
+        f" **{percent_said(min(share, 1.0))}** of the variation."
+    )
+    if len(said) > 1:
+        text += f" Then {', '.join(f'{name} ({percent_said(min(part, 1.0))})' for name, part in said[1:])}."
+    return text
+
+
+def headline(results: Results, analysis: Analysis, scale: Scale) -> str:
+    """Return the first sentence of the answer."""
+    return re.split(r"(?<=\.) (?=\*\*|[A-Z])", answer_said(results, analysis, scale), maxsplit=1)[0]
 
 
 def _upper(text: str) -> str:
@@ -76,7 +134,7 @@ def _quiet_said(experiment: Experiment, analysis: Analysis) -> str:
     return f"Of no consequence: {', '.join(quiet)}." if quiet else ""
 
 
-def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scale) -> str:
+def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scale, *, is_first: bool) -> str:
     """Say which way an effect goes, and how far."""
     factors = {factor.letter: factor for factor in experiment.factors}
     known = [factors[letter] for letter in effect.letters if letter in factors]
@@ -88,24 +146,25 @@ def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scal
         return ""
     if effect.value is None:
         return _by_level(effect, scale)
-    return _two_ways(analysis, effect.value, known[0], scale)
+    return _two_ways(analysis, effect.value, known[0], scale, is_first=is_first)
 
 
-def _two_ways(analysis: Analysis, value: float, factor: Factor, scale: Scale) -> str:
+def _two_ways(analysis: Analysis, value: float, factor: Factor, scale: Scale, *, is_first: bool) -> str:
     high, low = factor.levels[-1].label, factor.levels[0].label
     if value < 0.0:
         high, low, value = low, high, -value
     mean = analysis.mean or 0.0
     if scale.transform == "log":
-        up, down = scale.gain(value), scale.gain(-value)
-        return f"with {high} it is {up}, with {low} {down} the typical {scale.text(mean)}"
+        up, down = math.exp(value), math.exp(-value)
+        return f"with {high} it is {up:.3g} times, with {low} {down:.3g} times the typical {scale.text(mean)}"
     if scale.transform == "reciprocal":
         # The larger reciprocal is the smaller response.
         return (
             f"with {low} it is typically {scale.text(mean - value)}, with {high} {scale.text(mean + value)}"
         )
-    gain = scale.written(scale.analysed(value), 3)
-    return f"with {high} it is {gain} above the mean of {scale.text(mean)}, with {low} as much below"
+    gain = scale.amount(value)
+    of = f" of {scale.text(mean)}" if is_first else ""
+    return f"with {high} it is {gain} above the mean{of}, with {low} as much below"
 
 
 def _by_level(effect: Effect, scale: Scale) -> str:
@@ -117,7 +176,7 @@ def _by_level(effect: Effect, scale: Scale) -> str:
         least, most = most, least
     said = f"it is highest with {most.label}, lowest with {least.label}"
     if scale.transform == "none":
-        return f"{said} ({scale.gain(most.value)} and {scale.gain(least.value)} about the mean)"
+        return f"{said} ({scale.amount(most.value, '+')} and {scale.amount(least.value, '+')} about the mean)"
     return said
 
 
@@ -125,26 +184,31 @@ def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) ->
     """Say how far the first factor carries at the ends of the second."""
     found = next((one for one in analysis.means if one.letters == (first.letter, second.letter)), None)
     if found is None:
-        return f"how much {first.name} does depends on {second.name}"
+        return f"what {first.name} does depends on {second.name}"
     by_pair = {point.coded: point.value for point in found.points}
     reaches = []
     for level in (second.levels[0], second.levels[-1]):
         ends = [by_pair.get((end.coded, level.coded)) for end in (first.levels[0], first.levels[-1])]
         if ends[0] is None or ends[1] is None:
-            return f"how much {first.name} does depends on {second.name}"
-        change = scale.back(ends[1]) - scale.back(ends[0])
-        reaches.append(f"{change:+.3g} {scale.unit}".rstrip().replace("-", "−") + f" with {level.label}")
+            return f"what {first.name} does depends on {second.name}"
+        reaches.append(f"{_change(ends[0], ends[1], scale)} ({second.name}: {level.label})")
     return (
-        f"how much {first.name} does depends on {second.name}; from {first.levels[0].label} to"
-        f" {first.levels[-1].label} it makes {reaches[0]}, but {reaches[1]}"
+        f"what {first.name} does depends on {second.name}; going from {first.levels[0].label} to"
+        f" {first.levels[-1].label} makes {reaches[0]}, but {reaches[1]}"
     )
+
+
+def _change(first: float, last: float, scale: Scale) -> str:
+    if scale.transform == "none":
+        return scale.amount(last - first, "+")
+    return f"a factor of {scale.back(last) / scale.back(first):.3g}"
 
 
 def _screened_said(analysis: Analysis, name: str) -> str:
     assert analysis.screening is not None  # the caller asked
     ranked = analysis.screening.factors
     first, rest = ranked[0], ranked[1:]
-    said = f"**{_upper(first.name)}** matters most for {name}: {_part(first)}."
+    said = f"**{_upper(first.name)}** matters most for {name}: {_part(first, of=' of the variance')}."
     others = [one for one in rest if one.importance >= _WORTH_NAMING]
     quiet = [one for one in rest if one.importance < _WORTH_NAMING]
     if others:
@@ -154,16 +218,17 @@ def _screened_said(analysis: Analysis, name: str) -> str:
     return said
 
 
-def _part(one: Screened) -> str:
-    """Say a factor's part in the variance."""
+def _part(one: Screened, of: str = "") -> str:
+    """Say a factor's part in the variance, and which way it goes."""
     way = ""
     if one.srrc is not None and abs(one.srrc) >= 0.1:
-        way = ", more of it raises the response" if one.srrc > 0.0 else ", more of it lowers the response"
+        way = f", more of it brings {'more' if one.srrc > 0.0 else 'less'}"
     if one.first_order_ratio is None:
         return f"rank correlation {one.importance:.2f}{way}"
-    said = f"it explains {percent_said(max(one.first_order_ratio, 0.0))} of the variance"
-    if one.total_ratio is not None and one.total_ratio > one.first_order_ratio + _WORTH_NAMING:
-        said += f", {percent_said(one.total_ratio)} with its interactions"
+    alone = max(one.first_order_ratio, 0.0)
+    said = f"alone it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
+    if one.total_ratio is not None and one.total_ratio > alone + _WORTH_NAMING:
+        said += f", {percent_said(one.total_ratio)} with others"
     return said + way
 
 
