@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
+import polars
 import pytest
 import sweep_runs
 from hypothesis import given
@@ -117,3 +123,76 @@ def test_what_a_shard_was_killed_over_is_joined_from_its_parts(tmp_path: Path) -
         ledger.flush()  # and killed before the table is written
     assert not list(tmp_path.glob("*.parquet"))
     assert join(runs, tmp_path) == tuple(expected)
+
+
+SMALL = """
+name = "small"
+router = {router:?}
+
+[design]
+kind = "multilevel"
+
+[[factor]]
+name = "cores"
+path = "cores"
+levels = [1, 2, 3, 4]
+
+[[factor]]
+name = "frame size"
+path = "load.frames"
+levels = ["64 B", "256 B", "512 B", "1518 B"]
+
+[[response]]
+name = "capacity"
+of = "capacity_pps"
+"""
+
+
+def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path) -> None:
+    """The scripts of examples/slurm, run by bash as SLURM's node would run them."""
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    script = commands / "routecast"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m routecast "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    asked = tmp_path / "small.experiment.toml"
+    router = ROOT / "examples" / "multicore.router.toml"
+    asked.write_text(SMALL.replace("{router:?}", f'"{router}"'))
+    out = tmp_path / "out"
+
+    def slurm(name: str, **allotted: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", **allotted}
+        return subprocess.run(
+            ["bash", str(ROOT / "examples" / "slurm" / name), str(asked), str(out)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    text = (ROOT / "examples" / "slurm" / "experiment.sbatch").read_text()
+    array = re.search(r"^#SBATCH --array=1-(\d+)$", text, flags=re.MULTILINE)
+    assert array
+    last = int(array[1])
+    for number in range(1, last):
+        done = slurm("experiment.sbatch", SLURM_ARRAY_TASK_ID=str(number), SLURM_CPUS_PER_TASK="2")
+        assert done.returncode == 0, done.stderr
+    early = slurm("join.sbatch")
+    assert early.returncode == 2
+    assert f"--shard {last}/{last};" in " ".join(early.stderr.split())
+    done = slurm("experiment.sbatch", SLURM_ARRAY_TASK_ID=str(last))
+    assert done.returncode == 0, done.stderr
+    joined = slurm("join.sbatch")
+    assert joined.returncode == 0, joined.stderr
+    assert (out / "report.html").exists()
+
+    whole = tmp_path / "whole"
+    subprocess.run(
+        [sys.executable, "-m", "routecast", "experiment", str(asked), "--out", str(whole)],
+        check=True,
+        capture_output=True,
+    )
+    tables = [polars.read_parquet(folder / "results.parquet") for folder in (out, whole)]
+    assert tables[0].height == 16
+    assert tables[0].equals(tables[1])
