@@ -50,8 +50,10 @@ def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
             if factor.is_quantity
             else ticks[:: len(ticks) // most + 1]
         )
+    letters = max(int(room / max(len(ticks) - 1, 1) / _LETTER_PX) - 2, 4)
     labels = [label_of(factor, at) for at in ticks]
-    letters = max(int(room / max(len(ticks) - 1, 1) / _LETTER_PX) - 1, 4)
+    if factor.is_quantity and len(ticks) > 2 and any(len(label) > letters for label in labels):
+        ticks, labels, letters = [low, high], [label_of(factor, low), label_of(factor, high)], 16
     margin = 0.18 * (high - low or 2.0)
     return Axis(
         title=factor.name,

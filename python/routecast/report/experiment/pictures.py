@@ -173,7 +173,7 @@ def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | Non
     figure = surface_figure(results.experiment, analysis, scale)
     if figure is None:
         return None
-    how = f"Along a line the response is the same; numbers say how much{_in(scale)}. Circles are runs."
+    how = f"Along a line the response is the same; numbers say how much{_in(scale)}."
     caption = f"{how} {figure.caption}".strip()
     return Picture(
         name="surface",

@@ -11,10 +11,12 @@ from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Points
 from routecast.report.ticks import few_ticks, linear_ends
 
-__all__ = ["MOST_POINTS", "residual_panels", "thinned"]
+__all__ = ["MOST_POINTS", "MOST_TOLD", "residual_panels", "thinned"]
 
-MOST_POINTS = 1500
-"""A picture shows no more of a cloud by more points than this."""
+MOST_POINTS = 1000
+"""A cloud of more points shows no more."""
+MOST_TOLD = 200
+"""Up to so many points each tells its levels; of more it says only which run it is."""
 _POINT, _LINE = "#3f6fb5", "#9aa1ab"
 
 
@@ -32,7 +34,7 @@ def residual_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple
     predicted = [scale.analysed(left.predicted[one]) for one in kept]
     observed = [scale.analysed(left.observed[one]) for one in kept]
     runs = [float(left.runs[one]) + 1.0 for one in kept]
-    said = [_said(results.experiment, results, left, one) for one in kept]
+    said = [_said(results.experiment, results, left, one, is_long=len(kept) <= MOST_TOLD) for one in kept]
     low, high = linear_ends(min(residuals), max(residuals))
     y = Axis(title=f"residual{_unit(scale, unit)}", ticks=few_ticks(low, high), low=low, high=high)
     spread = (sum(value * value for value in residuals) / len(residuals)) ** 0.5
@@ -92,7 +94,7 @@ def _cloud(
                 y=tuple(y),
                 colour=_POINT,
                 filled=False,
-                size_px=6 if len(x) < 200 else 4,
+                size_px=6 if len(x) <= MOST_TOLD else 3,
                 labels=tuple(said),
                 legend=False,
             ),
@@ -101,9 +103,9 @@ def _cloud(
     )
 
 
-def _said(experiment: Experiment, results: Results, left: Residuals, place: int) -> str:
-    run = results.runs[left.runs[place]]
-    return f"run {left.runs[place] + 1}: {run_said(experiment, run.row)}"
+def _said(experiment: Experiment, results: Results, left: Residuals, place: int, *, is_long: bool) -> str:
+    run = f"run {left.runs[place] + 1}"
+    return f"{run}: {run_said(experiment, results.runs[left.runs[place]].row)}" if is_long else run
 
 
 def _unit(scale: Scale, unit: str) -> str:

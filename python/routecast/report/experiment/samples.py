@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.model import Factor, Results
 from routecast.report.experiment.levels import axis_of, run_said
-from routecast.report.experiment.residuals import thinned
+from routecast.report.experiment.residuals import MOST_TOLD, thinned
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Points
 from routecast.report.panels import columns_for, panel_px
@@ -29,7 +29,12 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
     rows = [results.runs[run].row for run in left.runs]
     values = [scale.back(value) for value in left.observed]
     kept = thinned(len(values))
-    said = [f"{run_said(experiment, rows[one])}: {scale.written(values[one])}" for one in kept]
+    said = [
+        f"run {left.runs[one] + 1}: "
+        + (f"{run_said(experiment, rows[one])}: " if len(kept) <= MOST_TOLD else "")
+        + scale.written(values[one])
+        for one in kept
+    ]
     low, high = linear_ends(min(values), max(values))
     y = Axis(title=scale.axis, ticks=few_ticks(low, high), low=low, high=high)
     panels = []
@@ -55,7 +60,7 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
                         x=tuple(coded[one] for one in kept),
                         y=tuple(values[one] for one in kept),
                         colour=_DOT,
-                        size_px=4,
+                        size_px=4 if len(kept) <= MOST_TOLD else 3,
                         labels=tuple(said),
                         legend=False,
                     ),
@@ -64,6 +69,16 @@ def sample_panels(results: Results, analysis: Analysis, scale: Scale) -> tuple[F
                         x=tuple(at for at, _ in trend),
                         y=tuple(value for _, value in trend),
                         colour=_TREND,
+                        legend=False,
+                    ),
+                    # Points stand before lines: the mean would drown among the runs.
+                    Points(
+                        name="mean",
+                        x=tuple(at for at, _ in trend),
+                        y=tuple(value for _, value in trend),
+                        colour=_TREND,
+                        size_px=7,
+                        labels=tuple(f"mean about here: {scale.written(value)}" for _, value in trend),
                         legend=False,
                     ),
                 ),

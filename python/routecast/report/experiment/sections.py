@@ -172,7 +172,8 @@ def _response(
         blocks.append(screening_table(analysis.screening))
     if analysis.effects:
         effects = effects_table(analysis, scale)
-        blocks.append(effects if len(effects.rows) <= _LONG else Folded(summary="All effects", table=effects))
+        is_short = len(effects.rows) <= _LONG and not is_sample(experiment)
+        blocks.append(effects if is_short else Folded(summary="All effects", table=effects))
     levels = level_effects_table(analysis, scale)
     if levels is not None:
         blocks.append(Folded(summary="How far each level lies from the mean", table=levels))
@@ -227,7 +228,12 @@ def _trust(
         spread = scale.amount(analysis.s_e)
         share = analysis.error_share_ratio
         explained = f"; the effects leave {percent_said(share)} unexplained" if share is not None else ""
-        paragraphs.append(f"One run like another differs by {spread} (standard deviation){explained}.")
+        what = (
+            "The formula is exact; the effects miss what it answers by"
+            if results.experiment.evaluator == "solve"
+            else "One run like another differs by"
+        )
+        paragraphs.append(f"{what} {spread} (standard deviation){explained}.")
     if analysis.lenth is not None:
         paragraphs.append(
             f"Without repeated runs, an effect counts as outstanding beyond {scale.amount(analysis.lenth.margin)}"

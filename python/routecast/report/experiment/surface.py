@@ -10,14 +10,15 @@ from routecast.experiment.model import Experiment, Factor
 from routecast.report.experiment.contour import contour_lines
 from routecast.report.experiment.levels import axis_of, label_of
 from routecast.report.experiment.profiles import held_at
-from routecast.report.experiment.residuals import thinned
 from routecast.report.experiment.scale import Scale
+from routecast.report.experiment.words import is_sample
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.ticks import nice_step
 
 __all__ = ["surface_figure"]
 
 _GRID = 73
+_MOST_RUNS = 200
 _WIDTH_PX = 760
 _RUN, _FLAT = "#7a7f87", "#c8524a"
 _KINDS = {
@@ -48,20 +49,22 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
 
     x, y = _steps([run[0] for run in runs]), _steps([run[1] for run in runs])
     heights = [[height(u, v) for u in x] for v in y]
-    places = list(dict.fromkeys(runs))
-    shown = [places[number] for number in thinned(len(places))]
-    marks: list[Mark] = [
-        Points(
-            name="runs",
-            x=tuple(place[0] for place in shown),
-            y=tuple(place[1] for place in shown),
-            colour=_RUN,
-            filled=False,
-            size_px=6,
+    places = tuple(dict.fromkeys(runs))
+    marks: list[Mark] = []
+    if len(places) <= _MOST_RUNS:
+        marks.append(
+            Points(
+                name="runs",
+                x=tuple(place[0] for place in places),
+                y=tuple(place[1] for place in places),
+                colour=_RUN,
+                filled=False,
+                size_px=6,
+            )
         )
-    ]
     marks += _lines(x, y, heights, scale)
-    caption = _fixed(surface, factors, others, (first, second))
+    caption = "Circles are runs. " if len(places) <= _MOST_RUNS else ""
+    caption += _fixed(surface, factors, others, (first, second))
     if flat is not None:
         place = (flat.coded[first], flat.coded[second])
         if flat.is_inside:
@@ -75,7 +78,7 @@ def surface_figure(experiment: Experiment, analysis: Analysis, scale: Scale) -> 
                     size_px=11,
                 )
             )
-        else:
+        elif not is_sample(experiment):
             caption += f" The {_KINDS[flat.kind]} of the fitted surface lies outside what was tried, and says nothing."
     tall = axis_of(along, [-1.0, 0.0, 1.0], 330)
     return Figure(

@@ -34,10 +34,8 @@ def percent_said(ratio: float) -> str:
 
 
 def is_told(effect: Effect) -> bool:
-    """Return whether an effect is worth a sentence: told from noise, or, without noise, more than 1 % of all."""
-    if effect.is_significant is False:
-        return False
-    return (effect.share_ratio or 0.0) >= _WORTH_NAMING or effect.is_significant is True
+    """Return whether an effect is worth a sentence: not lost in noise, and more than 1 % of all variation."""
+    return effect.is_significant is not False and (effect.share_ratio or 0.0) >= _WORTH_NAMING
 
 
 def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
@@ -51,7 +49,8 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
         return _screened_said(analysis, name)
     if results.experiment.design.kind == "central_composite":
         return _curved_said(results.experiment, analysis, scale)
-    named = [one for one in analysis.effects if is_told(one) and one.share_ratio is not None][:_MOST_NAMED]
+    named = [one for one in analysis.effects if is_told(one)][:_MOST_NAMED]
+    named = named or [one for one in analysis.effects if one.is_significant][:1]
     if not named:
         return _nothing_said(analysis, scale)
     experiment = results.experiment
@@ -131,7 +130,7 @@ def _quiet_said(experiment: Experiment, analysis: Analysis) -> str:
         if len(one.letters) == 1 and "^" not in one.name and not is_told(one) and one.share_ratio is not None
         and one.letters[0] in {factor.letter for factor in experiment.factors}
     ]  # fmt: skip
-    return f"Of no consequence: {', '.join(quiet)}." if quiet else ""
+    return f"Of little consequence: {', '.join(quiet)}." if quiet else ""
 
 
 def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scale, *, is_first: bool) -> str:
@@ -214,7 +213,7 @@ def _screened_said(analysis: Analysis, name: str) -> str:
     if others:
         said += f" Then {', '.join(f'{one.name} ({_part(one)})' for one in others[:_MOST_NAMED])}."
     if quiet:
-        said += f" Of no consequence: {', '.join(one.name for one in quiet)}."
+        said += f" Of little consequence: {', '.join(one.name for one in quiet)}."
     return said
 
 
@@ -244,6 +243,8 @@ def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
         for letter, at in zip(surface.letters, flat.coded, strict=True)
     )
     value = scale.text(flat.response)
+    if not flat.is_inside and is_sample(experiment):
+        return ""
     if not flat.is_inside:
         return "Within what was tried the surface rises or falls to an edge: its flat point lies outside."
     kinds = {
