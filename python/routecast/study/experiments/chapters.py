@@ -30,6 +30,15 @@ def experiments_page(result: ExperimentsResult) -> Page:
                 blocks=tuple(lines_figure(figure, result) for figure in study.figure),
             )
         )
+    if result.courses:
+        sections.append(
+            Section(
+                anchor="over-time",
+                title="Is it steady?",
+                lead="Throughput over time, and what one look at it would have said.",
+                blocks=tuple(block for course in result.courses for block in course.blocks()),
+            )
+        )
     if result.calculated:
         sections.append(
             Section(

@@ -9,6 +9,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.experiment.model import Experiment
 from routecast.experiment.reading import experiment_of
 from routecast.hardware.formula import Formula
+from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.study.experiments.document import ExperimentsStudy, Fact
 
@@ -34,7 +35,7 @@ def contradictions(study: ExperimentsStudy, folder: Path) -> list[Problem]:
         except RoutecastError as problem:
             problems += _placed(place, problem)
     if not problems:  # names can only be looked up in experiments that can be read
-        problems = [*_facts(study, experiments), *_lines(study, experiments)]
+        problems = [*_facts(study, experiments), *_lines(study, experiments), *_over_time(study)]
     for number, arithmetic in enumerate(study.arithmetic):
         try:
             Formula(arithmetic.formula, frozenset()).evaluate({})
@@ -90,6 +91,15 @@ def _lines(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> It
         for index, line in enumerate(figure.line):
             place = f"figure[{number}].line[{index}]"
             yield from _named(place, experiments, line.experiment, line.response, line.at, line.factor)
+
+
+def _over_time(study: ExperimentsStudy) -> Iterator[Problem]:
+    for number, one in enumerate(study.over_time):
+        yield from _known(f"over_time[{number}].router", one.router, study.router, "router document")
+        for index, at_s in enumerate(one.read_at):
+            if at_s > one.duration:
+                what = f"is after the end: the trial lasts {format_duration(one.duration)}"
+                yield Problem(f"over_time[{number}].read_at[{index}]", what)
 
 
 def _named(

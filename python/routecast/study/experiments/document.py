@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.experiment.document import ExperimentTable
-from routecast.quantity.fields import FileModel, Number
+from routecast.quantity.fields import Duration, FileModel, Number
 from routecast.study.document import Count, Name, Ratio
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Fact",
     "Figure",
     "Line",
+    "OverTime",
     "StudyExperiment",
 ]
 
@@ -119,10 +120,26 @@ class Figure(FileModel):
     x: Title = Field(description="Title of the horizontal axis, with its unit.")
     y: Title = Field(description="Title of the vertical axis, with its unit.")
     y_scale: Positive = Field(default=1.0, description="What the axis's unit is in the response's own.")
+    x_until: Number | None = Field(default=None, description="Where the horizontal axis ends.")
+    y_from: Number = Field(default=0.0, description="Where the vertical axis begins.")
     y_log: bool = Field(default=False, description="Whether the vertical axis is logarithmic.")
     level: Positive | None = Field(default=None, description="A level to draw across, in the axis's unit.")
     level_name: str = Field(default="", description="What the level is.")
     line: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+
+class OverTime(FileModel):
+    """``[[over_time]]``: throughput over time, from when on it is steady, and what a look had said."""
+
+    name: Name = Field(description="Name of the figure; names its file.")
+    title: Title = Field(description="The figure in words.")
+    router: Name = Field(description="Name of the router document.")
+    set: dict[str, Any] = Field(default={}, description="Values by their paths in the document.")
+    duration: Duration = Field(description="Simulated time.")
+    parts: Annotated[int, Field(ge=10, le=1000, strict=True)] = Field(
+        default=100, description="Equal parts of it that are drawn."
+    )
+    read_at: tuple[Duration, ...] = Field(default=(), description="Instants that somebody looked at.")
 
 
 class Arithmetic(FileModel):
@@ -153,4 +170,5 @@ class ExperimentsStudy(FileModel):
     fact: tuple[Fact, ...] = ()
     expectation: tuple[Expectation, ...] = ()
     figure: tuple[Figure, ...] = ()
+    over_time: tuple[OverTime, ...] = ()
     arithmetic: tuple[Arithmetic, ...] = ()

@@ -25,7 +25,11 @@ def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
     """
     marks: list[Mark] = []
     for line, colour in zip(wanted.line, cycle(COLOURS), strict=False):
-        points = series(result.results[line.experiment], line.response, line.factor, line.at)
+        points = [
+            (x, y)
+            for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)
+            if wanted.x_until is None or x <= wanted.x_until
+        ]
         x, y = tuple(x for x, _ in points), tuple(y / wanted.y_scale for _, y in points)
         marks.append(Line(name=line.name, x=x, y=y, colour=colour, dashed=line.dashed))
         marks.append(Points(name=line.name, x=x, y=y, colour=colour, filled=False, size_px=5, legend=False))
@@ -39,6 +43,6 @@ def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
         title=wanted.title,
         caption=wanted.caption,
         x=Axis(title=wanted.x),
-        y=Axis(title=wanted.y, scale="log") if wanted.y_log else Axis(title=wanted.y, low=0.0),
+        y=Axis(title=wanted.y, scale="log") if wanted.y_log else Axis(title=wanted.y, low=wanted.y_from),
         marks=tuple(marks),
     )

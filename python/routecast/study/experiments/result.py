@@ -12,6 +12,7 @@ from routecast.experiment.analysis import Analysis
 from routecast.experiment.model import Results
 from routecast.study.experiments.calibrated import Calibrated
 from routecast.study.experiments.document import Arithmetic, Expectation, ExperimentsStudy, Fact
+from routecast.study.experiments.over_time import Course
 from routecast.study.result import Criterion, Made
 
 __all__ = ["Calculated", "ExperimentsResult", "Found", "Judged"]
@@ -59,6 +60,7 @@ class ExperimentsResult:
     calibrated: tuple[Calibrated, ...]
     results: Mapping[str, Results]
     analyses: Mapping[str, Mapping[str, Analysis]]
+    courses: tuple[Course, ...]
     facts: tuple[Found, ...]
     judged: tuple[Judged, ...]
     calculated: tuple[Calculated, ...]
@@ -92,6 +94,10 @@ class ExperimentsResult:
                     ],
                 }
                 for name, results in self.results.items()
+            ],
+            "over_time": [
+                {"name": one.over_time.name, "verdict": one.verdict, "readings": one.readings}
+                for one in self.courses
             ],
             "facts": [
                 {

@@ -23,6 +23,7 @@ from routecast.study.experiments.chapters import experiments_page
 from routecast.study.experiments.document import ExperimentsStudy, Fact, StudyExperiment
 from routecast.study.experiments.facts import found
 from routecast.study.experiments.judged import calculated, criteria, facts_found, judged
+from routecast.study.experiments.over_time import course_of
 from routecast.study.experiments.result import ExperimentsResult
 from routecast.study.folder import check_folder, versions, write_results
 from routecast.study.result import Made
@@ -75,12 +76,14 @@ def run_experiments_study(
         for name, one in results.items()
     }
     facts = facts_found(study, results)
+    courses = tuple(course_of(study, one, setting, folder) for one in study.over_time)
     result = ExperimentsResult(
         study=study,
         out=out,
         calibrated=set_values,
         results=results,
         analyses=analyses,
+        courses=courses,
         facts=facts,
         judged=judged(study, results),
         calculated=calculated(study),

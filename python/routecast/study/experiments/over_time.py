@@ -1,0 +1,79 @@
+"""Throughput over time of a router of the study: from when on it is steady, and what a look had said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from routecast.errors import ModelProblem, Problem
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.steadiness import Reading, Steadiness, reading, steadiness_of
+from routecast.evaluate.trial import Moment
+from routecast.report.figures import Figure
+from routecast.report.over_time import over_time_figure, readings_table
+from routecast.report.tables import Table
+from routecast.router.files import build_router
+from routecast.router.variants import vary
+from routecast.study.experiments.calibrated import Setting
+from routecast.study.experiments.document import ExperimentsStudy, OverTime
+
+__all__ = ["Course", "course_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a trial went: rates over time, the verdict on them, and what looks at some instants had said."""
+
+    over_time: OverTime
+    moments: tuple[Moment, ...]
+    verdict: Steadiness
+    readings: tuple[Reading, ...]
+
+    def blocks(self) -> tuple[Figure, Table]:
+        """Return the figure and the table of the readings."""
+        one = self.over_time
+        figure = over_time_figure(
+            self.moments, one.duration, self.verdict, self.readings, title=one.title, name=one.name
+        )
+        return figure, readings_table(self.readings, self.verdict)
+
+
+def course_of(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: Path) -> Course:
+    """Simulate a router of the study and look at its throughput over time.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The router cannot be built, or its file has no load.
+    """
+    subject = f'over_time "{one.name}"'
+    document = vary(study.router[one.router], {**setting.get(one.router, {}), **one.set}, subject=subject)
+    model, load = build_router(document, subject=subject, folder=folder)
+    if load is None:
+        raise ModelProblem(subject, [Problem("load", "is missing in the router document")])
+    trial = Simulate(model, over_time=True, steady_state=False).trial(load, one.duration)
+    part_s = one.duration / len(trial.over_time)
+    rates = [moment.forwarded_pps for moment in trial.over_time]
+    return Course(
+        over_time=one,
+        moments=_merged(trial.over_time, one.parts),
+        verdict=steadiness_of(trial),
+        readings=tuple(reading(rates, part_s, at_s) for at_s in one.read_at),
+    )
+
+
+def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
+    """Return rates over fewer, longer parts: single frames would hide how the rate goes."""
+    step = -(-len(moments) // parts)
+    groups = [moments[at : at + step] for at in range(0, len(moments), step)]
+    return tuple(
+        Moment(
+            time_s=group[0].time_s,
+            offered_pps=fmean(one.offered_pps for one in group),
+            forwarded_pps=fmean(one.forwarded_pps for one in group),
+            dropped_pps=fmean(one.dropped_pps for one in group),
+        )
+        for group in groups
+    )
