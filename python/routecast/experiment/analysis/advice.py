@@ -11,14 +11,27 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from routecast.experiment.analysis.observations import Observations
+    from routecast.experiment.analysis.outcome import Effect
+
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["box_cox", "transform_advice"]
+__all__ = ["box_cox", "run_advice", "transform_advice"]
 
 _LARGE_RATIO = 10.0
 """Jain calls y_max/y_min large without a number (sec. 17.6, box 21.1); an order of magnitude is our reading."""
 
+_FEWEST_ERRORS = 5
+"""Fewer degrees of freedom let some power fit by chance."""
+_TOO_LARGE_RATIO = 1e12
+"""Beyond this no power but the logarithm is worth a look, and squares of the responses lose their digits."""
+
 _NAMED = {-1.0: "the reciprocal", -0.5: "the reciprocal of the root", 0.0: "the logarithm", 0.5: "the root"}
+_LEADING = 3
+_SHORT_ALIAS = len("+AB")
+"""Interactions of two factors are the aliases to worry about; of three and more they are rare (Jain, sec. 19.5)."""
+_WORTH_TELLING = 0.1
+_MOST_NAMED = 4
 _GRID = np.linspace(-2.0, 2.0, 81)
 
 
@@ -41,13 +54,13 @@ def transform_advice(
     if transform != "none" or len(y) == 0 or float(np.min(y)) <= 0:
         return []
     found = []
-    ratio = float(np.max(y) / np.min(y))
+    ratio = float(np.max(y)) / float(np.min(y))
     if ratio >= _LARGE_RATIO:
         found.append(
             f"the largest response is {ratio:.3g} times the smallest: effects that multiply look like interactions "
             'here; analyse the logarithm as well (transform = "log")'
         )
-    if error_df > 0:
+    if error_df >= _FEWEST_ERRORS and ratio < _TOO_LARGE_RATIO:
         best, low, high = box_cox(y, columns, confidence)
         if not low <= 1.0 <= high:
             power = min(_NAMED, key=lambda named: (not low <= named <= high, abs(named - best)))
@@ -56,6 +69,39 @@ def transform_advice(
                     f"by the method of Box and Cox the model fits {_NAMED[power]} of the response better than the "
                     f"response (power {best:.2g}, {confidence:.0%} interval {low:.2g} to {high:.2g})"
                 )
+    return found
+
+
+def run_advice(
+    seen: Observations, effects: Sequence[Effect], error_df: int, sst: float, *, is_exact: bool
+) -> list[str]:
+    """Say which further runs would tell more.
+
+    Parameters
+    ----------
+    seen : Observations
+    effects : sequence of Effect
+        The largest first.
+    error_df : int
+    sst : float
+    is_exact : bool
+        Whether the evaluator has no noise.
+    """
+    found = []
+    if sst > 0 and error_df == 0 and not is_exact and not seen.is_replicated:
+        found.append(
+            "run every combination at least twice (replications = 2): only then are there intervals that say what is "
+            "noise"
+        )
+    for effect in effects[:_LEADING]:
+        near = [alias for alias in effect.aliases if len(alias) <= _SHORT_ALIAS]
+        if near and (effect.share_ratio or 0.0) >= _WORTH_TELLING:
+            named = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
+            more = ", …" if len(near) > _MOST_NAMED else ""
+            found.append(
+                f"{effect.name} explains much but may in truth be {named}{more}: add the runs of another part of the "
+                "full design to tell them apart"
+            )
     return found
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.experiment.analysis.advice import transform_advice
+from routecast.experiment.analysis.advice import run_advice, transform_advice
 from routecast.experiment.analysis.anova import anova_table, pure_error
 from routecast.experiment.analysis.effects import effects_of
 from routecast.experiment.analysis.fit import Fit, fit_columns
@@ -116,8 +116,11 @@ def analyse(
         missing=seen.missing,
         unsteady=seen.unsteady,
         not_told_apart=choice.estimable.sentences,
-        advice=tuple(
-            transform_advice(seen.y, columns, seen.transform, fit.error_df if fit.sse > 0 else 0, confidence)
+        advice=(
+            *run_advice(seen, effects, fit.error_df, fit.sst, is_exact=is_exact),
+            *transform_advice(
+                seen.y, columns, seen.transform, fit.error_df if fit.sse > 0 else 0, confidence
+            ),
         ),
         notes=_notes(results, seen, choice, fit),
     )

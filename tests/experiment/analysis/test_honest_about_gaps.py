@@ -1,0 +1,234 @@
+"""What an analysis says when runs are missing, nothing varies, or there is no noise to measure by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from routecast.errors import RoutecastError
+from routecast.experiment.analysis import (
+    Analysis,
+    analyse,
+    contrast_of_effects,
+    contrast_of_levels,
+    interval_of_further_runs,
+)
+from routecast.experiment.model import Results
+
+Order = Callable[[int], list[tuple[float, ...]]]
+Make = Callable[..., Results]
+INVALID = "core 9 does not exist"
+
+
+def true(a: float, b: float, c: float) -> float:
+    return 100 + 20 * a - 7 * b + 3 * c + 5 * a * b
+
+
+def test_a_missing_run_is_named_with_its_levels_and_its_reason(
+    results_of: Make, standard_order: Order
+) -> None:
+    answers: list[list[float | str]] = [[true(*row)] for row in standard_order(3)]
+    answers[5] = [INVALID]
+    found = analyse(results_of(standard_order(3), answers, evaluator="solve"), "y")
+    (missing,) = found.missing
+    assert (missing.run, missing.row, missing.replication) == (5, 5, 0)
+    assert missing.labels == ("A at 1", "B at -1", "C at 1")
+    assert missing.why == INVALID
+    assert INVALID in found.notes[0]
+    assert found.cells[5].mean is None
+    assert found.cells[5].predicted == pytest.approx(true(1, -1, 1))
+
+
+def test_with_a_run_missing_the_highest_interaction_is_taken_as_zero_and_said_so(
+    results_of: Make, standard_order: Order
+) -> None:
+    # The truth has no three-factor interaction, so seven runs find all its effects.
+    answers: list[list[float | str]] = [[true(*row)] for row in standard_order(3)]
+    answers[2] = [INVALID]
+    found = analyse(results_of(standard_order(3), answers, evaluator="solve"), "y")
+    effects = {effect.name: effect.value for effect in found.effects}
+    assert effects == pytest.approx({"A": 20, "B": -7, "C": 3, "AB": 5, "AC": 0, "BC": 0}, abs=1e-9)
+    (sentence,) = found.not_told_apart
+    assert sentence.startswith("ABC ")
+    assert "taken as zero" in sentence
+    assert "do not add up to 100 %" in found.notes[-1]
+
+
+def test_fewer_runs_than_effects_say_which_effects_are_mixed(results_of: Make, standard_order: Order) -> None:
+    # Four of eight corners, those with C = AB: a half fraction in disguise.
+    answers: list[list[float | str]] = [
+        [true(*row)] if row[2] == row[0] * row[1] else [INVALID] for row in standard_order(3)
+    ]
+    found = analyse(results_of(standard_order(3), answers), "y")
+    assert found.effect("C").aliases == ("+AB",)
+    assert found.effect("C").value == pytest.approx(3 + 5)
+    assert found.effect("A").aliases == ("+BC",)
+    assert found.not_told_apart[0].startswith("ABC (")
+    assert "C stands for C + AB" in found.not_told_apart
+
+
+def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
+    results_of: Make, standard_order: Order
+) -> None:
+    answers: list[list[float | str]] = [
+        [true(*row)] if row[1] < 0 else [INVALID] for row in standard_order(3)
+    ]
+    found = analyse(results_of(standard_order(3), answers), "y")
+    assert any(
+        sentence.startswith("B (factor B) cannot be told from the mean: it has one level")
+        for sentence in found.not_told_apart
+    )
+    assert found.mean == pytest.approx(100 + 7)
+
+
+def test_a_constant_response_has_no_shares(results_of: Make, standard_order: Order) -> None:
+    found = analyse(results_of(standard_order(2), [[4.2, 4.2]] * 4), "y")
+    assert found.sst == 0
+    assert all(effect.share_ratio is None and effect.value == 0 for effect in found.effects)
+    assert found.error_share_ratio is None
+    assert found.r2_ratio is None
+    assert found.screening is None
+    assert found.notes[0].startswith("nothing varies")
+
+
+def test_rounding_in_the_last_digit_is_not_a_variation(results_of: Make, standard_order: Order) -> None:
+    third = 1e9 / 3
+    found = analyse(results_of(standard_order(1), [[third], [math.nextafter(third, 1e9)]]), "y")
+    assert found.sst == 0
+    assert found.effects[0].verdict == "nothing varies"
+
+
+def test_a_formula_run_once_has_no_intervals_and_says_why(results_of: Make, standard_order: Order) -> None:
+    found = analyse(
+        results_of(standard_order(3), [[true(*row)] for row in standard_order(3)], evaluator="solve"), "y"
+    )
+    assert found.s_e is None
+    assert found.lenth is None
+    assert all(
+        (effect.low, effect.p_value, effect.is_significant) == (None, None, None) for effect in found.effects
+    )
+    assert "exact" in found.noise
+    assert interval_of_further_runs(found, 0) is None
+    assert contrast_of_effects(found, {"A": 1, "B": 1}).low is None
+
+
+def test_identical_replications_have_no_noise_either(results_of: Make, standard_order: Order) -> None:
+    found = analyse(results_of(standard_order(2), [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0], [7.0, 7.0]]), "y")
+    assert (found.error_df, found.sse, found.s_e) == (4, 0.0, None)
+    assert all(effect.low is None for effect in found.effects)
+    assert found.noise == "none: repeated runs answered the same, so intervals have no meaning"
+
+
+def test_an_answer_that_is_not_a_number_or_has_no_logarithm_is_missing(
+    results_of: Make, standard_order: Order
+) -> None:
+    answers = [[math.nan], [2.0], [math.inf], [0.0]]
+    found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
+    assert [missing.why for missing in found.missing] == [
+        "the answer is not a number",
+        "the answer is not a number",
+        "the answer is 0: it has no logarithm",
+    ]
+    assert found.count == 1
+    assert found.mean == pytest.approx(math.log(2))
+
+
+def test_without_any_answer_there_is_an_analysis_that_says_so(
+    results_of: Make, standard_order: Order
+) -> None:
+    found = analyse(results_of(standard_order(2), [[INVALID]] * 4), "y")
+    assert found.mean is None
+    assert len(found.missing) == 4
+    assert found.notes == ("no run has an answer: there is nothing to analyse",)
+
+
+def test_unsteady_runs_are_analysed_and_named(results_of: Make, standard_order: Order) -> None:
+    found = analyse(results_of(standard_order(2), [[1.0], [2.0], [3.0], [5.0]], unsteady=[2]), "y")
+    assert found.count == 4
+    assert [(one.run, one.why) for one in found.unsteady] == [(2, "it drifts")]
+    assert "not steady" in found.notes[0]
+
+
+def test_an_analysis_is_json_without_infinities(results_of: Make, standard_order: Order) -> None:
+    found = analyse(results_of(standard_order(2), [[1.0, 2.0], [2.0, 5.0], [3.0, math.nan], [5.0, 4.0]]), "y")
+    text = json.dumps(found.to_json(), allow_nan=False)
+    assert json.loads(text)["effects"][0]["share_ratio"] == pytest.approx(found.effects[0].share_ratio)
+
+
+def test_bad_questions_are_refused_with_what_is_allowed(results_of: Make, standard_order: Order) -> None:
+    results = results_of(standard_order(2), [[1.0], [2.0], [3.0], [5.0]])
+    with pytest.raises(RoutecastError, match='no response "z"'):
+        analyse(results, "z")
+    with pytest.raises(RoutecastError, match="between 0 and 1, not at 95"):
+        analyse(results, "y", confidence=95)
+    with pytest.raises(RoutecastError, match="at least 1"):
+        analyse(results, "y", order=0)
+    with pytest.raises(RoutecastError, match='no effect "Q": there are B, A, AB'):
+        contrast_of_effects(analyse(results, "y"), {"Q": 1})
+    with pytest.raises(RoutecastError, match='A has no level "B at 1": there are A at -1, A at 1'):
+        contrast_of_levels(analyse(results, "y"), "A", {"B at 1": 1})
+
+
+def test_the_mean_of_many_further_runs_is_as_sure_as_the_predicted_mean(
+    results_of: Make, standard_order: Order
+) -> None:
+    found = analyse(
+        results_of(standard_order(2), [[15, 18, 12], [45, 48, 51], [25, 28, 19], [75, 75, 81]]), "y"
+    )
+    one, many = interval_of_further_runs(found, 0, 1), interval_of_further_runs(found, 0, 10**9)
+    assert one is not None
+    assert many is not None
+    assert many == pytest.approx((found.cells[0].low, found.cells[0].high))
+    # Jain, sec. 18.5: s = s_e sqrt(1/n_eff + 1/m), n_eff = 12/(1 + 3), m = 1; t(0.975; 8) = 2.306.
+    assert one[1] - one[0] == pytest.approx(2 * 2.306 * 3.5707 * (4 / 12 + 1) ** 0.5, rel=1e-3)
+
+
+def all_numbers_are_finite(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(all_numbers_are_finite(entry) for entry in value.values())
+    if isinstance(value, list):
+        return all(all_numbers_are_finite(entry) for entry in value)
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    data=st.lists(
+        st.lists(
+            st.one_of(st.just(INVALID), st.just(math.nan), st.floats(-1e6, 1e6), st.just(3.0)),
+            min_size=1,
+            max_size=2,
+        ),
+        min_size=8,
+        max_size=8,
+    ),
+    evaluator=st.sampled_from(["solve", "measure"]),
+)
+def test_whatever_runs_are_missing_the_analysis_never_fails_and_shares_stay_in_bounds(
+    results_of: Make, standard_order: Order, data: list[list[float | str]], evaluator: str
+) -> None:
+    found: Analysis = analyse(results_of(standard_order(3), data, evaluator=evaluator), "y")
+    assert all_numbers_are_finite(found.to_json())
+    for effect in found.effects:
+        assert effect.share_ratio is None or -1e-9 <= effect.share_ratio <= 1 + 1e-9
+    if found.is_balanced and found.sst > 0:
+        whole = sum(effect.share_ratio or 0 for effect in found.effects) + (found.error_share_ratio or 0)
+        assert whole == pytest.approx(1)
+
+
+def test_a_large_effect_with_an_interaction_of_two_in_its_chain_asks_for_more_runs(
+    results_of: Make, standard_order: Order
+) -> None:
+    rows = [(a, b, a * b) for a, b in standard_order(2)]
+    found = analyse(results_of(rows, [[true(*row)] for row in rows], kind="fractional"), "y")
+    assert any(sentence.startswith("A explains much but may in truth be BC") for sentence in found.advice)
+    assert any("at least twice" in sentence for sentence in found.advice)
+    exact = analyse(
+        results_of(rows, [[true(*row)] for row in rows], kind="fractional", evaluator="solve"), "y"
+    )
+    assert not any("at least twice" in sentence for sentence in exact.advice)
