@@ -306,6 +306,7 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
     """
     results = run_experiment(read(text), None, workers=8)
     assert sorted(asked) == [(0, 1e5), (0, 2e5), (500, 1e5), (500, 2e5)]
+    assert asked != [(0, 1e5), (500, 1e5), (0, 2e5), (500, 2e5)]  # in random order, not in that of the design
     assert results.values("forwarded")[:3] == pytest.approx((1e5, 1e5 / 501, 2e5))
     assert "the link went down" in results.answers[3].problem
     with pytest.raises(RoutecastError, match="--executor threads"):

@@ -17,6 +17,7 @@ from routecast.experiment.designs import (
     latin_hypercube,
     letters_of,
     multilevel,
+    plackett_burman,
     rotatable_alpha,
     sobol,
     standard_fraction,
@@ -178,6 +179,25 @@ def test_all_wrong_generators_are_told_at_once() -> None:
     with pytest.raises(ModelProblem) as caught:
         Fraction.of("ABCDE", ["D=AX", "E=B"])
     assert [one.place for one in caught.value.problems] == ["generators[0]", "generators[1]"]
+
+
+@pytest.mark.parametrize(
+    ("runs", "first"),
+    [(12, "++-+++---+-"), (20, "++--++++-+-+----++-"), (24, "+++++-+-++--++--+-+----")],
+)
+def test_screening_designs_are_those_of_plackett_and_burman(runs: int, first: str) -> None:
+    # Plackett and Burman, Biometrika 33(4), 1946: first rows of their designs for 12, 20 and 24 runs.
+    rows = plackett_burman(runs - 1)
+    assert "".join("+" if level > 0 else "-" for level in rows[0]) == first
+    assert rows[-1] == (-1.0,) * (runs - 1)
+
+
+@given(st.integers(2, 47))
+def test_main_effects_of_a_screening_design_are_orthogonal(factors: int) -> None:
+    rows = plackett_burman(factors)
+    assert len(rows) % 4 == 0
+    assert all(sum(column(rows, number)) == 0.0 for number in range(factors))
+    assert all(sum(column(rows, pair)) == 0.0 for pair in combinations(range(factors), 2))
 
 
 def test_the_smallest_standard_fraction_of_a_resolution_is_taken() -> None:

@@ -164,6 +164,19 @@ def test_a_mistake_is_told_at_its_place(text: str, place: str, says: str) -> Non
     assert says in faults(text)[place]
 
 
+def test_a_screening_design_is_read() -> None:
+    text = HEAD + CORES + QUEUE + FRAMES + CAPACITY + '[design]\nkind = "plackett_burman"\n'
+    experiment = read(text)
+    assert len(experiment.design.coded) == 8
+    assert all(sum(row[number] for row in experiment.design.coded) == 0.0 for number in range(3))
+
+
+def test_points_that_are_listed_are_tried() -> None:
+    points = '[{ cores = 2, queue = "512 frames" }, { A = 4, B = "288 frames" }]'
+    experiment = read(HEAD + CORES + QUEUE + CAPACITY + f'[design]\nkind = "listed"\npoints = {points}\n')
+    assert experiment.design.coded == ((-1.0, 1.0), (1.0, 0.0))
+
+
 def test_a_router_without_a_load_asks_for_one() -> None:
     text = 'name = "t"\n[router]\nbuilder = "multicore"\ncores = 1\nservice = { per_packet = "1 us" }\n'
     assert "suggests no load" in faults(text + CORES + CAPACITY)["set"]
@@ -190,6 +203,7 @@ def test_a_test_bed_document_has_the_load_beside_it() -> None:
     experiment = read(text)
     assert experiment.document["load"] == {"rate": "100 kpps"}
     assert experiment.document["kind"] == "namespaces"
+    assert 'did you mean "slowdown"' in faults(text.replace("dut.slowdown", "dut.slowdwn"))["factor[0].path"]
     wrong = faults(text.replace("dut.slowdown", "cors.tester").replace('"100 kpps" }', '"100 kHz" }'))
     assert "is a frequency" in wrong["load.rate"]
 

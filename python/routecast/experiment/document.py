@@ -52,7 +52,7 @@ class FactorTable(_Table):
 class DesignTable(_Table):
     """``[design]``: which combinations of levels are tried."""
 
-    kind: DesignKind = Field(default="full", description="Which design.")
+    kind: Literal[DesignKind, "plackett_burman"] = Field(default="full", description="Which design.")
     replications: Annotated[int, Field(ge=1, le=100_000, strict=True)] = Field(
         default=1, description="How often each combination is run, with a seed of its own."
     )

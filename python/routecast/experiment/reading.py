@@ -13,7 +13,7 @@ from routecast.experiment.document import ExperimentFile, ExperimentTable
 from routecast.experiment.factors import factor_of
 from routecast.experiment.model import Experiment, Factor, Response
 from routecast.experiment.responses import response_problem
-from routecast.experiment.testbeds import bed_document, bed_table
+from routecast.experiment.testbeds import bed_document, bed_table, unknown_options
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
 
@@ -176,11 +176,15 @@ def _wrong_paths(
 
     found: dict[str, Problem] = {}
     for level in factor.levels:
+        problems: Sequence[Problem] = ()
         try:
-            vary(document, level.overrides, subject=kind, table=fields)
+            varied = vary(document, level.overrides, subject=kind, table=fields)
+            if "dut" in fields.model_fields:
+                problems = [one for one in unknown_options(varied) if one.place in level.overrides]
         except ModelProblem as wrong:
-            for one in wrong.problems:
-                found.setdefault(one.place, Problem(f"{place}.path", f"{shown(one.place)}: {one.message}"))
+            problems = wrong.problems
+        for one in problems:
+            found.setdefault(one.place, Problem(f"{place}.path", f"{shown(one.place)}: {one.message}"))
     return list(found.values())
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from routecast.evaluate.trial import Trial
 
-__all__ = ["bed_document", "bed_table", "measured"]
+__all__ = ["bed_document", "bed_table", "measured", "unknown_options"]
 
 
 def bed_document(source: str | Mapping[str, Any], load: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -91,5 +91,27 @@ def measured(
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "run.testbed.toml"
         path.write_text(tomli_w.dumps(bed), encoding="utf-8")
-        with open_testbed(path, seed=seed) as evaluator:
-            return evaluator.trial(load, duration_s)
+        try:
+            with open_testbed(path, seed=seed) as evaluator:
+                return evaluator.trial(load, duration_s)
+        except FileProblem as problem:
+            raise FileProblem(subject, problem.problems) from problem
+
+
+def unknown_options(document: Mapping[str, Any]) -> tuple[Problem, ...]:
+    """Return the options that a test bed gives and its device does not have, with the nearest names."""
+    from routecast.testbed.devices import make_device
+
+    table = document.get("dut", {})
+    if not isinstance(table, dict):
+        return ()
+    options = {key: value for key, value in table.items() if key != "device"}
+    try:
+        make_device(str(table.get("device", "linux")), options)
+    except FileProblem as wrong:
+        return tuple(
+            Problem(f"dut.{one.place}", one.message)
+            for one in wrong.problems
+            if one.message.startswith("no such option")
+        )
+    return ()

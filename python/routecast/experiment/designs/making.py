@@ -10,9 +10,10 @@ from routecast.experiment.designs.composite import central_composite
 from routecast.experiment.designs.fractional import Fraction
 from routecast.experiment.designs.full import full, multilevel
 from routecast.experiment.designs.samples import latin_hypercube, on_levels, sobol
+from routecast.experiment.designs.screening import SIZES, plackett_burman
 from routecast.experiment.designs.standard import standard_fraction
 from routecast.experiment.factors import coded_of, settled
-from routecast.experiment.model import Design, Factor
+from routecast.experiment.model import Design, DesignKind, Factor
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import shown
 
@@ -74,6 +75,8 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
             shape=table.shape,
             centre_points=table.centre_points,
         )
+    elif table.kind == "plackett_burman":
+        rows = plackett_burman(len(factors))
     elif table.kind == "listed":
         rows = _listed(table.points, factors)
     else:
@@ -88,7 +91,9 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
         rows = tuple(
             tuple(settled(factor, at) for factor, at in zip(factors, row, strict=True)) for row in rows
         )
-    return Design(kind=table.kind, coded=rows, replications=table.replications, generators=generators)
+    # No regular fraction: interactions are confounded in part with main effects, as among points that somebody lists.
+    kind: DesignKind = "listed" if table.kind == "plackett_burman" else table.kind
+    return Design(kind=kind, coded=rows, replications=table.replications, generators=generators)
 
 
 def _count(points: object, replications: int) -> int:
@@ -115,16 +120,19 @@ def _limit(runs: int) -> None:
 
 def _wrong_factors(table: DesignTable, factors: Sequence[Factor]) -> list[Problem]:
     problems = []
-    if table.kind in {"full", "fractional"}:
+    if table.kind in {"full", "fractional", "plackett_burman"}:
         problems += [
             Problem(
                 "kind",
-                f'"{factor.name}" has {len(factor.levels)} levels, a {table.kind} design two of each '
+                f'"{factor.name}" has {len(factor.levels)} levels, a {table.kind.replace("_", "-")} design two of each '
                 'factor: take kind "multilevel"',
             )
             for factor in factors
             if len(factor.levels) != 2
         ]
+    if table.kind == "plackett_burman" and len(factors) >= SIZES[-1]:
+        what = f"{len(factors)} factors: at most {SIZES[-1] - 1} are screened so; take kind latin_hypercube"
+        problems.append(Problem("kind", what))
     if table.kind == "central_composite":
         problems += [
             Problem("kind", f'"{factor.name}" is no quantity, so there is no centre: take kind "multilevel"')
