@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.experiment.executor.threads import stop_if_ended
-from routecast.experiment.model import Answer, Run
+from routecast.experiment.model import Answer, EvaluatorKind, Run
 from routecast.experiment.responses import needs_flows, read_response
 
 if TYPE_CHECKING:
@@ -16,7 +16,19 @@ if TYPE_CHECKING:
     from routecast.load.offered import OfferedLoad
     from routecast.router.model import RouterModel
 
-__all__ = ["answer"]
+__all__ = ["answer", "get_ready"]
+
+
+def get_ready(evaluator: EvaluatorKind) -> None:
+    """Import what runs take most of their first time for; workers can do it before there are runs."""
+    import routecast.router.files
+    from routecast.quantity import parse_duration_s
+
+    if evaluator == "solve":
+        import routecast.evaluate.solve
+    elif evaluator == "simulate":
+        import routecast.evaluate.simulate  # noqa: F401 - for later
+    parse_duration_s("1 s")
 
 
 def answer(run: Run) -> Answer:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from random import Random
 
 from routecast.errors import FileProblem, Problem
-from routecast.experiment.answer import answer
+from routecast.experiment.answer import answer, get_ready
 from routecast.experiment.executor import check_executor, chosen_executor, open_executor
-from routecast.experiment.model import Experiment, Results
+from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.runs import runs_of
 from routecast.experiment.shards import Shard, answers_on_disk, join
 from routecast.experiment.sweep import Progress, sweep
@@ -53,20 +56,29 @@ def run_experiment(
         which its answer tells.
     """
     started = time.monotonic()
-    runs = runs_of(experiment)
-    mine = runs if shard is None else shard.of(runs)
     if executor != AUTO:
         check_executor(executor)
-    where = chosen_executor(experiment.evaluator, len(mine)) if executor == AUTO else executor
+    count = len(experiment.design.coded) * experiment.design.replications // (shard.count if shard else 1)
+    where = chosen_executor(experiment.evaluator, count) if executor == AUTO else executor
     if experiment.evaluator == "measure":
         if where.startswith("dask"):
             what = "the wire is of this machine: a test bed is measured with --executor threads"
             raise FileProblem(experiment.name, [Problem("--executor", what)])
         where, workers = "threads", 1
-    there = answers_on_disk(out) if out is not None and out.is_dir() else {}
-    resumed = sum(key in there for key in {run.key for run in mine})
     with open_executor(where, workers) as crew:
-        answers = sweep(runs, answer, executor=crew, out=out, progress=progress, shard=shard)
+        crew.prepare(partial(get_ready, experiment.evaluator))
+        runs = runs_of(experiment)
+        mine = runs if shard is None else shard.of(runs)
+        there = answers_on_disk(out) if out is not None and out.is_dir() else {}
+        resumed = sum(key in there for key in {run.key for run in mine})
+        order: Sequence[Run] = runs
+        if experiment.evaluator == "measure":
+            # What drifts on the wire meanwhile must not look like a factor: randomisation (Montgomery, Design and
+            # Analysis of Experiments, 8th ed., sec. 1.3).
+            order = Random(experiment.seed).sample(runs, len(runs))
+        found = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
+        by_key = {one.key: one for one in found}
+        answers = tuple(by_key[run.key] for run in mine)
     return Results(
         experiment=experiment,
         runs=mine,

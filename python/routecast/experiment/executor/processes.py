@@ -64,6 +64,11 @@ class Processes(Workers):
         self._started = set(active_children()) - others
         return future
 
+    def prepare(self, call: Callable[[], object]) -> None:
+        """Start the processes, and let each import what the tasks need."""
+        for _ in range(self._count):
+            self.submit(call)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the processes end when they have done what they were given."""
         pool, self._pool = self._pool, None

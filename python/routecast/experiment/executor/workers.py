@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import TypeVar
 
@@ -26,6 +26,15 @@ class Workers(Executor):
     @abstractmethod
     def workers(self) -> int:
         """How many tasks run at a time."""
+
+    def prepare(self, call: Callable[[], object]) -> None:
+        """Let workers that take long to start begin now, with this call, while there is something else to do.
+
+        Parameters
+        ----------
+        call : callable
+            Imports what the tasks need; it can be pickled. What it raises, the tasks will raise again.
+        """
 
     def check(self) -> None:
         """Raise if nothing can be answered any more, though no Future says so.
