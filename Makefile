@@ -99,6 +99,9 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@cp build/kvm_tuning/figures/multistage.svg docs/images/kvm-multistage.svg
 	@$(BIN)/routecast study vmware_msr --out build/vmware_msr > /dev/null
 	@cp build/vmware_msr/figures/xen.svg docs/images/xen-livelock.svg
+	@$(BIN)/routecast study diversified_router --out build/diversified_router > /dev/null
+	@cp build/diversified_router/figures/over-time-queue-manager.svg docs/images/diversified-over-time.svg
+	@cp build/diversified_router/figures/engines.svg docs/images/diversified-engines.svg
 
 .PHONY: clean
 clean: ## remove everything that was built
