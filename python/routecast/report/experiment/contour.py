@@ -8,7 +8,9 @@ from itertools import product
 __all__ = ["contour_lines"]
 
 Point = tuple[float, float]
-Segment = tuple[Point, Point]
+Edge = tuple[int, int, bool]
+"""Row and column of where an edge of the grid begins, and whether it runs along x."""
+Crossing = tuple[Edge, Point]
 
 
 def contour_lines(
@@ -28,63 +30,62 @@ def contour_lines(
     >>> contour_lines([0.0, 1.0], [0.0, 1.0], [[0.0, 1.0], [0.0, 1.0]], 0.25)
     [[(0.25, 0.0), (0.25, 1.0)]]
     """
+
+    def crossing(row: int, column: int, *, along: bool) -> Crossing | None:
+        end = (row, column + 1) if along else (row + 1, column)
+        first, last = heights[row][column], heights[end[0]][end[1]]
+        # A point at the level counts as above it, so that each line enters and leaves a cell.
+        if (first >= level) is (last >= level):
+            return None
+        share = (level - first) / (last - first)
+        place = (
+            x[column] + share * (x[end[1]] - x[column]),
+            y[row] + share * (y[end[0]] - y[row]),
+        )
+        return (row, column, along), place
+
     segments = []
     for row, column in product(range(len(y) - 1), range(len(x) - 1)):
-        corners = [
-            (x[column], y[row], heights[row][column]),
-            (x[column + 1], y[row], heights[row][column + 1]),
-            (x[column + 1], y[row + 1], heights[row + 1][column + 1]),
-            (x[column], y[row + 1], heights[row + 1][column]),
-        ]
-        segments += _in_cell(corners, level)
+        around = (
+            crossing(row, column, along=True),
+            crossing(row, column + 1, along=False),
+            crossing(row + 1, column, along=True),
+            crossing(row, column, along=False),
+        )
+        found = [one for one in around if one is not None]
+        if len(found) == 2:
+            segments.append((found[0], found[1]))
+        elif found:
+            # A saddle within the cell: its middle says which corners belong together.
+            corners = [heights[row + v][column + u] for v, u in product((0, 1), repeat=2)]
+            a, b, c, d = found
+            is_joined = (sum(corners) / 4.0 >= level) is (corners[0] >= level)
+            segments += [(a, b), (c, d)] if is_joined else [(d, a), (b, c)]
     return _joined(segments)
 
 
-def _in_cell(corners: Sequence[tuple[float, float, float]], level: float) -> list[Segment]:
-    crossings: list[Point] = []
-    for one, other in zip(corners, [*corners[1:], corners[0]], strict=True):
-        # A corner at the level counts as above it, so that each line enters and leaves a cell.
-        if (one[2] >= level) is not (other[2] >= level):
-            # From the same end for both cells that share the edge: the points are then the same to the last bit.
-            first, last = sorted((one, other))
-            share = (level - first[2]) / (last[2] - first[2])
-            crossings.append(
-                (first[0] + share * (last[0] - first[0]), first[1] + share * (last[1] - first[1]))
-            )
-    if len(crossings) < 4:
-        return [(crossings[0], crossings[1])] if crossings else []
-    # A saddle within the cell: its middle says which corners belong together.
-    middle = sum(corner[2] for corner in corners) / 4.0
-    a, b, c, d = crossings
-    if (middle >= level) is (corners[0][2] >= level):
-        return [(a, b), (c, d)]
-    return [(d, a), (b, c)]
-
-
-def _joined(segments: Sequence[Segment]) -> list[list[Point]]:
-    """Join segments that share an end into lines."""
-    ends: dict[Point, list[int]] = {}
+def _joined(segments: Sequence[tuple[Crossing, Crossing]]) -> list[list[Point]]:
+    """Join segments that meet on an edge into lines; two at most do."""
+    ends: dict[Edge, list[int]] = {}
     for number, segment in enumerate(segments):
-        for point in segment:
-            ends.setdefault(point, []).append(number)
+        for edge, _ in segment:
+            ends.setdefault(edge, []).append(number)
     used = [False] * len(segments)
-    lines = []
     # Lines with loose ends first; what is left then is closed.
-    starts = [number for number, segment in enumerate(segments) if any(len(ends[at]) == 1 for at in segment)]
-    for number in [*starts, *range(len(segments))]:
+    loose = [n for n, segment in enumerate(segments) if any(len(ends[edge]) == 1 for edge, _ in segment)]
+    lines = []
+    for number in [*loose, *range(len(segments))]:
         if used[number]:
             continue
         used[number] = True
         first, last = segments[number]
-        if len(ends[first]) != 1 and len(ends[last]) == 1:
+        if len(ends[first[0]]) != 1 and len(ends[last[0]]) == 1:
             first, last = last, first
-        line = [first, last]
-        while True:
-            onward = next((one for one in ends[line[-1]] if not used[one]), None)
-            if onward is None:
-                break
+        line = [first[1], last[1]]
+        while (onward := next((one for one in ends[last[0]] if not used[one]), None)) is not None:
             used[onward] = True
             a, b = segments[onward]
-            line.append(b if a == line[-1] else a)
+            last = b if a[0] == last[0] else a
+            line.append(last[1])
         lines.append(line)
     return lines

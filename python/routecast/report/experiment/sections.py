@@ -19,7 +19,14 @@ from routecast.report.experiment.tables import (
     runs_table,
     screening_table,
 )
-from routecast.report.experiment.words import answer_said, design_said, is_sample, percent_said, surface_said
+from routecast.report.experiment.words import (
+    answer_said,
+    design_said,
+    is_sample,
+    percent_said,
+    shared_said,
+    surface_said,
+)
 from routecast.report.page import Block, Drawing, Folded, Listing, Notice, Prose, Section, Tile, Tiles
 
 __all__ = ["experiment_sections"]
@@ -126,14 +133,17 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
     first = next((one for one in analyses.values() if one.missing), None)
     if first is not None:
         count = len(first.missing)
+        text = "There is nothing to analyse."
+        if count < len(results.runs):
+            text = (
+                "They have no answer; the rest was analysed without them. Effects are then estimated together, and some"
+                " may not be told apart."
+            )
         blocks += [
             Notice(
                 mood="bad" if 2 * count > len(results.runs) else "fair",
                 title=f"{count} of {len(results.runs)} runs {'is' if count == 1 else 'are'} missing",
-                text=(
-                    "They have no answer; the rest was analysed without them. Effects are then estimated together, and"
-                    " some may not be told apart. Mend what is said below and run again: runs that are there are kept."
-                ),
+                text=f"{text} Mend what is said below and run again: runs that are there are kept.",
             ),
             missing_table(
                 results.experiment,
@@ -167,10 +177,14 @@ def _response(
 ) -> Section:
     experiment = results.experiment
     pictures = pictures_of(results, analysis, scale)
-    blocks: list[Block] = [_drawing(one) for one in pictures if one.is_finding]
+    blocks: list[Block] = []
+    shared = shared_said(experiment, analysis)
+    if shared:
+        blocks.append(Notice(mood="fair", title="Some effects share their numbers", text=shared))
+    blocks += [_drawing(one) for one in pictures if one.is_finding]
     if analysis.screening is not None and is_sample(experiment):
         blocks.append(screening_table(analysis.screening))
-    if analysis.effects:
+    if analysis.effects and analysis.sst > 0.0:
         effects = effects_table(analysis, scale)
         is_short = len(effects.rows) <= _LONG and not is_sample(experiment)
         blocks.append(effects if is_short else Folded(summary="All effects", table=effects))
@@ -257,7 +271,7 @@ def _trust(
         blocks.append(Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))))
     if analysis.advice:
         blocks.append(Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))))
-    if analysis.anova:
+    if analysis.anova and analysis.sst > 0.0:
         blocks.append(Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)))
     return Section(
         anchor=f"{anchor}trust-{number}",
@@ -272,7 +286,9 @@ def _sentence(text: str) -> str:
 
 
 def _trust_said(analysis: Analysis, doubtful: int) -> str:
-    if analysis.mean is None or analysis.sst == 0.0:
+    if analysis.mean is None:
+        return "There is nothing to judge."
+    if analysis.sst == 0.0:
         return "There is no variation to explain."
     parts = []
     if analysis.r2_ratio is not None and analysis.error_df > 0:

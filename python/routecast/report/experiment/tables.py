@@ -53,6 +53,7 @@ def factors_table(experiment: Experiment) -> Table:
 def effects_table(analysis: Analysis, scale: Scale) -> Table:
     """Return the effects with their shares, the largest first; those told from noise are strong."""
     has_aliases = any(one.aliases for one in analysis.effects)
+    has_value = any(one.value is not None for one in analysis.effects)
     has_interval = any(one.low is not None for one in analysis.effects)
     step, unit, nothing = _amounts(analysis, scale)
     level = f"{100.0 * analysis.confidence:.3g} %"
@@ -67,11 +68,13 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
                 one.name,
                 one.label,
                 one.share_ratio,
-                *(numbers if has_interval else numbers[:1]),
+                *(numbers[: 3 if has_interval else 1] if has_value else ()),
                 *((", ".join(one.aliases),) if has_aliases else ()),
                 one.verdict,
             )
         )
+    what = "An effect is what going from the middle to the high level adds; from low to high is twice that. "
+    what = what if has_value else ""
     q0 = f"q0 (mean) = {scale.text(analysis.mean)}. " if analysis.mean is not None else ""
     if scale.transform == "log":
         q0 += "Effects are on the logarithm: exp of one is the factor by which it multiplies. "
@@ -80,15 +83,12 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
     return Table(
         name="effects",
         title=f"Effects on {scale.name}",
-        caption=(
-            f"{q0}An effect is what going from the middle to the high level adds; from low to high is twice that."
-            " Share: how much of the variation it explains. Shaded rows are told from noise."
-        ),
+        caption=(f"{q0}{what}Share: how much of the variation it explains. Shaded rows are told from noise."),
         columns=(
             Column(title="", align="left"),
             Column(title="Effect of", align="left", wrap=True),
             Column(title="Share", unit="%", form=percent),
-            Column(title="Effect", unit=unit, form="+.4g"),
+            *((Column(title="Effect", unit=unit, form="+.4g"),) if has_value else ()),
             *(
                 (
                     Column(title="from", unit=unit, form="+.3g", group=f"{level} interval"),

@@ -11,7 +11,16 @@ from routecast.experiment.model import Experiment, Factor, Results
 from routecast.report.experiment.levels import label_of
 from routecast.report.experiment.scale import Scale
 
-__all__ = ["answer_said", "design_said", "headline", "is_sample", "is_told", "percent_said", "surface_said"]
+__all__ = [
+    "answer_said",
+    "design_said",
+    "headline",
+    "is_sample",
+    "is_told",
+    "percent_said",
+    "shared_said",
+    "surface_said",
+]
 
 _WORTH_NAMING = 0.01
 _MOST_NAMED = 3
@@ -59,8 +68,7 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
         share = percent_said(effect.share_ratio or 0.0)
         of = f" of the variation of {_analysed(scale)}" if number == 0 else ""
         how = _how(experiment, analysis, effect, scale, is_first=number == 0)
-        who = f"**{_upper(effect.label)}**{_or_else(experiment, effect)}"
-        sentences.append(f"{who} explains **{share}**{of}{': ' + how if how else ''}.")
+        sentences.append(f"**{_upper(effect.label)}** explains **{share}**{of}{': ' + how if how else ''}.")
     return " ".join([*sentences, _quiet_said(experiment, analysis)]).strip()
 
 
@@ -70,15 +78,24 @@ def _analysed(scale: Scale) -> str:
     ] + scale.name
 
 
-def _or_else(experiment: Experiment, effect: Effect) -> str:
-    """Name the simplest effect that may be meant instead."""
-    if not effect.aliases:
-        return ""
+def shared_said(experiment: Experiment, analysis: Analysis) -> str:
+    """Say which effects worth a sentence may be a simple other one; empty where none may.
+
+    Interactions of three factors and more are left out: they are rare, and the table of effects has them.
+    """
     names = {factor.letter: factor.name for factor in experiment.factors}
-    simplest = min(effect.aliases, key=len).lstrip("+-−")
-    said = " x ".join(names.get(letter, letter) for letter in simplest)
-    more = " or others" if len(effect.aliases) > 1 else ""
-    return f" (or {said}{more}, which these runs cannot tell from it)"
+    pairs = []
+    for effect in analysis.effects:
+        if not is_told(effect):
+            continue
+        others = [alias.lstrip("+-−") for alias in effect.aliases]
+        simple = [" x ".join(names.get(letter, letter) for letter in one) for one in others if len(one) <= 2]
+        if simple:
+            pairs.append(f"what is called {effect.label} may be {' or '.join(simple)}")
+    if not pairs:
+        return ""
+    said = "; ".join(pairs[:_MOST_NAMED])
+    return f"{_upper(said)}. The simpler one is usually the cause; the other runs of the full design would settle it."
 
 
 def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> str:
@@ -265,8 +282,8 @@ def design_said(experiment: Experiment) -> str:
         "full": f"Every combination of the levels was tried: {counts} = {rows:,}.",
         "multilevel": f"Every combination of the levels was tried: {counts} = {rows:,}.",
         "fractional": (
-            f"Of the {2 ** len(factors):,} combinations {rows:,} were tried, chosen so that as little as possible is"
-            f" confused: {', '.join(design.generators)}. That saves runs; some effects share their numbers."
+            f"Of the {2 ** len(factors):,} combinations {rows:,} were tried, chosen by"
+            f" {', '.join(design.generators)}. That saves runs, and costs: some effects share their numbers."
         ),
         "central_composite": (
             f"{rows:,} combinations were tried: corners, points beyond or on the faces, and the middle, so that"
