@@ -34,6 +34,7 @@ class Kind(StrEnum):
     POWER = "power"
     NOC = "noc"
     VIRTUALISATION = "virtualisation"
+    PROCESSOR = "processor"
 
 
 def schema(
@@ -89,6 +90,10 @@ def schema(
         from routecast.router.virtual.catalogue import technology_schema
 
         print_json(technology_schema())
+    elif kind is Kind.PROCESSOR:
+        from routecast.router.network_processor.catalogue import processor_schema
+
+        print_json(processor_schema())
     elif kind is Kind.TESTBED:
         from routecast.testbed.reading import bed_schema
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
+from routecast.router.check_numbers import MAX_UNITS
 from routecast.router.model import (
     Need,
     Port,
@@ -301,7 +302,7 @@ class _Chain:
             name=f"{access.name} wait",
             service=ServiceCost(per_packet_s=step.rest_s),
             queue_frames=self._threads,
-            parallel=self._threads,
+            parallel=MAX_UNITS,  # a delay: it serves all at once and limits nothing
         )
         return [access, rest]
 
