@@ -10,6 +10,7 @@ from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid, switching_s
 from routecast.evaluate.solve.limits import limits_of, links_of, ranked
 from routecast.evaluate.solve.share import mean_contention, served_at_once
+from routecast.evaluate.solve.window_limits import limits_of_windows
 from routecast.evaluate.trial import Bottleneck, Resource
 from routecast.quantity import format_ratio
 from routecast.router.model import ResourcePool
@@ -29,7 +30,12 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
     found: list[tuple[Resource, str]] = []
     switching, _ = switching_s(fluid.components, fluid.costs)
+    found += limits_of_windows(fluid, visits)
+    carried = set(fluid.windows.pools) if fluid.windows is not None else set()
+    at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
     for pool in fluid.model.pools:
+        if pool.name in carried:
+            continue
         capacity, why = _pool_capacity(fluid, pool, visits, switching)
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         found.append(
@@ -37,7 +43,7 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
         )
     for index, task in enumerate(graph.tasks):
         busy_s = fluid.costs[index].busy_s
-        if task.needs or busy_s <= 0.0:
+        if task.needs or busy_s <= 0.0 or index in at_once:
             continue
         rate = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         capacity = task.parallel / (visits[index] * busy_s) if visits[index] > 0.0 else math.inf

@@ -26,6 +26,7 @@ from routecast.evaluate.solve.share import served_at_once
 from routecast.evaluate.solve.shared_machine import asleep, interrupted, set_up_of
 from routecast.evaluate.solve.stations import behind_link, shared_queue
 from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
+from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
 
@@ -101,7 +102,13 @@ class _Walk:
         if rate <= 0.0:
             return
         departing = arriving
-        if cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
+        inside = queue_in_window(fluid, index, arriving, rate)
+        if inside is not None:
+            self.queues[index] = inside
+            self.admitted[index] = 1.0 - inside.loss_ratio
+            why = "follows a window, behind which frames go as its units allow"
+            departing = Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=arriving.sizes)
+        elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self.service.of(index, arriving.sizes)
             taken_in = self._taken_in(index, rate, arriving, mix)
             served = replace(mix, shares=taken_in) if taken_in else mix
@@ -326,7 +333,7 @@ class _Walk:
                 for index, task in enumerate(graph.tasks)
                 if index in self.arriving
             },
-            notes=gathered(self.notes),
+            notes=gathered(self.notes + window_notes(fluid)),
         )
 
     def _work_ratio(self, index: int) -> float:

@@ -21,6 +21,7 @@ from routecast.evaluate.solve.share import (
     uses_of,
 )
 from routecast.evaluate.solve.throughput import Steady
+from routecast.evaluate.solve.windows import Inside, Windows, scv_of, windows_in
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.quantity import format_ratio
 from routecast.router.model import RouterModel, TaskUnit
@@ -72,6 +73,9 @@ class Fluid:
     active_units: dict[str, Vector]
     notes: tuple[str, ...]
     slowed: tuple[Slowed, ...] = ()
+    windows: Windows | None = None
+    inside: Inside | None = None
+    """What windows let through, where the router has some."""
     steady: Steady | None = None
     """The fixed point of threads, where the router is one of threads."""
 
@@ -124,8 +128,16 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     losing = False
     wanted = rates[:count].sum(axis=1)
     reached = tuple(part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members))
+    windows = windows_in(graph, parts, rates, full_s + switching, lambda: scv_of(model, load, tasks))
+    inside = None
     for round_number in range(_MOST_ROUNDS):
         got = _served(tasks, reached, costs, wanted, full_s * factor + switching)
+        if windows is not None:
+            # Frames inside wait for each other and lose nothing: the window takes in no more than comes through.
+            coming = wanted[list(windows.enter)]
+            inside = windows.passing(coming)
+            got[list(windows.inside)] = wanted[list(windows.inside)]
+            got[list(windows.enter)] = inside.pps
         short = got < wanted * (1.0 - 1e-12)
         busy = _busy(tasks, reached, costs, got, short, factor, switching, even)
         new_factor = mean_contention(slowed, busy, count)
@@ -160,6 +172,12 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         if cost.batch_s + cost.interrupt_s > 0.0 and admitted[i] >= 1.0 and rate > 0.0:
             service_s[i] = cost.used(rate, slower, even=even[i]) / rate
     busy = {**{pool.name: np.zeros(count) for pool in model.pools}, **busy}  # some pools stand idle
+    if windows is not None and inside is not None:
+        for name, index, held in zip(
+            windows.pools, windows.enter, inside.pps * inside.residence_s, strict=True
+        ):
+            units = next(need.units for need in tasks[index].needs)
+            busy[name][index] = min(float(held) * units, float(model.pool(name).units))
     return Fluid(
         model=model,
         load=load,
@@ -177,6 +195,8 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         active_units=_active(parts, tasks, busy),
         notes=tuple(notes + _notes(model, parts)),
         slowed=slowed,
+        windows=windows,
+        inside=inside,
     )
 
 

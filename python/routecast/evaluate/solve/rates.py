@@ -89,6 +89,8 @@ def _notes(machine: Machine, steady: Steady) -> list[str]:
         notes.append(
             f"the shares of the threads went round in circles for {steady.rounds} rounds: rates are approximate"
         )
+    if any(need.until for task in model.tasks for need in task.needs):
+        notes.append("windows among threads are not counted: the rates are upper bounds; simulate")
     if not machine.complete:
         notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
     if machine.start_s.any() or machine.switch_s.any():
