@@ -266,3 +266,48 @@ def run_function(request: str, progress: Callable[[float], object] | None = None
     ProbeError
         The request is wrong, memory is missing, or a processor is not this process's.
     """
+
+def workload_kernels() -> str:
+    """Return what kernels of workloads there are, as JSON: a list of name, title, group, works_on, source, table, entries."""
+
+def run_workload(request: str, progress: Callable[[float], object] | None = None) -> str:
+    """Run a kernel over packets, asked for and answered as JSON.
+
+    Parameters
+    ----------
+    request : str
+        Kernel, table and packets; ``crates/probe/src/workload/request.rs`` documents each field.
+    progress : callable, optional
+        As of :func:`run_function`.
+
+    Returns
+    -------
+    str
+        What the packets were, and the time of one; ``crates/probe/src/workload/run.rs`` documents each field.
+
+    Raises
+    ------
+    ProbeError
+        The request is wrong, or the capture cannot be read.
+    """
+
+def trace_workload(request: str, progress: Callable[[float], object] | None = None) -> str:
+    """Follow a program that runs a kernel instruction by instruction, asked for and answered as JSON.
+
+    Parameters
+    ----------
+    request : str
+        Command, packets and bound; ``crates/probe/src/workload/trace.rs`` documents each field.
+    progress : callable, optional
+        As of :func:`run_function`.
+
+    Returns
+    -------
+    str
+        What each packet took; ``crates/probe/src/workload/trace.rs`` documents each field.
+
+    Raises
+    ------
+    ProbeError
+        The request is wrong, the program fails, or it may not be traced.
+    """

@@ -24,6 +24,7 @@ from routecast.cli import (
     study,
     testbed,
     validate,
+    workload,
 )
 
 __all__ = ["app"]
@@ -73,6 +74,7 @@ app.command("measure", rich_help_panel=MEASURE)(measure.measure)
 app.add_typer(testbed.app, name="testbed", rich_help_panel=MEASURE)
 app.command("doctor", rich_help_panel=MEASURE)(doctor.doctor)
 app.add_typer(hardware.app, name="hardware", rich_help_panel=FUNCTIONS)
+app.command("workload", rich_help_panel=FUNCTIONS)(workload.workload)
 app.add_typer(power.app, name="power", rich_help_panel=PLANS)
 app.add_typer(plan.app, name="plan", rich_help_panel=PLANS)
 app.add_typer(noc.app, name="noc", rich_help_panel=PLANS)

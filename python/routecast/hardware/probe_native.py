@@ -8,7 +8,12 @@ from typing import Any, Literal
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem, RoutecastError
 
-__all__ = ["native"]
+__all__ = ["Call", "native"]
+
+Call = Literal["probe_host", "run_function", "run_workload", "trace_workload"]
+"""Functions of the core that take and give JSON."""
+
+_SUBJECTS = {"probe_host": "probe", "run_function": "run of a function"}
 
 _ENVIRONMENT = ("memory", "system")
 """Kinds of the core's errors that the machine is to blame for; all others are the request's."""
@@ -17,7 +22,7 @@ _DEFECTS = ("panic", "outcome")
 
 
 def native(
-    call: Literal["probe_host", "run_function"],
+    call: Call,
     request: Mapping[str, object],
     progress: Callable[[float], object] | None = None,
 ) -> dict[str, Any]:
@@ -25,7 +30,7 @@ def native(
 
     Parameters
     ----------
-    call : {"probe_host", "run_function"}
+    call : {"probe_host", "run_function", "run_workload", "trace_workload"}
     request : mapping
         Plain data; ``crates/probe`` documents each field.
     progress : callable, optional
@@ -40,9 +45,8 @@ def native(
     """
     from routecast import _core
 
-    function = _core.probe_host if call == "probe_host" else _core.run_function
     try:
-        text = function(json.dumps(request, allow_nan=False), progress)
+        text = getattr(_core, call)(json.dumps(request, allow_nan=False), progress)
     except _core.ProbeError as error:
         raise _problem(call, *error.args) from None
     outcome: dict[str, Any] = json.loads(text)
@@ -56,5 +60,4 @@ def _problem(call: str, kind: str = "", message: str = "", *more: object) -> Rou
         raise RuntimeError(f"{call}: {message}")
     if kind in _ENVIRONMENT:
         return EnvironmentProblem(message)
-    subject = "probe" if call == "probe_host" else "run of a function"
-    return ModelProblem(subject, [Problem("", message or kind)])
+    return ModelProblem(_SUBJECTS.get(call, "workload"), [Problem("", message or kind)])

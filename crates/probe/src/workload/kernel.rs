@@ -3,11 +3,20 @@
 //! A kernel reads the packet and writes beside it, so that a packet may be processed again and again. What it needs
 //! but the packet (tables, queues, keys) it makes before the first one.
 
+mod aes;
+mod cast;
+mod crc;
 mod drr;
 mod frag;
+mod jpeg;
+mod md5;
+mod red;
+mod reed;
 mod registry;
 mod rtr;
 mod tcp;
+mod wfq;
+mod zip;
 
 pub use registry::{KERNELS, KernelInfo, kernel};
 

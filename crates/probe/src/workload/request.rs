@@ -55,6 +55,9 @@ pub struct WorkloadRequest {
     /// Packets processed after that, going round; none: none.
     #[serde(default)]
     pub measured: usize,
+    /// Take the measured packets, but do not process them: what a counting tool is to take off.
+    #[serde(default)]
+    pub idle: bool,
     /// Go round for so many seconds and take the time; 0: do not.
     #[serde(default)]
     pub duration_s: f64,

@@ -63,7 +63,9 @@ pub fn run(request: &WorkloadRequest, progress: &mut dyn FnMut(f64) -> bool) -> 
         traced(kernel.as_mut(), &mut packets, request);
     } else {
         for number in 0..request.measured {
-            black_box(kernel.process(&mut packets.packet(request.warm_up + number)));
+            let mut packet = packets.packet(request.warm_up + number);
+            let done = if request.idle { 0 } else { kernel.process(black_box(&mut packet)) };
+            black_box((done, packet.frame, packet.out));
         }
     }
     let timed = if request.duration_s > 0.0 {

@@ -1,0 +1,277 @@
+"""``routecast workload``: what a packet takes in a kernel of a network processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from routecast.cli.console import data, print_json, progress_bar
+from routecast.errors import ModelProblem, Problem
+
+if TYPE_CHECKING:
+    from routecast.testbed.workload import Characterisation, Required, WorkloadCase
+    from routecast.testbed.workload.counted import CachegrindCounts
+
+__all__ = ["workload"]
+
+_PACKETS = "Packets"
+_NEED = "Line rate"
+_LIST = "list"
+
+
+def workload(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME|list", help="A kernel; `list` tells which there are.", show_default=False
+        ),
+    ] = _LIST,
+    *,
+    pcap: Annotated[
+        Path | None,
+        typer.Option(
+            "--pcap",
+            metavar="FILE",
+            help="Packets of a capture (pcap, pcapng) instead of generated ones.",
+            rich_help_panel=_PACKETS,
+        ),
+    ] = None,
+    frame: Annotated[
+        str | None,
+        typer.Option(
+            "--frame",
+            metavar="SIZE",
+            help='Size or mix of generated packets: "64 B", IMIX; else all sizes of RFC 2544, which tell the cost of '
+            "a byte.",
+            rich_help_panel=_PACKETS,
+        ),
+    ] = None,
+    content: Annotated[
+        str,
+        typer.Option(
+            "--content",
+            metavar="KIND",
+            help="Payload of generated packets: words (compress) or random (do not).",
+            rich_help_panel=_PACKETS,
+        ),
+    ] = "words",
+    flows: Annotated[
+        int,
+        typer.Option(
+            "--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS
+        ),
+    ] = 1024,
+    entries: Annotated[
+        int | None,
+        typer.Option(
+            "--entries", min=1, metavar="N", help="Entries of the kernel's table: routes, queues, counters."
+        ),
+    ] = None,
+    packets: Annotated[
+        int, typer.Option("--packets", min=4, max=100_000, metavar="N", help="Packets to trace.")
+    ] = 512,
+    instructions: Annotated[
+        int,
+        typer.Option(
+            "--instructions",
+            min=1000,
+            max=100_000_000,
+            metavar="N",
+            help="The trace ends with the packet that reaches so many; some 6 µs each.",
+        ),
+    ] = 1_500_000,
+    line_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--line-rate",
+            metavar="RATE",
+            help='What a link asks for, such as "10 Gbit/s".',
+            rich_help_panel=_NEED,
+        ),
+    ] = None,
+    frequency: Annotated[
+        str | None,
+        typer.Option(
+            "--frequency",
+            metavar="RATE",
+            help='Of the processor that is to do it, such as "1.4 GHz".',
+            rich_help_panel=_NEED,
+        ),
+    ] = None,
+    ipc: Annotated[
+        float,
+        typer.Option(
+            "--ipc", metavar="NUMBER", help="Instructions that it does per cycle.", rich_help_panel=_NEED
+        ),
+    ] = 1.0,
+    cachegrind: Annotated[
+        bool,
+        typer.Option("--cachegrind", help="Count again with valgrind's cachegrind: a second opinion."),
+    ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE.svg", help="Draw misses over the size of the cache."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
+    from routecast.cli.figure_file import refuse_no_figure_file, write_figure
+    from routecast.cli.tables import print_table
+    from routecast.cli.workload_tables import answer_tables, required_table
+    from routecast.quantity import parse_bit_rate_bps, parse_frequency_hz
+
+    if name == _LIST:
+        _list(as_json=as_json)
+        return
+    case = _case(name, pcap, frame, content, flows, entries, seed)
+    line_bps = parse_bit_rate_bps(line_rate) if line_rate else None
+    frequency_hz = parse_frequency_hz(frequency) if frequency else None
+    _check(line_bps, frequency_hz, ipc)
+    refuse_no_figure_file(figure)
+    if cachegrind:
+        from routecast.testbed.cachegrind import refuse_no_valgrind
+
+        refuse_no_valgrind()
+    answer = _characterised(case, packets, instructions)
+    needs = _needs(answer, line_bps, frequency_hz, ipc)
+    counted = _counted(case) if cachegrind else None
+    if figure is not None:
+        from routecast.report.workload import miss_figure
+
+        write_figure(miss_figure(answer), figure)
+    if as_json:
+        document = answer.to_json()
+        document["required"] = [_row(one) for one in needs]
+        document["cachegrind"] = counted.to_json() if counted else None
+        print_json(document)
+        return
+    console = data()
+    for table in answer_tables(answer):
+        print_table(console, table)
+    if needs:
+        print_table(console, required_table(needs, frequency_hz, ipc))
+    if counted is not None:
+        from routecast.cli.workload_tables import counted_table
+
+        print_table(console, counted_table(answer, counted))
+    for note in _notes(answer):
+        console.print(f"Note: {note}.", markup=False, style="dim")
+
+
+def _list(*, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from routecast.cli.tables import print_table
+    from routecast.cli.workload_tables import kernels_table
+    from routecast.testbed.workload import kernels
+
+    if as_json:
+        print_json({"kernels": [asdict(one) for one in kernels()]})
+    else:
+        print_table(data(), kernels_table())
+
+
+def _case(
+    name: str,
+    pcap: Path | None,
+    frame: str | None,
+    content: str,
+    flows: int,
+    entries: int | None,
+    seed: int,
+) -> WorkloadCase:
+    from routecast.load.frames import FrameMix
+    from routecast.quantity.did_you_mean import did_you_mean
+    from routecast.testbed.workload import WorkloadCase, read_kernel
+
+    kinds: dict[str, Literal["words", "random"]] = {"words": "words", "random": "random"}
+    problems = []
+    if content not in kinds:
+        problems.append(Problem("--content", f'got "{content}"; {did_you_mean(content, kinds)}'))
+    if pcap is not None and frame is not None:
+        problems.append(Problem("--frame", "is of generated packets: leave it or --pcap out"))
+    if problems:
+        raise ModelProblem("routecast workload", problems)
+    return WorkloadCase(
+        kernel=read_kernel(name),
+        entries=entries,
+        frames=FrameMix.parse(frame) if frame else None,
+        capture=pcap,
+        content=kinds[content],
+        flows=flows,
+        seed=seed,
+    )
+
+
+def _check(line_bps: float | None, frequency_hz: float | None, ipc: float) -> None:
+    problems = []
+    if line_bps is not None and line_bps <= 0.0:
+        problems.append(Problem("--line-rate", "is 0: name the rate of a link, such as 10 Gbit/s"))
+    if frequency_hz is not None and line_bps is None:
+        problems.append(Problem("--frequency", "says nothing without --line-rate: add it, or leave it out"))
+    if frequency_hz is not None and frequency_hz <= 0.0:
+        problems.append(Problem("--frequency", "is 0: name a processor's, such as 1.4 GHz"))
+    if not 0.0 < ipc <= 16.0:
+        problems.append(Problem("--ipc", f"got {ipc:g}: a number above 0 and up to 16"))
+    if problems:
+        raise ModelProblem("routecast workload", problems)
+
+
+def _characterised(case: WorkloadCase, packets: int, instructions: int) -> Characterisation:
+    from routecast.testbed.workload import characterise
+
+    with progress_bar(f"following {case.kernel.name}") as report:
+        return characterise(
+            case,
+            packets=packets,
+            most_instructions=instructions,
+            progress=lambda share: report(round(100.0 * share), 100, ""),
+        )
+
+
+def _needs(
+    answer: Characterisation, line_bps: float | None, frequency_hz: float | None, ipc: float
+) -> tuple[Required, ...]:
+    from routecast.testbed.workload import required
+
+    if line_bps is None:
+        return ()
+    sizes = sorted({one.frame_bytes for one in answer.sizes})
+    return required(answer, line_bps, sizes, frequency_hz=frequency_hz, instructions_per_cycle=ipc)
+
+
+def _counted(case: WorkloadCase) -> CachegrindCounts:
+    from routecast.testbed.workload.counted import count_workload
+
+    with progress_bar(f"counting {case.kernel.name} under valgrind") as report:
+        return count_workload(case, progress=lambda share: report(round(100.0 * share), 100, ""))
+
+
+def _row(one: Required) -> dict[str, object]:
+    import math
+    from dataclasses import asdict
+
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in asdict(one).items()
+    }
+
+
+def _notes(answer: Characterisation) -> list[str]:
+    notes = []
+    if not answer.complete:
+        notes.append(
+            f"the trace ended at its bound, after {answer.packets} packets that count: --instructions sets another"
+        )
+    if answer.skipped:
+        notes.append(
+            f"{answer.skipped} packets of the capture are not IPv4, or have no whole header, and were left out"
+        )
+    if answer.cut:
+        notes.append(f"of {answer.cut} packets the capture holds a part only; sizes are those of the parts")
+    if answer.more:
+        notes.append(f"the capture has more packets than the first {answer.held}, which were taken")
+    return notes

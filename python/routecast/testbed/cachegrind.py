@@ -1,0 +1,69 @@
+"""A program under valgrind's cachegrind: how often each event came."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from routecast.errors import EnvironmentProblem
+
+__all__ = ["CACHES", "cachegrind_sums", "refuse_no_valgrind"]
+
+CACHES = ("--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64")
+"""Some caches, so that those of a host that cachegrind does not know need no guess; counts do not depend on them."""
+
+
+def refuse_no_valgrind() -> None:
+    """Refuse to count where there is nothing to count with.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        valgrind is missing; the message names its package.
+    """
+    if shutil.which("valgrind") is None:
+        raise EnvironmentProblem("counting instructions needs valgrind: apt install valgrind")
+
+
+def cachegrind_sums(command: Sequence[str], *options: str) -> dict[str, int]:
+    """Run a program and return cachegrind's sums, by event: ``Ir`` instructions, ``Dr`` reads, ``Dw`` writes, ….
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        valgrind or the program fails, or valgrind writes what is unknown here.
+    """
+    with tempfile.TemporaryDirectory(prefix="routecast-counts-") as folder:
+        out = Path(folder) / "cachegrind.out"
+        counting = ["valgrind", "--tool=cachegrind", *options, f"--cachegrind-out-file={out}", *command]
+        # One order of dictionaries and sets, so that two runs do the same before and after the packets.
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        done = subprocess.run(
+            counting, env=environment, capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode != 0:
+            raise EnvironmentProblem(f"valgrind failed: {_last_words(done.stderr)}")
+        return _sums(out.read_text(encoding="utf-8"))
+
+
+def _sums(text: str) -> dict[str, int]:
+    """Read the names and sums of the events from cachegrind's output file."""
+    events = re.search(r"^events: (.*)$", text, re.MULTILINE)
+    summary = re.search(r"^summary: (.*)$", text, re.MULTILINE)
+    if events is None or summary is None:
+        raise EnvironmentProblem(
+            "valgrind wrote a file that is not cachegrind's: its version is unknown here"
+        )
+    return {name: int(count) for name, count in zip(events[1].split(), summary[1].split(), strict=False)}
+
+
+def _last_words(text: str) -> str:
+    """Return the last line that valgrind did not write itself, else its last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("==")]
+    return (said or lines or ["it said nothing"])[-1]

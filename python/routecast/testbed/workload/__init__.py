@@ -1,0 +1,26 @@
+"""Workloads of network processors: what a packet takes in the kernels of CommBench and of NpBench's groups.
+
+::
+
+    generated packets ─┐              ┌─ traced     instruction by instruction: mix, accesses, reuse distances
+    capture (pcap)    ─┴─► a kernel ──┼─ timed      at full speed on this host
+                                      └─ counted    by valgrind's cachegrind, as a second opinion
+
+The kernels are in ``crates/probe/src/workload``.
+"""
+
+from routecast.testbed.workload.answer import Characterisation
+from routecast.testbed.workload.case import Kernel, WorkloadCase, kernels, read_kernel
+from routecast.testbed.workload.characterise import characterise
+from routecast.testbed.workload.required import Required, required
+
+__all__ = [
+    "Characterisation",
+    "Kernel",
+    "Required",
+    "WorkloadCase",
+    "characterise",
+    "kernels",
+    "read_kernel",
+    "required",
+]

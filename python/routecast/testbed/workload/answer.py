@@ -1,0 +1,277 @@
+"""What a packet takes in a kernel: by size, in all, and by the size of the cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from routecast.testbed.workload.case import WorkloadCase
+
+__all__ = ["Characterisation", "LineFit", "Misses", "OfSize", "Tempo", "characterisation_of", "fitted_line"]
+
+_CLASSES = ("loads", "stores", "updates", "branches", "jumps")
+_ACCESSES = ("packet_reads", "packet_writes", "other_reads", "other_writes")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfSize:
+    """Means of the packets of one frame size, per packet.
+
+    ``instructions`` is split into ``loads``, ``stores``, ``updates`` (both), ``branches`` (conditional), ``jumps``
+    (jumps, calls, returns) and ``others``. ``packet_*`` are accesses to packets as they came and as they leave,
+    ``other_*`` those to all other memory: tables, state, the stack.
+    """
+
+    frame_bytes: float
+    payload_bytes: float
+    packets: int
+    instructions: float
+    loads: float
+    stores: float
+    updates: float
+    branches: float
+    jumps: float
+    others: float
+    packet_reads: float
+    packet_writes: float
+    other_reads: float
+    other_writes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineFit:
+    """Least squares over packets: ``per_packet + per_byte · frame_bytes``.
+
+    ``r_squared`` is the share of the variance that the line explains (NaN where there is none); ``worst_ratio`` the
+    largest relative distance of a size's mean from it. With packets of one size only, ``per_byte`` is NaN and
+    ``per_packet`` the mean.
+    """
+
+    per_packet: float
+    per_byte: float
+    r_squared: float
+    worst_ratio: float
+
+    def at(self, frame_bytes: float) -> float:
+        """Return the line's value for a frame."""
+        slope = 0.0 if math.isnan(self.per_byte) else self.per_byte
+        return self.per_packet + slope * frame_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misses:
+    """Misses per packet of a fully associative cache that replaces the least recently used line of 64 B.
+
+    ``data`` with packets, ``other_data`` without them, ``instructions`` of a cache for instructions alone.
+    """
+
+    cache_bytes: int
+    data: float
+    other_data: float
+    instructions: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tempo:
+    """How fast the kernel runs on this host, tables warm: median over rounds of all packets."""
+
+    ns_per_packet: float
+    cycles_per_packet: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characterisation:
+    """A kernel's answer.
+
+    Parameters
+    ----------
+    case : WorkloadCase
+    entries : int
+        Of the kernel's table; 0: it has none.
+    sizes : tuple of OfSize
+        By frame size; a capture with many sizes is told in at most 16 classes of like sizes.
+    mean : OfSize
+        Over all packets traced.
+    fit : LineFit
+        Instructions over the frame size.
+    packets, complete : int, bool
+        Packets traced, and whether these are all that were asked for.
+    static_instructions, code_bytes, for_99_percent, for_90_percent : int
+        Instructions executed at least once and their bytes; the fewest that make up 99 % and 90 % of all executed.
+    packet_lines, other_lines : int
+        Lines of 64 B touched in all: the working set of the trace.
+    data_accesses, other_accesses, instruction_accesses : float
+        Accesses to lines, per packet: what the misses are a part of.
+    cold_misses : float
+        Of ``data``, per packet: lines touched for the first time, which no cache holds.
+    misses : tuple of Misses
+    tempo : Tempo or None
+    held : int
+        Packets that the kernel goes round.
+    skipped, cut : int
+        Packets of the capture left out (not IPv4), and those that it holds in part.
+    more : bool
+        Whether the capture has more packets than were taken.
+    """
+
+    case: WorkloadCase
+    entries: int
+    sizes: tuple[OfSize, ...]
+    mean: OfSize
+    fit: LineFit
+    packets: int
+    complete: bool
+    static_instructions: int
+    code_bytes: int
+    for_99_percent: int
+    for_90_percent: int
+    packet_lines: int
+    other_lines: int
+    data_accesses: float
+    other_accesses: float
+    instruction_accesses: float
+    cold_misses: float
+    misses: tuple[Misses, ...]
+    tempo: Tempo | None
+    held: int
+    skipped: int
+    cut: int
+    more: bool
+
+    def instructions(self, frame_bytes: float) -> float:
+        """Return instructions for a packet of a size: the mean of that size if it was traced, else the line's."""
+        exact = next((one for one in self.sizes if one.frame_bytes == frame_bytes), None)
+        return exact.instructions if exact else self.fit.at(frame_bytes)
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data; what is not known is None."""
+        document = {name: _plain(value) for name, value in asdict(self).items() if name != "case"}
+        case = self.case
+        return {
+            "kernel": case.kernel.name,
+            "capture": str(case.capture) if case.capture else None,
+            "content": None if case.capture else case.content,
+            "seed": case.seed,
+            **document,
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value
+
+
+MOST_SIZES = 16
+
+
+def characterisation_of(
+    case: WorkloadCase, run: Mapping[str, Any], trace: Mapping[str, Any]
+) -> Characterisation:
+    """Return the answer made of what the core told: the outcome of a run at full speed, and of a trace."""
+    packets = trace["packets"]
+    count = len(packets)
+    reuse = [trace[name] for name in ("data", "other_data", "instructions")]
+    ns, cycles = run["ns_per_packet"], run["cycles_per_packet"]
+    code = trace["code"]
+    sizes = _by_size(packets)
+    return Characterisation(
+        case=case,
+        entries=run["entries"],
+        sizes=sizes,
+        mean=_mean(packets),
+        fit=fitted_line([(one["frame_bytes"], one["instructions"]) for one in packets]),
+        packets=count,
+        complete=trace["complete"],
+        static_instructions=code["instructions"],
+        code_bytes=code["bytes"],
+        for_99_percent=code["for_99_percent"],
+        for_90_percent=code["for_90_percent"],
+        packet_lines=trace["packet_lines"],
+        other_lines=trace["other_lines"],
+        data_accesses=reuse[0]["accesses"] / count,
+        other_accesses=reuse[1]["accesses"] / count,
+        instruction_accesses=reuse[2]["accesses"] / count,
+        cold_misses=reuse[0]["cold"] / count,
+        misses=tuple(
+            Misses(
+                cache_bytes=data["cache_bytes"],
+                data=data["misses"] / count,
+                other_data=other["misses"] / count,
+                instructions=code_point["misses"] / count,
+            )
+            for data, other, code_point in zip(*(one["misses"] for one in reuse), strict=True)
+        ),
+        tempo=Tempo(ns_per_packet=ns, cycles_per_packet=cycles) if ns is not None else None,
+        held=run["packets"],
+        skipped=run["skipped"],
+        cut=run["cut"],
+        more=run["more"],
+    )
+
+
+def fitted_line(points: Sequence[tuple[float, float]]) -> LineFit:
+    """Fit a line to points (frame_bytes, value) by least squares.
+
+    Examples
+    --------
+    >>> fitted_line([(64, 164), (128, 228), (256, 356)])
+    LineFit(per_packet=100.0, per_byte=1.0, r_squared=1.0, worst_ratio=0.0)
+    """
+    count = len(points)
+    mean_x = math.fsum(x for x, _ in points) / count
+    mean_y = math.fsum(y for _, y in points) / count
+    spread = math.fsum((x - mean_x) ** 2 for x, _ in points)
+    variance = math.fsum((y - mean_y) ** 2 for _, y in points)
+    if spread == 0.0:
+        return LineFit(per_packet=mean_y, per_byte=math.nan, r_squared=math.nan, worst_ratio=0.0)
+    slope = math.fsum((x - mean_x) * (y - mean_y) for x, y in points) / spread
+    intercept = mean_y - slope * mean_x
+    means: dict[float, list[float]] = {}
+    for x, y in points:
+        means.setdefault(x, []).append(y)
+    return LineFit(
+        per_packet=intercept,
+        per_byte=slope,
+        r_squared=slope**2 * spread / variance if variance > 0.0 else math.nan,
+        worst_ratio=max(
+            abs((intercept + slope * x) * len(values) / math.fsum(values) - 1.0)
+            for x, values in means.items()
+        ),
+    )
+
+
+def _by_size(packets: Sequence[Mapping[str, float]]) -> tuple[OfSize, ...]:
+    """Return means by frame size; where sizes are many, by power of the square root of two."""
+    sizes = {one["frame_bytes"] for one in packets}
+    classes: dict[float, list[Mapping[str, float]]] = {}
+    for one in packets:
+        size = one["frame_bytes"]
+        name = size if len(sizes) <= MOST_SIZES else round(2.0 * math.log2(size))
+        classes.setdefault(name, []).append(one)
+    return tuple(_mean(classes[name]) for name in sorted(classes))
+
+
+def _mean(packets: Sequence[Mapping[str, float]]) -> OfSize:
+    count = len(packets)
+
+    def of(name: str) -> float:
+        return math.fsum(one[name] for one in packets) / count
+
+    classes = {name: of(name) for name in _CLASSES}
+    instructions = of("instructions")
+    return OfSize(
+        frame_bytes=of("frame_bytes"),
+        payload_bytes=of("payload_bytes"),
+        packets=count,
+        instructions=instructions,
+        others=instructions - math.fsum(classes.values()),
+        **classes,
+        **{name: of(name) for name in _ACCESSES},
+    )
