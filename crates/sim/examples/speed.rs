@@ -1,11 +1,14 @@
-//! Packets per CPU second on the benchmark workloads W1, W3 and W6: `cargo run --release --example speed -- W1 10000000`.
+//! Packets per CPU second on the benchmark workloads W1, W3, W6 and W8:
+//! `cargo run --release --example speed -- W1 10000000`.
+//!
+//! W8: seven blocks of a network processor, each with an engine of 8 threads, five phases of work and four memory waits.
 //!
 //! W6: a frame passes ten threads on the way in and again on the way back, 20 visits, on four cores under Linux.
 
 #[path = "../tests/scenarios/mod.rs"]
 mod scenarios;
 
-use routecast_sim::scenario::{Activation, Model, Policy, Scenario, Target, Task, Variation};
+use routecast_sim::scenario::{Activation, Model, Policy, Route, Scenario, Target, Task, Variation};
 use scenarios::{US, on, poisson, pool, port, seconds, task, to};
 
 /// CPU time of this thread in seconds: the machine may be busy with other things.
@@ -32,12 +35,50 @@ fn w6(frames: f64, share: f64) -> Scenario {
     Scenario { model, load: poisson(rate_pps), run: seconds(frames / rate_pps, 5) }
 }
 
+fn w8(frames: f64, share: f64) -> Scenario {
+    let (blocks, threads, waits, phase_us, access_us, latency_us) = (7, 8, 4, 0.02, 0.005, 0.2);
+    let mut tasks = Vec::new();
+    // Pool 0 is the memory; each block has its engine and its threads.
+    for block in 0..blocks {
+        let (engine, first) = (1 + 2 * block, tasks.len());
+        let last = first + 1 + 3 * waits;
+        let fixed = |us: f64, queue: usize, next: usize| task(us * US, Variation::Deterministic, queue, next_of(next));
+        let shared = |us: f64, pool: usize, next: usize| Task { parallel: None, ..on(fixed(us, 512, next), pool) };
+        let mut door = Task { parallel: None, ..on(fixed(0.0, 64, first + 1), engine + 1) };
+        door.needs[0].until = Some(last);
+        tasks.push(door);
+        for wait in 0..waits {
+            let n = first + 1 + 3 * wait;
+            tasks.push(shared(phase_us, engine, n + 1));
+            tasks.push(shared(access_us, 0, n + 2));
+            tasks.push(Task { parallel: Some(1 << 16), ..fixed(latency_us, 1, n + 3) });
+        }
+        let out = block + 1 == blocks;
+        let next = if out { to(Target::Port(0)) } else { next_of(last + 1) };
+        tasks.push(Task { route: next, ..shared(phase_us, engine, 0) });
+    }
+    let engines = (0..blocks).flat_map(|_| [pool(1, Policy::Fifo), pool(threads, Policy::Fifo)]);
+    let pools = std::iter::once(pool(1, Policy::Fifo)).chain(engines).collect();
+    // What limits: the accesses to the memory, 28 of a frame.
+    let rate_pps = share * 1e6 / (f64::from(28) * access_us);
+    Scenario {
+        model: Model { ports: vec![port(Some(0))], tasks, pools },
+        load: poisson(rate_pps),
+        run: seconds(frames / rate_pps, 5),
+    }
+}
+
+fn next_of(task: usize) -> Route {
+    to(Target::Task(task))
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let workload = arguments.next().unwrap_or_else(|| "W1".into());
     let frames: f64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1e7);
     let mut scenario = match &workload[..2] {
         "W1" => scenarios::w1(frames),
+        "W8" => w8(frames, 0.8),
         "W6" => w6(frames, if workload.ends_with("-overload") { 2.0 } else { 0.5 }),
         _ => scenarios::w3(frames),
     };
@@ -48,7 +89,7 @@ fn main() {
     let outcome = routecast_sim::simulate(&scenario, &scenarios::go).expect("the workload is valid");
     let cpu_s = cpu_s() - begin;
     println!(
-        "{workload}: {:.1} M packets/s, forwarded {:.4} per us, loss {:.4}, mean latency {:.5} us, p99 {:.4} us",
+        "{workload}: {:.2} M packets/s, forwarded {:.4} per us, loss {:.4}, mean latency {:.5} us, p99 {:.4} us",
         outcome.offered_frames as f64 / cpu_s / 1e6,
         outcome.forwarded_pps.value / 1e6,
         outcome.loss_ratio.value,

@@ -290,7 +290,8 @@ impl Engine {
                 self.hand_over(node, held, ledger);
             }
         } else if self.stations[node as usize].is_some() {
-            self.pass(node, self.frames[held], Some(held), graph, ledger);
+            let frame = self.frames[held];
+            self.pass(node, &frame, Some(held), graph, ledger);
         } else {
             self.queue_up(node, held, ledger);
         }
@@ -300,7 +301,7 @@ impl Engine {
     #[inline]
     fn come_in(&mut self, node: u32, frame: &Frame, graph: &mut Graph, ledger: &mut Ledger) {
         if self.stations[node as usize].is_some() {
-            self.pass(node, *frame, None, graph, ledger);
+            self.pass(node, frame, None, graph, ledger);
         } else {
             let held = self.frames.put(frame);
             self.queue_up(node, held, ledger);

@@ -39,11 +39,12 @@ impl Frames {
         }
     }
 
-    /// Puts a frame back into its place, or gives it one.
+    /// Puts a frame whose time has changed back into its place, or gives it one.
     #[inline]
-    pub(super) fn put_back(&mut self, place: Option<Held>, frame: &Frame) -> Held {
-        let Some(held) = place else { return self.put(frame) };
-        self.places[held.0 as usize] = *frame;
+    pub(super) fn put_back(&mut self, place: Option<Held>, frame: &Frame, at: u64, waited: u64) -> Held {
+        let Some(held) = place else { return self.put(&Frame { at, waited, ..*frame }) };
+        let kept = &mut self.places[held.0 as usize];
+        (kept.at, kept.waited) = (at, waited);
         held
     }
 

@@ -44,44 +44,36 @@ pub(super) enum Way {
 impl Engine {
     /// A frame goes through a station, and through those behind that only this one feeds: its departures are known.
     ///
-    /// `place` is where it is kept, if it was inside before.
+    /// `place` is where it is kept, if it was inside before. What changes stands apart from the frame: to change it and
+    /// to copy it at once stalls on store forwarding.
     #[inline]
     pub(super) fn pass(
         &mut self,
         mut node: u32,
-        mut frame: Frame,
+        frame: &Frame,
         place: Option<Held>,
         graph: &mut Graph,
         ledger: &mut Ledger,
     ) {
         let limit = ledger.segment_end();
-        let mut before = None;
+        let (mut at, mut waited, mut before) = (frame.at, frame.waited, None);
         loop {
             let (number, station) = self.stations[node as usize].as_mut().expect("arrive saw it");
             let group = &mut self.groups[*number as usize];
-            let Some(Passage { start, done }) = station.offer(&mut group.servers, frame.at, frame.bytes, limit) else {
-                if let Some(held) = place.filter(|&held| self.windows.is_carrying(held)) {
-                    if let Some(before) = before {
-                        self.frames[held] = frame;
-                        self.refuse_later(before, Leaving { at: frame.at, held, node });
-                        return;
-                    }
-                    self.drop_units(held, ledger);
-                }
-                self.frames.forget(place);
-                ledger.drop_frame(node as usize, &frame);
+            let Some(Passage { start, done }) = station.offer(&mut group.servers, at, frame.bytes, limit) else {
+                self.refuse(node, &Frame { at, waited, ..*frame }, place, before, ledger);
                 return;
             };
             if done > limit {
-                ledger.wait(node as usize, frame.at, start);
+                ledger.wait(node as usize, at, start);
                 ledger.work(node as usize, start, done);
             }
             if self.is_port[node as usize] {
                 self.frames.forget(place);
-                ledger.forward(&frame, start - frame.at, start, done);
+                ledger.forward(&Frame { at, waited, ..*frame }, start - at, start, done);
                 return;
             }
-            frame = frame.passed(start, done);
+            (at, waited) = (done, waited + (start - at));
             match self.ways[node as usize] {
                 // What would happen after the end of the trial does not: such frames stay inside.
                 Way::Chain(next) if done < self.end => {
@@ -90,13 +82,14 @@ impl Engine {
                 }
                 Way::Out => {
                     self.frames.forget(place);
-                    self.outbox.push((frame, graph.onward(node, frame.flow, frame.seq)));
+                    let next = graph.onward(node, frame.flow, frame.seq);
+                    self.outbox.push((Frame { at, waited, ..*frame }, next));
                     return;
                 }
                 Way::Chain(_) | Way::Later => {
                     let slot = self.first_group_slot + *number;
-                    let held = self.frames.put_back(place, &frame);
-                    if group.insert(Leaving { at: done, held, node }) {
+                    let held = self.frames.put_back(place, frame, at, waited);
+                    if group.insert(done, held, node) {
                         self.calendar.schedule(slot, done, self.priority[node as usize]);
                     }
                     return;
@@ -105,13 +98,27 @@ impl Engine {
         }
     }
 
+    /// A frame finds no room; `before` is the station that it came through just now, ahead of time.
+    #[inline(never)]
+    fn refuse(&mut self, node: u32, frame: &Frame, place: Option<Held>, before: Option<u32>, ledger: &mut Ledger) {
+        if let Some(held) = place.filter(|&held| self.windows.is_carrying(held)) {
+            if let Some(before) = before {
+                self.frames[held] = *frame;
+                self.refuse_later(before, held, frame.at);
+                return;
+            }
+            self.drop_units(held, ledger);
+        }
+        self.frames.forget(place);
+        ledger.drop_frame(node as usize, frame);
+    }
+
     /// A frame will find no room where it comes after the station `before`, and gives back its units only then.
     #[cold]
-    fn refuse_later(&mut self, before: u32, refused: Leaving) {
+    fn refuse_later(&mut self, before: u32, held: Held, at: u64) {
         let (number, _) = self.stations[before as usize].as_ref().expect("the frame went through it");
-        let leaving = Leaving { node: before | REFUSED, ..refused };
-        if self.groups[*number as usize].insert(leaving) {
-            self.calendar.schedule(self.first_group_slot + number, refused.at, self.priority[before as usize]);
+        if self.groups[*number as usize].insert(at, held, before | REFUSED) {
+            self.calendar.schedule(self.first_group_slot + number, at, self.priority[before as usize]);
         }
     }
 
@@ -135,22 +142,31 @@ impl Engine {
 
 impl Group {
     /// Puts a frame among those that leave; true if it leaves first.
-    #[inline]
-    pub(super) fn insert(&mut self, leaving: Leaving) -> bool {
-        // Several servers may finish out of order, but mostly not by much: look for the place from the back first.
+    #[expect(clippy::inline_always, reason = "a frame handed over in memory stalls on store forwarding")]
+    #[inline(always)]
+    pub(super) fn insert(&mut self, at: u64, held: Held, node: u32) -> bool {
+        match self.leaving.back() {
+            Some(last) if last.at > at => self.insert_before(at, held, node),
+            last => {
+                let is_first = last.is_none();
+                self.leaving.push_back(Leaving { at, held, node });
+                is_first
+            }
+        }
+    }
+
+    /// Several servers may finish out of order, but mostly not by much: looks for the place from the back first.
+    #[inline(never)]
+    fn insert_before(&mut self, at: u64, held: Held, node: u32) -> bool {
         let mut place = self.leaving.len();
         let near = place.saturating_sub(NEAR);
-        while place > near && self.leaving[place - 1].at > leaving.at {
+        while place > near && self.leaving[place - 1].at > at {
             place -= 1;
         }
         if place == near {
-            place = self.leaving.partition_point(|other| other.at <= leaving.at);
+            place = self.leaving.partition_point(|other| other.at <= at);
         }
-        if place == self.leaving.len() {
-            self.leaving.push_back(leaving);
-        } else {
-            self.leaving.insert(place, leaving);
-        }
+        self.leaving.insert(place, Leaving { at, held, node });
         place == 0
     }
 }

@@ -126,7 +126,7 @@ impl Engine {
             self.windows.carried.resize_with(place + 1, Vec::new);
         }
         self.windows.carried[place].push(Carried { door: node, since: now });
-        if self.groups[door.group as usize].insert(Leaving { at, held, node }) {
+        if self.groups[door.group as usize].insert(at, held, node) {
             self.calendar.schedule(self.first_group_slot + door.group, at, self.priority[node as usize]);
         }
     }
