@@ -137,6 +137,7 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path
     work = tmp_path / "work"
     work.mkdir()
     for name, content in files_of(text).items():
+        (work / name).parent.mkdir(exist_ok=True)
         (work / name).write_text(content, encoding="utf-8")
     environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", "COLUMNS": "80", "NO_COLOR": "1"}
     lacking = missing(FOR_NAMESPACES)
