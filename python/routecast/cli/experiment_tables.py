@@ -11,7 +11,7 @@ from routecast.cli.tables import print_table
 from routecast.report.tables import Column, Table, percent
 
 if TYPE_CHECKING:
-    from routecast.experiment.analysis import Analysis
+    from routecast.experiment.analysis import Analysis, Effect
     from routecast.experiment.model import Experiment, Results
     from routecast.report.experiment.scale import Scale
 
@@ -20,6 +20,7 @@ __all__ = ["most_shown", "print_analysis", "print_design", "print_missing"]
 MOST_ROWS = 64
 MOST_EFFECTS = 12
 MOST_NAMED = 5
+MOST_ALIASES = 4
 
 
 def most_shown(count: int) -> str:
@@ -76,7 +77,7 @@ def print_analysis(console: Console, results: Results, analysis: Analysis) -> No
     scale = scale_of(results, analysis.response)
     print_table(console, _effects(analysis, scale))
     said = [answer_said(results, analysis, scale), surface_said(results.experiment, analysis, scale)]
-    for line in dict.fromkeys([*said, *_remarks(analysis)]):
+    for line in dict.fromkeys([*said, *_remarks(results.experiment, analysis)]):
         if line:
             console.print(line.replace("**", ""), markup=False)
     console.print()
@@ -131,20 +132,36 @@ def _effects(analysis: Analysis, scale: Scale) -> Table:
     )
 
 
-def _remarks(analysis: Analysis) -> list[str]:
+def _remarks(experiment: Experiment, analysis: Analysis) -> list[str]:
     """Return what must be known beside the effects: the noise, what is confounded, what to do next."""
-    together = [
-        f"q_{one.name} = {' '.join((one.name, *one.aliases))}"
-        for one in analysis.effects[:MOST_NAMED]
-        if one.aliases
-    ]
-    lines = [f"These runs cannot tell apart: {'; '.join(together)}; …"] if together else []
+    confounded = [one for one in analysis.effects if one.aliases]
+    together = [f"q_{one.name} = {_summed(one)}" for one in confounded[:MOST_NAMED]]
+    more = "; …" if len(confounded) > MOST_NAMED else ""
+    lines = [f"These runs cannot tell apart: {'; '.join(together)}{more}."] if together else []
     lines += [f"Noise: {analysis.noise}."] if analysis.noise else []
-    lines += _first(analysis.not_told_apart)
+    lines += _first(analysis.not_told_apart) if analysis.missing else _confounded(experiment, analysis)
     if analysis.residuals is not None:
         lines += [f"Doubt: {one.verdict}." for one in analysis.residuals.checks if one.is_doubtful]
     lines += [f"Note: {one}." for one in analysis.notes]
     return lines + [f"Next: {one}." for one in analysis.advice]
+
+
+def _confounded(experiment: Experiment, analysis: Analysis) -> list[str]:
+    """Return what the design itself confounds: of a fraction its defining relation says it all."""
+    from routecast.experiment.designs.making import fraction_of
+
+    fraction = fraction_of(experiment.design, experiment.factors)
+    if fraction is None:
+        return _first(analysis.not_told_apart)
+    words = fraction.defining_relation
+    more = " = …" if len(words) > MOST_ALIASES else ""
+    return [f"A fraction of resolution {fraction.resolution}: I = {' = '.join(words[:MOST_ALIASES])}{more}."]
+
+
+def _summed(effect: Effect) -> str:
+    """Return what an effect stands for: itself and its aliases, of many only the shortest, which are likely largest."""
+    shown = effect.aliases[:MOST_ALIASES]
+    return " ".join((effect.name, *shown, *(["…"] if len(effect.aliases) > len(shown) else [])))
 
 
 def _first(lines: Sequence[str]) -> list[str]:
