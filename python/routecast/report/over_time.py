@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["over_time_figure", "readings_table", "verdict_said"]
 
+_WIDE = 0.05
+"""An interval wider than this share of the mean hides drifts that matter."""
 _RATE, _OFFERED, _STEADY, _CUT, _LOOK = "#9db9e0", "#4aa36a", "#c8524a", "#7a7f87", "#7b52ab"
 """The rate is pale: what is read off stands before it."""
 
@@ -29,8 +31,16 @@ def verdict_said(verdict: Steadiness) -> str:
         return f"Not steady: {verdict.reason}."
     since = "from the start" if verdict.from_s == 0.0 else f"from {format_duration(verdict.from_s)} on"
     half = (verdict.high - verdict.low) / 2.0
-    within = f" (95 %: ± {format_ratio(half / verdict.mean)})" if verdict.mean else ""
-    return f"Steady {since}: {format_pps(verdict.mean)}{within}; no drift."
+    if not verdict.mean:
+        return f"Steady {since}: {format_pps(verdict.mean)}; no drift."
+    said = (
+        f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
+    )
+    return (
+        f"{said}, as far as so wide an interval shows: give it more time."
+        if half > _WIDE * verdict.mean
+        else f"{said}."
+    )
 
 
 def over_time_figure(
