@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem, RoutecastError
+from routecast.evaluate import ledger as ledger_module
 from routecast.experiment import book as book_module
 from routecast.experiment import sweep as sweep_module
 from routecast.experiment.book import open_book
@@ -257,6 +258,22 @@ def test_an_answer_is_written_though_nothing_comes_after_it(
         now[0] += 0.3
         book.keep_up()
         assert answers_on_disk(tmp_path) == {run.key: sweep_runs.waits(run)}
+
+
+def test_a_long_sweep_does_not_fill_its_folder_with_small_files(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ledger_module, "MOST_PARTS", 5)
+    monkeypatch.setattr(book_module, "WRITES_AFTER_S", 0.0)
+    runs = sweep_runs.runs_of(23)
+    most = 0
+    with open_book(tmp_path, "runs") as book:
+        for count, run in enumerate(runs, start=1):
+            book.add(run, sweep_runs.waits(run))
+            book.keep_up()
+            assert len(answers_on_disk(tmp_path)) == count
+            most = max(most, len(list(tmp_path.glob("runs.parts/*.parquet"))))
+    assert most < 5
 
 
 def test_two_sweeps_do_not_write_one_table(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 ::
 
     OUT/results.parts/000001.parquet …   what this run has finished, a file every half second, each whole or absent
-    OUT/results.parquet                  everything finished, written when the run ends or is interrupted
+    OUT/results.parquet                  everything finished, written when the run ends or is interrupted, and now and then
     OUT/summary.json                     stands there only when the run is complete
 """
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Ledger", "Row", "read_rows"]
 
 FLUSH_EVERY_S = 0.5
+
+MOST_PARTS = 200
+"""So many files become one: file systems that nodes of a cluster share are slow with thousands."""
 
 Row = dict[str, str | int | float | None]
 """One line of the table; ``task`` is the key of what it is the result of."""
@@ -93,6 +96,8 @@ class Ledger:
             number = 1 + max((int(path.stem) for path in self._parts.glob("*.parquet")), default=0)
             _write_whole(self._frame(self._fresh), self._parts / f"{number:06d}.parquet")
             self._fresh = []
+            if number >= MOST_PARTS:
+                self._gather()
         self._flushed_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -102,6 +107,10 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.flush()
+        self._gather()
+
+    def _gather(self) -> None:
+        """Write everything as one table; killed before the parts are removed, both stand there and say the same."""
         if self._rows:
             _write_whole(self._frame(list(self._rows.values())), self._table)
         shutil.rmtree(self._parts, ignore_errors=True)

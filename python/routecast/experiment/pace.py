@@ -61,7 +61,7 @@ def remaining(time_s: float) -> str:
     Examples
     --------
     >>> remaining(7.2), remaining(130), remaining(7500), remaining(3e5)
-    ('8 s left', '3 min left', '2 h 5 min left', '3 d 11 h left')
+    ('8 s left', '3 min left', '2 h 5 min left', '3 d 12 h left')
     """
     seconds = int(-(-time_s // 1))
     if seconds < 60:
