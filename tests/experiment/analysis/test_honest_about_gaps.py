@@ -68,7 +68,7 @@ def test_fewer_runs_than_effects_say_which_effects_are_mixed(results_of: Make, s
     assert found.effect("C").aliases == ("+AB",)
     assert found.effect("C").value == pytest.approx(3 + 5)
     assert found.effect("A").aliases == ("+BC",)
-    assert found.not_told_apart[0].startswith("ABC (")
+    assert found.not_told_apart[0] == "the mean stands for the mean + ABC"
     assert "C stands for C + AB" in found.not_told_apart
 
 
@@ -232,3 +232,15 @@ def test_a_large_effect_with_an_interaction_of_two_in_its_chain_asks_for_more_ru
         results_of(rows, [[true(*row)] for row in rows], kind="fractional", evaluator="solve"), "y"
     )
     assert not any("at least twice" in sentence for sentence in exact.advice)
+
+
+def test_what_a_formula_leaves_over_is_no_noise(results_of: Make) -> None:
+    rows = [(a, b) for b in (-1.0, 0.0, 1.0) for a in (-1.0, 0.0, 1.0)]
+    answers = [[10 + 2 * a + b + a * b] for a, b in rows]
+    found = analyse(results_of(rows, answers, kind="multilevel", evaluator="solve"), "y")
+    assert found.error_df == 4
+    assert found.sse == pytest.approx(4)
+    assert found.s_e is None
+    assert all(level.low is None for effect in found.effects for level in effect.levels)
+    assert all(effect.is_significant is None for effect in found.effects)
+    assert "11.8% of the variation that is left over comes from all interactions" in found.noise

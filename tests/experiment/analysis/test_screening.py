@@ -111,7 +111,7 @@ def test_discrete_factors_have_the_indices_of_their_levels() -> None:
     x = np.column_stack([random.permutation([-1.0, 1.0] * 60), random.permutation([-1.0, 0.0, 1.0] * 40)])
     found = fit_chaos(x, x[:, 0] + x[:, 1] ** 2, [False, False])
     assert found is not None
-    first, total = indices(found.degrees, found.coefficients, found.unexplained)
+    first, total = indices(found)
     assert first == pytest.approx([9 / 11, 2 / 11], abs=0.02)
     assert total == pytest.approx([9 / 11, 2 / 11], abs=0.02)
 

@@ -72,9 +72,7 @@ def transform_advice(
     return found
 
 
-def run_advice(
-    seen: Observations, effects: Sequence[Effect], error_df: int, sst: float, *, is_exact: bool
-) -> list[str]:
+def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst: float) -> list[str]:
     """Say which further runs would tell more.
 
     Parameters
@@ -84,11 +82,9 @@ def run_advice(
         The largest first.
     error_df : int
     sst : float
-    is_exact : bool
-        Whether the evaluator has no noise.
     """
     found = []
-    if sst > 0 and error_df == 0 and not is_exact and not seen.is_replicated:
+    if sst > 0 and error_df == 0 and not seen.is_exact and not seen.is_replicated:
         found.append(
             "run every combination at least twice (replications = 2): only then are there intervals that say what is "
             "noise"

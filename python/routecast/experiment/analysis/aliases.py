@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["Estimable", "estimable_terms"]
 
 _DEPENDENT = 1e-8
-_MOST_NAMED = 12
+_ORTHOGONAL = 1e-13
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,10 @@ class _Basis:
         known = self._columns[:, : self.rank]
         rest = column / size
         for _ in range(2):
-            rest = rest - known @ (known.T @ rest)
+            shared = known.T @ rest
+            if float(np.max(np.abs(shared), initial=0.0)) < _ORTHOGONAL:
+                break
+            rest = rest - known @ shared
         left = float(np.linalg.norm(rest))
         if left < _DEPENDENT:
             return False
@@ -101,8 +105,11 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
             if twin is not None:
                 name, of = twin
                 aliases.setdefault(name, []).append(("+" if of * sign > 0 else "-") + term.name)
-                if name == "I":
-                    sentences.append(_with_the_mean(term))
+                if name == "I" and len(term.letters) == 1:
+                    sentences.append(
+                        f"{term.name} ({term.label}) cannot be told from the mean: it has one level in all runs that "
+                        "answered"
+                    )
                 continue
             if basis.takes(column):
                 seen[key] = (term.name, sign)
@@ -136,20 +143,17 @@ def _sign(column: Floats) -> float:
     return float(np.sign(column[nonzero[0]])) if len(nonzero) else 1.0
 
 
-def _with_the_mean(term: Term) -> str:
-    if len(term.letters) == 1:
-        return f"{term.name} ({term.label}) cannot be told from the mean: it has one level in all runs that answered"
-    return f"{term.name} ({term.label}) cannot be told from the mean: its sign is the same in all runs that answered"
-
-
 def _chains(kept: list[Term], aliases: dict[str, list[str]]) -> list[str]:
     sentences = []
-    for term in kept:
-        others = aliases.get(term.name, [])
+    for name in ["I", *(term.name for term in kept)]:
+        others = aliases.get(name, [])
+        if name == "I":
+            others = [other for other in others if len(other) > len("+A")]
         if others:
+            shown = "the mean" if name == "I" else name
             named = " ".join(f"{other[0]} {other[1:]}" for other in others[:_MOST_NAMED])
             more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
-            sentences.append(f"{term.name} stands for {term.name} {named}{more}")
+            sentences.append(f"{shown} stands for {shown} {named}{more}")
     return sentences
 
 

@@ -127,13 +127,12 @@ def _fit(functions: Sequence[Floats], y: Floats, degrees: Integers, degree: int 
     )
 
 
-def indices(degrees: Integers, coefficients: Floats, unexplained: float) -> tuple[Floats, Floats]:
-    """Return the first-order and total indices of each factor, as shares of the whole variance."""
-    squares = np.concatenate([[0.0], coefficients[1:] ** 2])
-    whole = float(squares.sum()) + unexplained
-    in_it = degrees > 0
-    alone = in_it & (in_it.sum(axis=1, keepdims=True) == 1)
-    return (squares @ alone) / whole, (squares @ in_it) / whole
+def indices(found: Chaos) -> tuple[Floats, Floats]:
+    """Return the first-order and total indices of each factor, as shares of the whole variance.
+
+    What the errors of the coefficients add to their squares is taken off.
+    """
+    return _shares(found, found.coefficients, 1.0)
 
 
 def resampled_indices(found: Chaos, resamples: int, seed: int) -> tuple[Floats, Floats]:
@@ -145,12 +144,23 @@ def resampled_indices(found: Chaos, resamples: int, seed: int) -> tuple[Floats, 
     first, total = [], []
     for _ in range(resamples):
         moved = found.spread.T @ random.standard_normal(len(found.coefficients))
-        alone, whole = indices(
-            found.degrees, found.coefficients + found.unexplained**0.5 * moved, found.unexplained
-        )
+        # Drawn around estimates that have errors already: theirs count twice.
+        alone, whole = _shares(found, found.coefficients + found.unexplained**0.5 * moved, 2.0)
         first.append(alone)
         total.append(whole)
     return np.array(first), np.array(total)
+
+
+def _shares(found: Chaos, coefficients: Floats, errors: float) -> tuple[Floats, Floats]:
+    squares = coefficients**2 - errors * found.unexplained * np.sum(found.spread**2, axis=0)
+    squares[0] = 0.0
+    whole = max(float(squares.sum()), 0.0) + found.unexplained
+    in_it = found.degrees > 0
+    alone = in_it & (in_it.sum(axis=1, keepdims=True) == 1)
+    if whole == 0:
+        nothing = np.zeros(found.degrees.shape[1])
+        return nothing, nothing
+    return np.clip((squares @ alone) / whole, 0.0, 1.0), np.clip((squares @ in_it) / whole, 0.0, 1.0)
 
 
 def _legendre(x: Floats) -> Floats:

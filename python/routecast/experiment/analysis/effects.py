@@ -15,7 +15,7 @@ __all__ = ["effects_of"]
 
 
 def effects_of(
-    estimable: Estimable, fit: Fit, margins: Lenth | None, confidence: float, *, is_exact: bool
+    estimable: Estimable, fit: Fit, margins: Lenth | None, confidence: float
 ) -> tuple[Effect, ...]:
     """Return the effects, the largest share of the variation first.
 
@@ -26,11 +26,9 @@ def effects_of(
     fit : Fit
     margins : Lenth or None
     confidence : float
-    is_exact : bool
-        Whether the evaluator has no noise: nothing needs telling from it.
     """
     found = [
-        _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence, is_exact)
+        _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence)
         for number, term in enumerate(estimable.terms)
     ]
     return tuple(sorted(found, key=lambda effect: -effect.ss))
@@ -43,7 +41,6 @@ def _effect(
     number: int,
     margins: Lenth | None,
     confidence: float,
-    is_exact: bool,
 ) -> Effect:
     from scipy.stats import f as fisher
     from scipy.stats import t as student
@@ -63,7 +60,7 @@ def _effect(
         if value is not None:
             root = float(fit.inverse[block, block][0, 0]) ** 0.5
             error, low, high = s_e * root, value - half_width * root, value + half_width * root
-    is_significant, verdict = _verdict(value, share, p_value, margins, confidence, fit, is_exact=is_exact)
+    is_significant, verdict = _verdict(value, share, p_value, margins, confidence, fit)
     levels = []
     for label, row in term.levels:
         at = float(row @ values)
@@ -104,19 +101,17 @@ def _verdict(
     margins: Lenth | None,
     confidence: float,
     fit: Fit,
-    *,
-    is_exact: bool,
 ) -> tuple[bool | None, str]:
     if share is None:
         return None, "nothing varies"
+    if fit.is_exact:
+        return None, "exact: the evaluator has no noise"
     if p_value is not None:
         if p_value < 1 - confidence:
             return True, f"told from the noise (p {_p(p_value)})"
         return False, f"not told from the noise (p {_p(p_value)})"
     if fit.error_df > 0:
         return None, "exact: repeated runs answered the same"
-    if is_exact:
-        return None, "exact: the evaluator has no noise"
     if margins is None or value is None:
         return None, "nothing to tell it from the noise by: no run is repeated"
     if abs(value) > margins.simultaneous_margin:

@@ -42,6 +42,8 @@ class Fit:
     error_df : int
     is_orthogonal : bool
         Whether each effect is estimated as if it were alone.
+    is_exact : bool
+        Whether the responses have no noise: what is left over is then what the model cannot follow.
     """
 
     coefficients: Floats
@@ -54,11 +56,14 @@ class Fit:
     sse: float
     error_df: int
     is_orthogonal: bool
+    is_exact: bool = False
 
     @property
     def s_e(self) -> float | None:
-        """Standard deviation of the errors; None without degrees of freedom, or without errors."""
-        return (self.sse / self.error_df) ** 0.5 if self.error_df > 0 and self.sse > 0 else None
+        """Standard deviation of the errors; None without degrees of freedom, or where nothing is noise."""
+        if self.error_df <= 0 or self.sse <= 0 or self.is_exact:
+            return None
+        return float((self.sse / self.error_df) ** 0.5)
 
     @property
     def press(self) -> float | None:
@@ -101,7 +106,7 @@ def negligible_ss(y: Floats) -> float:
     return len(y) * (_ROUNDING * float(np.max(np.abs(y), initial=0.0))) ** 2
 
 
-def fit_columns(columns: Sequence[Floats], y: Floats) -> Fit:
+def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False) -> Fit:
     """Fit ``y`` to the mean and to terms of linearly independent columns.
 
     Parameters
@@ -109,11 +114,23 @@ def fit_columns(columns: Sequence[Floats], y: Floats) -> Fit:
     columns : sequence of (n, df) arrays
         One per term.
     y : (n,) array
+    is_exact : bool
+        Whether ``y`` has no noise.
     """
     model = np.hstack([np.ones((len(y), 1)), *columns])
-    q, r = np.linalg.qr(model)
-    inverse_r = np.linalg.inv(r)
-    coefficients = inverse_r @ (q.T @ y)
+    gram = model.T @ model
+    sizes = np.diag(gram).copy()
+    if float(np.max(np.abs(gram - np.diag(sizes)), initial=0.0)) == 0.0:
+        # The sign table: no effect knows of another, and whole numbers stay whole.
+        coefficients = (model.T @ y) / sizes
+        inverse = np.diag(1 / sizes)
+        leverages = model**2 @ (1 / sizes)
+    else:
+        q, r = np.linalg.qr(model)
+        inverse_r = np.linalg.inv(r)
+        coefficients = inverse_r @ (q.T @ y)
+        inverse = inverse_r @ inverse_r.T
+        leverages = np.sum(q**2, axis=1)
     predicted = model @ coefficients
     residuals = y - predicted
     blocks = []
@@ -121,7 +138,6 @@ def fit_columns(columns: Sequence[Floats], y: Floats) -> Fit:
     for block in columns:
         blocks.append(slice(start, start + block.shape[1]))
         start += block.shape[1]
-    gram = model.T @ model
     for block_slice in [slice(0, 1), *blocks]:
         gram[block_slice, block_slice] = 0.0
     sst, sse = float(np.sum((y - y.mean()) ** 2)), float(residuals @ residuals)
@@ -129,13 +145,14 @@ def fit_columns(columns: Sequence[Floats], y: Floats) -> Fit:
     limit = negligible_ss(y)
     return Fit(
         coefficients=coefficients,
-        inverse=inverse_r @ inverse_r.T,
+        inverse=inverse,
         predicted=predicted,
         residuals=residuals,
-        leverages=np.sum(q**2, axis=1),
+        leverages=leverages,
         blocks=tuple(blocks),
         sst=sst if sst > limit else 0.0,
         sse=sse if sse > limit and error_df > 0 else 0.0,
         error_df=error_df,
         is_orthogonal=bool(np.max(np.abs(gram), initial=0.0) < 1e-9 * len(y)),
+        is_exact=is_exact,
     )

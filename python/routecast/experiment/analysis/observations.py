@@ -40,6 +40,8 @@ class Observations:
         Its value, transformed.
     transform : {"none", "log", "reciprocal"}
     missing, unsteady : tuple of Missing
+    is_exact : bool
+        Whether the evaluator answers the same every time: a formula.
     """
 
     factors: tuple[Factor, ...]
@@ -50,6 +52,7 @@ class Observations:
     transform: Literal["none", "log", "reciprocal"]
     missing: tuple[Missing, ...]
     unsteady: tuple[Missing, ...]
+    is_exact: bool
 
     @property
     def is_replicated(self) -> bool:
@@ -118,6 +121,7 @@ def observe(results: Results, response: str) -> Observations:
         transform=transform,
         missing=tuple(missing),
         unsteady=tuple(unsteady),
+        is_exact=results.experiment.evaluator == "solve",
     )
 
 

@@ -72,18 +72,17 @@ def analyse(
             missing=seen.missing,
             notes=("no run has an answer: there is nothing to analyse",),
         )
-    is_exact = results.experiment.evaluator == "solve"
     choice = choose_terms(results.experiment.design.kind, seen, order)
     columns = [term.columns[seen.rows] for term in choice.estimable.terms]
-    fit = fit_columns(columns, seen.y)
+    fit = fit_columns(columns, seen.y, is_exact=seen.is_exact)
     points = seen.design[seen.rows]
     single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
     margins = (
         lenth(single, confidence)
-        if not is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
+        if not seen.is_exact and fit.error_df == 0 and fit.sst > 0 and len(single) == len(fit.blocks)
         else None
     )
-    effects = effects_of(choice.estimable, fit, margins, confidence, is_exact=is_exact)
+    effects = effects_of(choice.estimable, fit, margins, confidence)
     mean_low, mean_high = _mean_interval(fit, confidence)
     return Analysis(
         response=response,
@@ -105,7 +104,7 @@ def analyse(
         r2_ratio=fit.r2_ratio,
         adjusted_r2_ratio=fit.adjusted_r2_ratio,
         predicted_r2_ratio=fit.predicted_r2_ratio,
-        noise=_noise(seen, choice, fit, points, is_exact=is_exact),
+        noise=_noise(seen, choice, fit, points),
         anova=anova_table(effects, fit, points, seen.y),
         lenth=margins,
         residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
@@ -117,7 +116,7 @@ def analyse(
         unsteady=seen.unsteady,
         not_told_apart=choice.estimable.sentences,
         advice=(
-            *run_advice(seen, effects, fit.error_df, fit.sst, is_exact=is_exact),
+            *run_advice(seen, effects, fit.error_df, fit.sst),
             *transform_advice(
                 seen.y, columns, seen.transform, fit.error_df if fit.sse > 0 else 0, confidence
             ),
@@ -188,13 +187,19 @@ def _screening(
     return screen_factorial(seen, shares, has_aliases=bool(choice.estimable.aliases))
 
 
-def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, is_exact: bool) -> str:
+def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats) -> str:
     """Say where the estimate of the noise comes from, or why there is none."""
     if fit.sst == 0:
         return "none: all runs answered the same"
+    if seen.is_exact:
+        always = (
+            "none: the formula answers the same every time, so the effects are exact and need no intervals"
+        )
+        if fit.sse == 0:
+            return always
+        left = choice.pooled or "what the model leaves out"
+        return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left}"
     if fit.error_df == 0:
-        if is_exact:
-            return "none: the formula answers the same every time, so the effects are exact and need no intervals"
         return (
             "not estimated: no combination ran twice, so noise cannot be told from the effects; margins by Lenth's "
             "method say which of them stand out"
@@ -231,6 +236,11 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
         notes.append(
             f"{len(seen.unsteady)} of {len(results.runs)} runs {'was' if len(seen.unsteady) == 1 else 'were'} not "
             "steady; they are analysed all the same"
+        )
+    if results.experiment.has_common_seeds and fit.s_e is not None and seen.is_replicated:
+        notes.append(
+            "the runs of a replication share their random numbers: what they have in common counts as noise here, so "
+            "the intervals are on the wide side"
         )
     if fit.sst > 0 and not fit.is_orthogonal:
         notes.append(

@@ -188,6 +188,7 @@ class Residuals:
     normal_scores : tuple of float
         Where each residual would lie on the normal quantile-quantile plot: Blom's quantiles (i - 3/8)/(n + 1/4).
     checks : tuple of Check
+        Empty where the evaluator has no noise: what is left over is then no error.
     """
 
     runs: tuple[int, ...]

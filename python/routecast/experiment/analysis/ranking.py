@@ -122,10 +122,10 @@ def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screen
     chaos = fit_chaos(x, y, [factor.is_quantity for factor in factors])
     total: Floats | None = None
     if chaos is not None and chaos.quality_ratio >= _GOOD_ENOUGH:
-        first, total = indices(chaos.degrees, chaos.coefficients, chaos.unexplained)
+        first, total = indices(chaos)
         again_first, again_total = resampled_indices(chaos, _RESAMPLES, seed)
-        first_low, first_high = _share_interval(first, again_first, confidence)
-        total_low, total_high = _share_interval(total, again_total, confidence)
+        first_low, first_high = _interval(again_first, confidence)
+        total_low, total_high = _interval(again_total, confidence)
         method = (
             f"Sobol indices by a polynomial of degree {chaos.degree} ({len(chaos.coefficients)} terms) that predicts "
             f"{chaos.quality_ratio:.1%} of the variance of left-out runs"
@@ -181,7 +181,8 @@ def _standardised(x: Floats, y: Floats) -> Floats:
     scale[scale == 0] = 1.0
     centred = y - y.mean()
     size = float(np.linalg.norm(centred))
-    found = np.linalg.lstsq(moved / scale, centred / (size or 1.0), rcond=None)[0]
+    scaled = moved / scale
+    found = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ (centred / (size or 1.0)), rcond=None)[0]
     return np.asarray(found, dtype=float)
 
 
@@ -198,12 +199,6 @@ def _resampled(x: Floats, y: Floats, seed: int) -> Floats:
 def _interval(again: Floats, confidence: float) -> tuple[Floats, Floats]:
     low, high = np.quantile(again, [0.5 - confidence / 2, 0.5 + confidence / 2], axis=0)
     return low, high
-
-
-def _share_interval(found: Floats, again: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """Return the basic bootstrap interval of shares, which takes out that squares of noise are never negative."""
-    low, high = _interval(again, confidence)
-    return np.clip(2 * found - high, 0.0, 1.0), np.clip(2 * found - low, 0.0, 1.0)
 
 
 def _bins(count: int) -> int:

@@ -45,7 +45,7 @@ def residuals_of(seen: Observations, fit: Fit, model: Floats, confidence: float)
         predicted=tuple(float(value) for value in fit.predicted),
         residuals=tuple(float(value) for value in fit.residuals),
         normal_scores=tuple(float(score) for score in normal_scores(fit.residuals)),
-        checks=_checks(seen, fit, model, 1 - confidence) if fit.sse > 0 else (),
+        checks=_checks(seen, fit, model, 1 - confidence) if fit.sse > 0 and not fit.is_exact else (),
     )
 
 

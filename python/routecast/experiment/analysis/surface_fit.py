@@ -51,7 +51,7 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
     terms = estimable_terms(asked, seen.rows).terms
     if len(terms) < len(asked) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
         return None
-    fit = fit_columns([term.columns[seen.rows] for term in terms], seen.y)
+    fit = fit_columns([term.columns[seen.rows] for term in terms], seen.y, is_exact=seen.is_exact)
     if fit.sst == 0:
         return None
     letters = tuple(factor.letter for factor in seen.factors)
