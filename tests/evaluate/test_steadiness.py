@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from routecast.errors import RoutecastError
 from routecast.evaluate import Simulate
 from routecast.evaluate.batches import batch_means
-from routecast.evaluate.steadiness import reading, steadied, steadiness, steadiness_of
+from routecast.evaluate.steadiness import latency_unsteady, reading, steadied, steadiness, steadiness_of
 from routecast.evaluate.truncation import mser5
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import ServiceCost, multicore
@@ -149,6 +149,17 @@ def test_a_simulated_m_d_1_queue_from_empty_forwards_what_is_offered() -> None:
         assert verdict.is_steady or "rising" in verdict.reason or "falling" in verdict.reason
         held += verdict.is_steady and verdict.low <= 0.95e6 <= verdict.high
     assert held >= 9
+
+
+@pytest.mark.parametrize(("rho", "is_settled"), [(0.5, True), (1.1, False)])
+def test_a_steady_rate_does_not_hide_that_the_queue_behind_it_still_grows(
+    rho: float, is_settled: bool
+) -> None:
+    router = multicore(1, ServiceCost(per_packet_s=1e-6), queue_frames=100_000, link_bps=1e15)
+    load = OfferedLoad(rate_pps=rho * 1e6, arrivals=Arrivals.poisson())
+    trial = Simulate(router, over_time=True, steady_state=False).trial(load, 0.1)
+    assert steadiness_of(trial).is_steady
+    assert (latency_unsteady(trial) == "") is is_settled
 
 
 def test_drops_begin_when_the_queue_is_full_and_are_steady_from_then_on() -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "NEGLIGIBLE_RATIO",
     "Reading",
     "Steadiness",
+    "latency_unsteady",
     "reading",
     "steadied",
     "steadiness",
@@ -218,6 +219,31 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
         )
     rates = [getattr(moment, of) for moment in trial.over_time]
     return steadiness(rates, trial.duration_s / len(rates))
+
+
+def latency_unsteady(trial: Trial) -> str:
+    """Say why the latencies of a simulated trial are not steady; empty where they are, or nobody knows.
+
+    A rate can be steady while the queue behind it still grows. The simulator has cut off the transient of the latencies
+    itself (MSER-5); where it found no end of it, it has measured the whole trial, and only then.
+
+    Examples
+    --------
+    >>> from routecast.evaluate import Simulate
+    >>> from routecast.load import Arrivals, OfferedLoad
+    >>> from routecast.router import ServiceCost, multicore
+    >>> router = multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e15, queue_frames=100_000)
+    >>> load = OfferedLoad(rate_pps=1.1e6, arrivals=Arrivals.poisson())
+    >>> trial = Simulate(router, over_time=True, steady_state=False).trial(load, duration_s=0.05)
+    >>> steadiness_of(trial).is_steady, latency_unsteady(trial)
+    (True, 'the latency has not settled within half of the trial, 50 ms: it is a mean over all of it')
+    """
+    if trial.evaluator != "simulate" or trial.latency is None or trial.measured_s < trial.duration_s:
+        return ""
+    return (
+        f"the latency has not settled within half of the trial, {format_duration(trial.duration_s)}: it is a mean over"
+        " all of it"
+    )
 
 
 def steadied(trial: Trial, verdict: Steadiness) -> Trial:
