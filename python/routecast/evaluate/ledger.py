@@ -3,7 +3,7 @@
 ::
 
     OUT/results.parts/000001.parquet …   what this run has finished, a file every half second, each whole or absent
-    OUT/results.parquet                  everything finished, written when the run ends or is interrupted, and now and then
+    OUT/results.parquet                  everything finished, written at the end, at an interruption, and now and then
     OUT/summary.json                     stands there only when the run is complete
 """
 

@@ -160,7 +160,8 @@ def _greet(address: str) -> None:
 
     async def greet() -> None:
         async def hands() -> None:
-            comm = await connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S)
+            # A little less, so that it can say what was wrong.
+            comm = await connect(f"tcp://{address}", timeout=0.9 * CONNECTS_WITHIN_S)
             await comm.close()
 
         await asyncio.wait_for(hands(), CONNECTS_WITHIN_S)
