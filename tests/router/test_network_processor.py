@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
@@ -265,6 +265,29 @@ def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> No
     model = network_processor(chip, blocks, STATES, stages)
     got_pps = forwarded_pps(model, 1.5 * bound_pps, steady=False)
     assert got_pps <= bound_pps * (1 + SATURATED)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    cycles=st.lists(st.floats(20, 300), min_size=1, max_size=3),
+    waits=st.integers(1, 4),
+    engines=st.integers(1, 3),
+    threads=st.sampled_from([1, 2, 8]),
+)
+def test_a_bound_that_stands_clear_is_reached(cycles, waits, engines, threads) -> None:
+    chip = with_threads(threads)
+    reference = Reference(state="routes", accesses=waits, waits=waits)
+    blocks = [
+        Block(name=f"block {number}", cycles=one, references=(reference,))
+        for number, one in enumerate(cycles)
+    ]
+    names = [block.name for block in blocks]
+    stages = parallel(names, repeated=names[:1], count=engines, link=Link(memory="sram", put_cycles=5))
+    bounds = expectation(chip, blocks, STATES, stages)
+    same = len([limit for limit in bounds.limits if limit.pps < 1.001 * bounds.pps])
+    assume(bounds.limits[same].pps > 1.6 * bounds.pps)
+    got_pps = forwarded_pps(network_processor(chip, blocks, STATES, stages), 1.3 * bounds.pps, steady=False)
+    assert got_pps == pytest.approx(bounds.pps, rel=SATURATED)
 
 
 def test_all_faults_of_a_mapping_come_at_once() -> None:

@@ -89,6 +89,10 @@ def test_experiments_reach_each_part_by_its_path(path, value, reached) -> None:
     assert reached(parts(PIPELINED, **{path: value}))
 
 
+def test_the_name_of_a_processor_opens_as_a_table() -> None:
+    assert parts(SIX_LINES, **{"processor.engines.threads": 4}).processor.engines.threads == 4
+
+
 def test_a_stub_neither_works_nor_queues() -> None:
     """Heller 2006, sec. 5.2: the full queue manager, or a simple stub. One path takes its work and the deep queues."""
     document = parse_toml(PIPELINED, "test")
@@ -273,7 +277,14 @@ def test_all_faults_of_a_file_come_at_once() -> None:
         ("processor = { engines = { threads = 4 } }", "processor: base: is missing"),
         ("processor = 5", "give a name or a file in quotes"),
         ('processor = { base = "ixp2850", engines = { threads = 0 } }', "processor.engines.threads: got 0"),
-        ('processor = { base = "ixp2850", engines = { count = 4 } }', "has 4, numbered from 0"),
+        (
+            'processor = { base = "ixp2850", engines = { count = 4 } }',
+            "block: the stages need 7 engines, but ixp2850 has 4",
+        ),
+        (
+            'processor = "ixp2850"\norganisation = "parallel"\nengines = 13',
+            "engines: the stages need 17 engines, but ixp2850 has 16",
+        ),
         (
             'processor = { base = "ixp2850", memory = [{ name = "dram", capacity = "1 MiB" }] }',
             '"dram" is too small',
@@ -284,6 +295,33 @@ def test_a_processor_that_cannot_be_is_refused(line, said) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_router(f'builder = "network_processor"\n{line}\n')
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ('block = [{ name = "lookup", cycles = -1 }]', "block[0].cycles"),
+        ('block = [{ name = "parse" }, { name = "lookup", threads = 9 }]', "block[1].threads"),
+        ('block = [{ name = "lookup", references = [{ state = "rout" }] }]', "block[0].references[0].state"),
+        ('state = [{ name = "routes", memory = "rom" }]', "state[0].memory"),
+        ('ring = { memory = "rom" }', "ring.memory"),
+        ('organisation = "parallel"\nthreads = 9', "threads"),
+        ('slice = [{ name = "a", bandwidth = "1 Gbit/s", share = 0.5 }]', "slice"),
+        (
+            'slice = [{ name = "a", bandwidth = "1 Gbit/s", share = 1.0 }]\nload = { rate = "1 Mpps" }',
+            "load.flows.count",
+        ),
+        (
+            'processor = { base = "ixp2850", memory = [{ name = "dram", latency = "0 s" }] }',
+            "processor.memory[0].latency",
+        ),
+    ],
+)
+def test_faults_have_the_places_of_the_file(lines, place) -> None:
+    text = lines if "base" in lines else f'processor = "ixp2850"\n{lines}'
+    with pytest.raises(FileProblem) as caught:
+        parse_router(f'builder = "network_processor"\n{text}\n')
+    assert {problem.place for problem in caught.value.problems} == {place}
 
 
 def test_the_schema_of_processor_files_has_a_meaning_for_every_key() -> None:

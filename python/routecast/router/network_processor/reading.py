@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from routecast.router.network_processor.model import (
     State,
 )
 from routecast.router.network_processor.organisation import parallel
+from routecast.router.network_processor.places import in_the_file
+from routecast.router.network_processor.slices import flows_of_a_round
 
 __all__ = ["Parts", "network_processor_from", "parts_of"]
 
@@ -67,17 +70,31 @@ def network_processor_from(
         With all faults, their places those of the file.
     """
     parts = parts_of(router, folder)
-    return network_processor(
-        parts.processor,
-        parts.blocks,
-        parts.states,
-        parts.stages,
-        slices=parts.slices,
-        frame_bytes=parts.frame_bytes,
-        port_queue_frames=parts.port_queue_frames,
-        burst_frames=parts.burst_frames,
-        name=name,
-    )
+    try:
+        return network_processor(
+            parts.processor,
+            parts.blocks,
+            parts.states,
+            parts.stages,
+            slices=parts.slices,
+            frame_bytes=parts.frame_bytes,
+            port_queue_frames=parts.port_queue_frames,
+            burst_frames=parts.burst_frames,
+            name=name,
+        )
+    except ModelProblem as problem:
+        placed = [
+            in_the_file(
+                one,
+                router,
+                memories=[memory.name for memory in parts.processor.memories],
+                blocks=[block.name for block in parts.blocks],
+                states=[state.name for state in parts.states],
+                stages=[stage.blocks for stage in parts.stages],
+            )
+            for one in problem.problems
+        ]
+        raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
 def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Parts:
@@ -107,6 +124,17 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
         stages = _staged(router, ring, [block.name for block in running], problems)
     else:
         stages = _organised(router, preset, ring, [block.name for block in running], problems)
+    slices = tuple(
+        Slice(
+            name=one.name,
+            bandwidth_bps=one.bandwidth,
+            share=one.share,
+            cycles_ratio=one.cycles_ratio,
+            policing=one.policing,
+        )
+        for one in router.slice
+    )
+    problems += _flow_problems(router, slices, preset.processor.ports)
     if problems:
         raise ModelProblem(subject, problems)
     queues = {
@@ -118,16 +146,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
         blocks=tuple(running),
         states=_states(router, preset),
         stages=stages,
-        slices=tuple(
-            Slice(
-                name=one.name,
-                bandwidth_bps=one.bandwidth,
-                share=one.share,
-                cycles_ratio=one.cycles_ratio,
-                policing=one.policing,
-            )
-            for one in router.slice
-        ),
+        slices=slices,
         frame_bytes=router.load.frames.mean_bytes if router.load is not None else _SMALLEST_BYTES,
         port_queue_frames=sum(queues.values()),
         burst_frames=router.burst,
@@ -142,6 +161,20 @@ def _queue(table: BlockTable, frames: int) -> int:
     if table.stub:
         return 0
     return frames if table.queue is None else table.queue
+
+
+def _flow_problems(
+    router: NetworkProcessorRouter, slices: tuple[Slice, ...], ports: int
+) -> Iterator[Problem]:
+    """Yield that the file's load has not as many flows as make the shares of slices come out."""
+    if not slices or router.load is None or router.load.arrivals.kind == "trace":
+        return
+    count, of_a_round = router.load.flows.count, flows_of_a_round(slices, ports)
+    if count % of_a_round:
+        yield Problem(
+            "load.flows.count",
+            f"got {count}: flows belong to slices, {of_a_round} flows have the shares exactly; give a multiple of that",
+        )
 
 
 def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Problem]) -> list[Block]:
@@ -244,6 +277,15 @@ def _organised(
                 if getattr(table, key) is not None
             ]
     if problems:
+        return ()
+    needed = sum(engines.get(name, 1) for name in names if name not in repeated)
+    needed += router.engines if repeated else 0
+    count = preset.processor.engines.count
+    if needed > count:
+        where = "engines" if repeated else "block"
+        problems.append(
+            Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {count}")
+        )
         return ()
     try:
         return parallel(
