@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from routecast import __version__
 from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.model import Results
+from routecast.experiment.replay import Course
 from routecast.quantity import format_duration
 from routecast.report.experiment.scale import scale_of
 from routecast.report.experiment.sections import experiment_sections
@@ -17,7 +18,9 @@ from routecast.report.page import Page
 __all__ = ["experiment_page"]
 
 
-def experiment_page(results: Results, analyses: Mapping[str, Analysis], *, command: str = "") -> Page:
+def experiment_page(
+    results: Results, analyses: Mapping[str, Analysis], *, course: Course | None = None, command: str = ""
+) -> Page:
     """Return the page: what was asked, what varied, what was found, whether to trust it, how it was made."""
     experiment = results.experiment
     answers = [headline(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()]
@@ -26,7 +29,7 @@ def experiment_page(results: Results, analyses: Mapping[str, Analysis], *, comma
         question=experiment.question
         or f"What do {', '.join(factor.name for factor in experiment.factors)} do to {', '.join(analyses)}?",
         answer=" ".join(answers),
-        sections=experiment_sections(results, analyses),
+        sections=experiment_sections(results, analyses, course=course),
         made=_made(results, command),
         source=(
             "Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV."

@@ -8,8 +8,10 @@ from functools import partial
 
 from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.model import Results
+from routecast.experiment.replay import Course
 from routecast.report.drawing import draw
 from routecast.report.experiment.half_normal import half_normal_figure
+from routecast.report.experiment.levels import run_said
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
 from routecast.report.experiment.profiles import profile_panels
 from routecast.report.experiment.residuals import MOST_POINTS, residual_panels
@@ -19,9 +21,10 @@ from routecast.report.experiment.shares import bars_svg, effect_bars, screening_
 from routecast.report.experiment.surface import surface_figure
 from routecast.report.experiment.words import is_sample
 from routecast.report.figures import Figure
+from routecast.report.over_time import over_time_figure
 from routecast.report.panels import columns_for, draw_panels
 
-__all__ = ["Picture", "pictures_of"]
+__all__ = ["Picture", "course_picture", "pictures_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,4 +205,19 @@ def _outstanding(analysis: Analysis, scale: Scale) -> Picture | None:
         caption=caption,
         is_finding=True,
         drawn=partial(draw, replace(figure, caption=caption)),
+    )
+
+
+def course_picture(results: Results, course: Course) -> Picture:
+    """Return the picture of one run over time, with the verdict on it."""
+    trial = course.trial
+    levels = run_said(results.experiment, results.runs[course.run].row)
+    title = f"Throughput over time of run {course.run + 1} ({levels})"
+    figure = over_time_figure(trial.over_time, trial.duration_s, course.verdict, title=title)
+    return Picture(
+        name="over-time",
+        title=title,
+        caption=figure.caption,
+        is_finding=False,
+        drawn=partial(draw, figure),
     )

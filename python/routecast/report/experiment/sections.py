@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.model import Results
+from routecast.experiment.replay import Course
 from routecast.quantity import format_duration
-from routecast.report.experiment.pictures import Picture, pictures_of
+from routecast.report.experiment.pictures import Picture, course_picture, pictures_of
 from routecast.report.experiment.scale import Scale, scale_of
 from routecast.report.experiment.tables import (
     anova_table,
@@ -40,7 +41,7 @@ _LONG = 40
 
 
 def experiment_sections(
-    results: Results, analyses: Mapping[str, Analysis], *, prefix: str = ""
+    results: Results, analyses: Mapping[str, Analysis], *, course: Course | None = None, prefix: str = ""
 ) -> tuple[Section, ...]:
     """Return the parts of a page about an experiment.
 
@@ -49,6 +50,8 @@ def experiment_sections(
     results : Results
     analyses : mapping of str to Analysis
         By name of the response.
+    course : Course or None
+        One run over time (:func:`routecast.experiment.replay.course_of`).
     prefix : str
         Of the sections' anchors and titles, for pages with several experiments.
     """
@@ -70,6 +73,7 @@ def experiment_sections(
             anchor=f"{anchor}runs",
             title=f"{lead}Every run",
             blocks=(
+                *((_drawing(course_picture(results, course)),) if course else ()),
                 Folded(
                     summary=f"All {len(results.runs):,} runs with what they answered",
                     table=runs_table(results, scales),

@@ -83,7 +83,14 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
     return Table(
         name="effects",
         title=f"Effects on {scale.name}",
-        caption=(f"{q0}{what}Share: how much of the variation it explains. Shaded rows are told from noise."),
+        caption=(
+            f"{q0}{what}Share: how much of the variation it explains."
+            + (
+                " Shaded rows are told from noise."
+                if any(one.is_significant for one in analysis.effects)
+                else ""
+            )
+        ),
         columns=(
             Column(title="", align="left"),
             Column(title="Effect of", align="left", wrap=True),

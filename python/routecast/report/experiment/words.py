@@ -215,6 +215,8 @@ def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) ->
 
 
 def _change(first: float, last: float, scale: Scale) -> str:
+    if abs(last - first) <= 1e-6 * max(abs(first), abs(last)):
+        return "no difference"
     if scale.transform == "none":
         return scale.amount(last - first, "+")
     return f"a factor of {scale.back(last) / scale.back(first):.3g}"

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.model import Results
+from routecast.experiment.replay import course_of
 from routecast.report.experiment.page import experiment_page
-from routecast.report.experiment.pictures import pictures_of
+from routecast.report.experiment.pictures import course_picture, pictures_of
 from routecast.report.experiment.scale import scale_of
 from routecast.report.page import render_page
 
@@ -20,6 +21,8 @@ def write_experiment(
     results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = ""
 ) -> None:
     """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
+
+    An experiment whose runs are tested for steadiness has one of them simulated once more, to show its course.
 
     Parameters
     ----------
@@ -36,5 +39,9 @@ def write_experiment(
         for picture in pictures_of(results, analysis, scale_of(results, name)):
             file = out / "figures" / f"{stem}-{picture.name}.svg"
             file.write_text(picture.svg(has_heading=True), encoding="utf-8")
-    page = experiment_page(results, analyses, command=command)
+    course = course_of(results)
+    if course is not None:
+        picture = course_picture(results, course)
+        (out / "figures" / f"{picture.name}.svg").write_text(picture.svg(has_heading=True), encoding="utf-8")
+    page = experiment_page(results, analyses, course=course, command=command)
     (out / "report.html").write_text(render_page(page), encoding="utf-8")
