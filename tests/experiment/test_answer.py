@@ -216,6 +216,15 @@ def test_steady_runs_are_cut_and_judged() -> None:
     assert any(one.unsteady or one.problem for one in short.answers)
 
 
+def test_a_latency_that_has_not_settled_is_told_though_the_rate_has() -> None:
+    text = SIMULATED.replace('duration = "5 ms"', 'duration = "5 ms"\nsteady = true')
+    text = text.replace('"load.rate" = "2.5 Mpps"', '"load.rate" = "3.6 Mpps", queue = "100000 frames"')
+    results = run_experiment(read(text.replace("replications = 3", "replications = 1")), None)
+    # 3.6 Mpps are more than two cores carry (3.37 Mpps), and less than four do: their queue grows throughout.
+    assert "the latency has not settled" in results.answers[0].unsteady
+    assert results.answers[1].unsteady == ""
+
+
 def test_results_do_not_depend_on_where_and_by_how_many_they_are_computed() -> None:
     experiment = read(SIMULATED)
     found = {
@@ -334,3 +343,45 @@ def test_a_wire_is_measured_one_trial_after_the_other(monkeypatch: pytest.Monkey
 def test_paths_of_responses_are_checked_before_anything_runs(of: str, evaluator: str, says: str) -> None:
     told = response_problem(of, evaluator)  # type: ignore[arg-type]  # the parameter is a text here
     assert (says in told) if says else told == ""
+
+
+LOOKED_AT = """
+name = "t"
+router = "multicore.router.toml"
+evaluator = "simulate"
+duration = "1 ms"
+steady = true
+set = { cores = 1, "load.rate" = "1 Mpps", "load.flows.count" = 1 }
+[[factor]]
+name = "work"
+path = "service.per_packet"
+levels = ["10 us", "20 us"]
+[[response]]
+name = "steady"
+of = "forwarded_pps"
+[[response]]
+name = "looked at"
+of = "forwarded_pps"
+read_at = "100 us"
+"""
+
+
+def test_a_look_at_an_instant_says_the_mean_since_the_start() -> None:
+    results = run_experiment(read(LOOKED_AT), None)
+    # From empty, one frame leaves every 10 (20) us, so that 9 (4) have left after 100 us: the first waited for nothing.
+    assert results.values("steady") == pytest.approx([1e5, 5e4], rel=0.03)
+    assert results.values("looked at") == pytest.approx([9e4, 4e4], rel=0.12)
+    assert all(a < b for a, b in zip(results.values("looked at"), results.values("steady"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('read_at = "100 us"', 'read_at = "2 ms"', "after the end of the trial"),
+        ('"forwarded_pps"\nread_at', '"latency.mean_s"\nread_at', "only rates"),
+        ('evaluator = "simulate"', 'evaluator = "solve"', "keeps no rates over time"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_told_before_anything_runs(old: str, new: str, says: str) -> None:
+    with pytest.raises(RoutecastError, match=says):
+        read(LOOKED_AT.replace(old, new))

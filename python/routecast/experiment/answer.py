@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.model import Answer, EvaluatorKind, Run
-from routecast.experiment.responses import needs_flows, read_response
+from routecast.experiment.responses import needs_flows, read_response, said_at
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from routecast.router.model import RouterModel
 
 __all__ = ["answer", "get_ready"]
+
+_OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
+"""Responses that settle with the queues: later than the rate."""
 
 
 def get_ready(evaluator: EvaluatorKind) -> None:
@@ -71,12 +74,13 @@ def _simulated(run: Run) -> Answer:
     from routecast.evaluate.simulate import Simulate
 
     model, load = _built(run)
+    is_followed = run.is_steadied or any(response.read_at_s is not None for response in run.responses)
     simulator = Simulate(
         model,
         seed=run.seed,
         per_flow=any(needs_flows(response.of) for response in run.responses),
-        over_time=run.is_steadied,
-        steady_state=not run.is_steadied,
+        over_time=is_followed,
+        steady_state=not is_followed,
         on_progress=stop_if_ended,
     )
     return _read(run, simulator.trial(load, run.duration_s))
@@ -113,12 +117,21 @@ def _built(run: Run) -> tuple[RouterModel, OfferedLoad]:
 
 def _read(run: Run, trial: Trial) -> Answer:
     unsteady = ""
+    whole = trial
     if run.is_steadied:
-        from routecast.evaluate.steadiness import steadied, steadiness_of
+        from routecast.evaluate.steadiness import latency_unsteady, steadied, steadiness_of
 
         verdict = steadiness_of(trial)
-        trial, unsteady = steadied(trial, verdict), verdict.reason
-    values = {response.name: read_response(trial, response.of) for response in run.responses}
+        unsteady = verdict.reason
+        if not unsteady and any(response.of.startswith(_OF_QUEUES) for response in run.responses):
+            unsteady = latency_unsteady(trial)
+        trial = steadied(trial, verdict)
+    values = {
+        response.name: read_response(trial, response.of)
+        if response.read_at_s is None
+        else said_at(whole, response.of, response.read_at_s)
+        for response in run.responses
+    }
     return Answer(key=run.key, values=values, unsteady=unsteady, bottleneck=_bottleneck(trial))
 
 

@@ -96,6 +96,11 @@ class ResponseTable(_Table):
     transform: Literal["none", "log", "reciprocal"] = Field(
         default="none", description="What is analysed instead of the value itself."
     )
+    read_at: Duration | None = Field(
+        default=None,
+        description="forwarded_pps, l1_bps and l2_bps of simulations: what one look at this time would have said, the "
+        "mean since the start.",
+    )
 
 
 class ExperimentTable(_Table):

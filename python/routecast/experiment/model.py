@@ -94,11 +94,15 @@ class Response:
         ``"resource[cpu].utilisation_ratio"``.
     transform : {"none", "log", "reciprocal"}
         What is analysed instead of the value itself (Jain, sec. 17.6).
+    read_at_s : float or None
+        Rates of simulations only: what one look at this instant would have said, the mean since the start of the
+        trial, instead of the mean after the transient.
     """
 
     name: str
     of: str
     transform: Literal["none", "log", "reciprocal"] = "none"
+    read_at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from routecast.experiment.designs.words import letters_of
 from routecast.experiment.document import ExperimentFile, ExperimentTable
 from routecast.experiment.factors import factor_of
 from routecast.experiment.model import Experiment, Factor, Response
-from routecast.experiment.responses import response_problem
+from routecast.experiment.responses import reading_problem, response_problem
 from routecast.experiment.testbeds import bed_document, bed_table, unknown_options
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
@@ -114,7 +114,8 @@ def experiment_of(
         factors=tuple(factors),
         design=design,
         responses=tuple(
-            Response(name=one.name, of=one.of, transform=one.transform) for one in table.response
+            Response(name=one.name, of=one.of, transform=one.transform, read_at_s=one.read_at)
+            for one in table.response
         ),
         folder=str(folder or ""),
     )
@@ -205,6 +206,9 @@ def _contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
         wrong = response_problem(one.of, table.evaluator)
         if wrong:
             problems.append(Problem(f"response[{number}].of", wrong))
+        wrong = reading_problem(one.of, table.evaluator, one.read_at, table.duration)
+        if wrong:
+            problems.append(Problem(f"response[{number}].read_at", wrong))
     owners: dict[str, str] = {}
     for factor in factors:
         for path in dict.fromkeys(path for level in factor.levels for path in level.overrides):
@@ -215,8 +219,15 @@ def _contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
                 )
                 problems.append(Problem(f'factor "{factor.name}"', what))
             owners[path] = factor.name
-    if table.steady and table.evaluator == "solve":
-        problems.append(Problem("steady", "solve answers for the steady state: leave it out"))
+    if table.steady and table.evaluator != "simulate":
+        why = "answers for the steady state" if table.evaluator == "solve" else "keeps no rates over time"
+        problems.append(Problem("steady", f"{table.evaluator} {why}: leave it out"))
+    factor_names = {factor.name for factor in factors}
+    problems += [
+        Problem(f"response[{number}].name", f"{shown(one.name)} is the name of a factor: give it another")
+        for number, one in enumerate(table.response)
+        if one.name in factor_names
+    ]
     if table.design.common_random_numbers and table.evaluator != "simulate":
         what = f"{table.evaluator} draws no random numbers that runs could share: leave it out"
         problems.append(Problem("design.common_random_numbers", what))

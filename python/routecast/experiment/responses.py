@@ -13,13 +13,15 @@ from functools import lru_cache
 from routecast.errors import RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.experiment.model import EvaluatorKind
+from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["SOLVED", "needs_flows", "read_response", "response_problem"]
+__all__ = ["SOLVED", "needs_flows", "read_response", "reading_problem", "response_problem", "said_at"]
 
 SOLVED = ("capacity_pps", "lossless_pps")
 """What the closed form knows beside its trials: the greatest forwarding rate, and the greatest rate without loss."""
 
+_RATES = ("forwarded_pps", "l1_bps", "l2_bps")
 _STEP = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
 _ENTRY = re.compile(r"\[([^\]]*)\]")
 _SHORT = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
@@ -79,6 +81,38 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
     if steps[0][0] in _UNKNOWN_TO[evaluator]:
         return f"{evaluator} does not answer it: choose another response, or another evaluator"
     return ""
+
+
+def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, duration_s: float) -> str:
+    """Say why a rate cannot be read at an instant; empty where it can, or nobody asks."""
+    if at_s is None:
+        return ""
+    if of not in _RATES:
+        return f"only rates have a mean since the start: {', '.join(_RATES)}"
+    if evaluator != "simulate":
+        return f"{evaluator} keeps no rates over time: simulate does"
+    if at_s > duration_s:
+        return f"is after the end of the trial: it lasts {format_duration(duration_s)}"
+    return ""
+
+
+def said_at(trial: Trial, of: str, at_s: float) -> float:
+    """Return what one look at an instant would have said of a rate: its mean since the start of the trial.
+
+    Parameters
+    ----------
+    trial : Trial
+        With rates over time, none of them cut off.
+    of : str
+        ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
+    at_s : float
+    """
+    from routecast.evaluate.steadiness import reading
+
+    rates = [moment.forwarded_pps for moment in trial.over_time]
+    so_far_pps = reading(rates, trial.duration_s / len(rates), at_s).so_far
+    per_frame = read_response(trial, of) / trial.forwarded_pps if trial.forwarded_pps else 0.0
+    return so_far_pps * per_frame
 
 
 def needs_flows(of: str) -> bool:

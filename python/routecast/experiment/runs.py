@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +19,9 @@ from routecast.experiment.factors import level_at
 from routecast.experiment.model import Experiment, Level, Run
 
 __all__ = ["levels_of_row", "runs_of"]
+
+_FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
+"""A text that may name a file: with an ending that is no part of a number."""
 
 
 def runs_of(experiment: Experiment) -> tuple[Run, ...]:
@@ -37,7 +41,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
         "evaluator": experiment.evaluator,
         "duration_s": experiment.duration_s,
         "is_steadied": experiment.is_steadied,
-        "responses": [(one.name, one.of) for one in experiment.responses],
+        "responses": [(one.name, one.of, one.read_at_s) for one in experiment.responses],
     }
     head = hashlib.sha256(_text(shared))
     folder = Path(experiment.folder) if experiment.folder else Path()
@@ -122,7 +126,7 @@ def _text(value: object) -> bytes:
 def _files_named(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
     """Yield the hash of each file that a document names (a trace of arrivals, say): its content decides the answer."""
     for text in _texts(document):
-        if "." in text and " " not in text:
+        if _FILE_NAME.fullmatch(text):
             digest = _digest(str(folder), text)
             if digest:
                 yield digest
