@@ -106,6 +106,11 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
         (HEAD + 'evaluator = "measure"\n' + CORES + CAPACITY, "testbed", "needs it"),
         (HEAD + "steady = true\n" + CORES + CAPACITY, "steady", "leave it out"),
         (
+            HEAD + CORES + CAPACITY.replace('name = "capacity"', 'name = "cores"'),
+            "response[0].name",
+            "is the name of a factor",
+        ),
+        (
             HEAD + 'set = { "lode.rate" = "1 Mpps" }\n' + CORES + CAPACITY,
             "set.lode.rate",
             'did you mean "load"',
