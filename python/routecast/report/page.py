@@ -107,12 +107,13 @@ Block = Prose | Tiles | Table | Figure | Drawing | Notice | Facts | Listing | Fo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A titled part of the page; ``lead`` is its finding in one sentence."""
+    """A titled part of the page; ``lead`` is its finding in one sentence. What is not listed follows one that is."""
 
     anchor: str
     title: str
     lead: str = ""
     blocks: tuple[Block, ...] = ()
+    is_listed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from routecast.quantity import format_duration
 from routecast.report.experiment import experiment_sections
 from routecast.report.page import Block, Page, Section
@@ -49,7 +51,8 @@ def experiments_page(result: ExperimentsResult) -> Page:
             )
         )
     for name, results in result.results.items():
-        sections += experiment_sections(results, result.analyses[name], prefix=name)
+        first, *others = experiment_sections(results, result.analyses[name], prefix=name)
+        sections += [first, *(replace(section, is_listed=False) for section in others)]
     return Page(
         title=study.title,
         question=study.question,
