@@ -12,6 +12,7 @@ from routecast.experiment.analysis import analyse
 from routecast.experiment.analysis.advice import box_cox
 from routecast.experiment.analysis.residuals import durbin_watson, normal_scores
 from routecast.experiment.model import Results
+from routecast.experiment.wire_order import wire_order
 
 Order = Callable[[int], list[tuple[float, ...]]]
 Make = Callable[..., Results]
@@ -36,11 +37,16 @@ def test_the_durbin_watson_test_cries_wolf_as_rarely_as_its_p_values_say() -> No
     assert np.mean(np.array(p_values) < 0.01) == pytest.approx(0.01, abs=0.005)
 
 
-def test_a_drift_over_the_runs_is_seen(results_of: Make, standard_order: Order) -> None:
+def test_a_drift_over_the_order_on_the_wire_is_seen_and_no_drift_is_sought_between_simulations(
+    results_of: Make, standard_order: Order
+) -> None:
     random = np.random.default_rng(2)
     rows = standard_order(3) * 3
-    drifting = [[10 + row[0] + 0.4 * run + random.normal(0, 0.3)] for run, row in enumerate(rows)]
+    drifting = [[0.0] for _ in rows]
+    for place, run in enumerate(wire_order(1, len(rows))):
+        drifting[run] = [10 + rows[run][0] + 0.4 * place + random.normal(0, 0.3)]
     assert "independent errors" in doubtful(results_of(rows, drifting))
+    assert "independent errors" not in doubtful(results_of(rows, drifting, evaluator="simulate"))
 
 
 def test_errors_that_grow_with_the_response_are_seen_and_go_away_with_the_logarithm(

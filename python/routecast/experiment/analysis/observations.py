@@ -11,6 +11,7 @@ import numpy as np
 from routecast.experiment.analysis.outcome import Missing
 from routecast.experiment.factors import level_at
 from routecast.experiment.model import Factor, Results
+from routecast.experiment.wire_order import wire_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +43,9 @@ class Observations:
     missing, unsteady : tuple of Missing
     is_exact : bool
         Whether the evaluator answers the same every time: a formula.
+    places : (n,) array of int or None
+        Place of each run in the order in which they went over the wire. None: none came after another, each had its
+        own model and random numbers.
     """
 
     factors: tuple[Factor, ...]
@@ -53,6 +57,7 @@ class Observations:
     missing: tuple[Missing, ...]
     unsteady: tuple[Missing, ...]
     is_exact: bool
+    places: Integers | None = None
 
     @property
     def is_replicated(self) -> bool:
@@ -122,7 +127,17 @@ def observe(results: Results, response: str) -> Observations:
         missing=tuple(missing),
         unsteady=tuple(unsteady),
         is_exact=results.experiment.evaluator == "solve",
+        places=_places(results, np.array(runs, dtype=np.intp)),
     )
+
+
+def _places(results: Results, runs: Integers) -> Integers | None:
+    if results.experiment.evaluator != "measure":
+        return None
+    order = wire_order(results.experiment.seed, len(results.runs))
+    places = np.empty(len(order), dtype=np.intp)
+    places[order] = np.arange(len(order))
+    return places[runs]
 
 
 def _row_labels(factors: tuple[Factor, ...], design: Floats, row: int) -> tuple[str, ...]:

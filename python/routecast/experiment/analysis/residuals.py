@@ -117,7 +117,7 @@ def _checks(seen: Observations, fit: Fit, model: Floats, level: float) -> tuple[
                 ("independent errors", "Durbin-Watson"),
             )
         )
-    return (_normality(fit, level), *_spread(seen, fit, level), _independence(fit, model, level))
+    return (_normality(fit, level), *_spread(seen, fit, level), _independence(seen, fit, model, level))
 
 
 def _normality(fit: Fit, level: float) -> Check:
@@ -170,8 +170,18 @@ def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
     return checks
 
 
-def _independence(fit: Fit, model: Floats, level: float) -> Check:
-    statistic, p_value = durbin_watson(fit.residuals, model)
+def _independence(seen: Observations, fit: Fit, model: Floats, level: float) -> Check:
+    if seen.places is None:
+        return Check(
+            name="independent errors",
+            method="Durbin-Watson",
+            statistic=None,
+            p_value=None,
+            is_doubtful=None,
+            verdict="nothing to test: the runs were simulated apart, each with random numbers from its own seed",
+        )
+    order = np.argsort(seen.places)
+    statistic, p_value = durbin_watson(fit.residuals[order], model[order])
     kind = "alike" if statistic < 2 else "of opposite sign"
     return _check(
         "independent errors",
@@ -179,8 +189,8 @@ def _independence(fit: Fit, model: Floats, level: float) -> Check:
         statistic,
         p_value,
         level,
-        f"errors of runs made one after the other are {kind}: something drifted, or one run disturbed the next; "
-        "run them in random order",
+        f"errors of runs made one after the other are {kind}: something drifted while the runs were made, or one run "
+        "disturbed the next",
         "nothing in the order of the runs speaks against independent errors",
     )
 
