@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from routecast.errors import FileProblem
+from routecast.errors import FileProblem, ModelProblem
 from routecast.evaluate import Simulate
 from routecast.load import FrameMix
 from routecast.quantity.toml_file import parse_toml, validated
@@ -322,6 +324,62 @@ def test_faults_have_the_places_of_the_file(lines, place) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_router(f'builder = "network_processor"\n{text}\n')
     assert {problem.place for problem in caught.value.problems} == {place}
+
+
+STRANGE = st.one_of(
+    st.integers(-2, 10**12),
+    st.floats(-1.0, 1e30),
+    st.booleans(),
+    st.sampled_from(
+        ["", "parse", "ixp2850", "0 B", "1 ps", "9999 TiB", "1 Hz", "staged", "parallel", "dram"]
+    ),
+    st.just([]),
+    st.just({}),
+    st.just([{"name": "parse"}, {"name": "parse"}]),
+    st.just([{"blocks": ["parse", "parse"], "engines": [0, -1]}]),
+)
+PATHS = [
+    "engines",
+    "threads",
+    "parallel",
+    "organisation",
+    "burst",
+    "stage",
+    "slice",
+    "state",
+    "block",
+    "ring.frames",
+    "ring.memory",
+    "ring.put",
+    "processor.ports",
+    "processor.link",
+    "processor.receive_buffer",
+    "processor.engines.count",
+    "processor.engines.threads",
+    "processor.engines.frequency",
+    "processor.engines.registers",
+    "processor.memory",
+    "block[parse].cycles",
+    "block[parse].engines",
+    "block[parse].threads",
+    "block[parse].queue",
+    "block[parse].references",
+    "block[queue manager].stub",
+    "block[lookup].present",
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(changes=st.dictionaries(st.sampled_from(PATHS), STRANGE, min_size=1, max_size=3))
+def test_whatever_a_file_says_it_is_a_router_or_a_fault_with_its_place(changes) -> None:
+    told: list[str] = []
+    try:
+        model, _ = build_router(vary(parse_toml(PIPELINED, "test"), changes))
+        told = [task.name for task in model.tasks]
+    except (FileProblem, ModelProblem) as problem:  # ModelProblem: a path that another change took away
+        told = [one.place or one.message for one in problem.problems]
+    assert all(told)
+    assert told
 
 
 def test_the_schema_of_processor_files_has_a_meaning_for_every_key() -> None:

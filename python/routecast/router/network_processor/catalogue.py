@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -247,14 +248,17 @@ def _document(path: str | Path, folder: Path | None) -> tuple[ProcessorFile, Pat
         file = (folder or Path()) / name
         text = read_text(file, kind="processor file", largest_bytes=_LARGEST_FILE_BYTES)
         return validated(ProcessorFile, parse_toml(text, str(file)), str(file)), file.parent
+    return _shipped(name), None
+
+
+@cache  # sweeps ask for the same one thousands of times, and nothing changes it
+def _shipped(name: str) -> ProcessorFile:
     known = processors()
     if name not in known:
         hint = f"is no processor that ships: {did_you_mean(name, known)}"
         raise FileProblem(f'"{name}"', [Problem("", hint)])
-    shipped = files("routecast") / "data" / "processors" / f"{name}{_SUFFIX}"
-    return validated(
-        ProcessorFile, parse_toml(shipped.read_text(encoding="utf-8"), name), f"{name}{_SUFFIX}"
-    ), None
+    text = (files("routecast") / "data" / "processors" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+    return validated(ProcessorFile, parse_toml(text, name), f"{name}{_SUFFIX}")
 
 
 def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Preset:
