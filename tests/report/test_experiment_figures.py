@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import experiment_results as made
 
 from routecast.experiment.model import Results
+from routecast.experiment.wire_order import wire_order
 from routecast.report.experiment.contour import contour_lines
 from routecast.report.experiment.half_normal import half_normal_figure
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
@@ -116,6 +118,32 @@ def test_residuals_are_shown_over_prediction_order_and_scores_in_a_unit_of_their
     assert panels[1].y.title == "residual [Mbit/s]"
     assert cloud.labels[3].startswith("run 4: packet size 1500 B, queue manager full")
     assert residual_panels(*parts("paper")) == ()
+
+
+def test_runs_on_the_wire_stand_in_the_order_in_which_they_were_made() -> None:
+    results = made.results_of(
+        made.experiment(replications=3, evaluator="measure"), made.noisy(made.paper_value, 30e6)
+    )
+    analysis = made.analyses_of(results)["throughput"]
+    panels = residual_panels(results, analysis, scale_of(results, "throughput"))
+    cloud = next(mark for mark in panels[2].marks if isinstance(mark, Points))
+    order = wire_order(results.experiment.seed, 24)
+    assert cloud.x[order[0]] == 1.0
+    assert cloud.x[order[23]] == 24.0
+
+
+def test_what_a_formula_leaves_over_is_shown_without_order_and_without_chance() -> None:
+    sampled = made.sample()
+    bent = replace(
+        sampled,
+        answers=tuple(
+            replace(answer, values={"throughput": 1e9 * math.exp(0.5 * run)})
+            for answer, (run, *_) in zip(sampled.answers, sampled.experiment.design.coded, strict=True)
+        ),
+    )
+    panels = residual_panels(bent, made.analyses_of(bent)["throughput"], scale_of(bent, "throughput"))
+    assert [panel.title for panel in panels] == ["Answered against predicted", "Residual over prediction"]
+    assert residual_panels(*parts("sample")) == ()  # a polynomial of second order: nothing is left over
 
 
 def test_a_surface_s_lines_lie_where_the_surface_has_their_value() -> None:

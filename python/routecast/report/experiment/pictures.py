@@ -68,19 +68,27 @@ def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pic
         _sampled(results, analysis, scale),
         _mapped(results, analysis, scale),
         _outstanding(analysis, scale),
-        _panels(
-            "residuals",
-            "What is left over",
-            "Good: points along the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
-            " grow with the response, a curve that the model lacks a term, a slope over the run order that something"
-            " drifted, a bent line of normal scores that the intervals are rough.",
-            residual_panels(results, analysis, scale),
-            is_finding=False,
-        ),
+        _left_over(results, analysis, scale),
     ):
         if picture is not None:
             found.append(picture)
     return tuple(found)
+
+
+def _left_over(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:
+    if results.experiment.evaluator == "solve":
+        caption = (
+            "A formula answers without noise: what is left over is what the effects lack. Points along the first dashed"
+            " line are well predicted; a curve in the second picture asks for more levels, or another transform."
+        )
+    else:
+        caption = (
+            "Good: points along the first dashed line, and elsewhere a cloud without shape. A funnel means that errors"
+            " grow with the response, a curve that the model lacks a term, a slope over the run order that something"
+            " drifted, a bent line of normal scores that the intervals are rough."
+        )
+    figures = residual_panels(results, analysis, scale)
+    return _panels("residuals", "What is left over", caption, figures, is_finding=False)
 
 
 def _shared(results: Results, analysis: Analysis, scale: Scale) -> Picture | None:

@@ -44,13 +44,11 @@ def effect_bars(analysis: Analysis, *, rest: str = "errors (noise)") -> tuple[Ba
         shown.append((f"{len(more)} more", sum(share for _, share, _ in more), QUIET))
     if analysis.error_share_ratio is not None and analysis.error_df > 0:
         shown.append((rest, analysis.error_share_ratio, NOISE))
-    # Where effects are not orthogonal their shares do not add up, and a sum of them means nothing.
-    adds_up = abs(sum(share for _, share, _ in shown) - 1.0) < 0.005
     bars, so_far = [], 0.0
     for number, (label, share, colour) in enumerate(shown):
         so_far += share
         said = f"{100.0 * share:.1f} %"
-        if adds_up and number and share > 0.0005:
+        if analysis.is_balanced and number and share > 0.0005:
             said += f" ({100.0 * so_far:.1f} % so far)"
         bars.append(Bar(label=label, ratio=share, colour=colour, said=said))
     return tuple(bars)

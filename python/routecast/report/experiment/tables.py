@@ -169,15 +169,24 @@ def anova_table(analysis: Analysis, scale: Scale) -> Table:
             (
                 row.component,
                 row.df,
-                row.ss / square,
+                _cleared(row.ss, analysis.sst) / square,
                 row.ss / analysis.sst if analysis.sst > 0.0 else None,
-                None if row.ms is None else row.ms / square,
+                None if row.ms is None else _cleared(row.ms, analysis.sst) / square,
                 row.f,
                 row.p_value,
             )
             for row in analysis.anova
         ),
     )
+
+
+def _cleared(value: float, total: float) -> float:
+    """Return a sum of squares; 0 where it is nothing but rounding."""
+    return 0.0 if value < 1e-14 * total else value
+
+
+def _ended(text: str) -> str:
+    return text.strip().rstrip(".") + "."
 
 
 def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Table:
@@ -299,10 +308,10 @@ def screening_table(screening: Screening) -> Table:
     return Table(
         name="screening",
         title="Which factors matter",
-        caption=(
+        caption=_ended(
             "Alone: the share of the variance that the factor explains by itself; with interactions: the share that it"
             f" has a part in. Direction: −1 to +1, the sign says which way. {screening.method}"
-        ).strip(),
+        ),
         columns=(
             Column(title="Rank", form="d"),
             Column(title="Factor", align="left"),
