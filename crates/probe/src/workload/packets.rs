@@ -18,7 +18,7 @@ use crate::frame::{ETHERTYPE_QINQ, ETHERTYPE_VLAN, SMALLEST_FRAME_BYTES};
 use crate::function::{route, route_address};
 use crate::memory::{HugeMemory, LINE_BYTES, Pages};
 use crate::operation::internet_checksum;
-use crate::traffic::{Scramble, mac, mix};
+use crate::traffic::{mac, mix};
 
 use super::capture;
 
@@ -26,6 +26,8 @@ use super::capture;
 pub const MOST_PACKETS: usize = 65_536;
 /// Routes that the destinations of generated packets belong to, unless the kernel has another number of them.
 pub const ROUTES: u64 = 16_384;
+/// 1 over the golden ratio.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// Words that the compressible content is made of.
 const WORDS: usize = 1024;
 
@@ -154,12 +156,13 @@ fn generated(
         return Err(ProbeError::request("flows", "got 0 flows; ask for one or more"));
     }
     let total: f64 = mix.iter().map(|&(_, weight)| weight).sum();
-    let order = Scramble::new(count as u64, seed);
+    let start = Xoshiro256PlusPlus::seed_from_u64(seed).next_u64() as f64 / 2f64.powi(64);
     let mut writer = ContentWriter::new(content, seed);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(crate::traffic::mix(seed ^ 2));
     let frames: Vec<Vec<u8>> = (0..count)
         .map(|number| {
-            let mut share = (order.of(number as u64) as f64 + 0.5) / count as f64 * total;
+            // Multiples of the golden ratio, so that few packets in a row already have the mix (Weyl's sequence).
+            let mut share = (start + number as f64 * GOLDEN).fract() * total;
             let size = mix.iter().find(|&&(_, weight)| {
                 share -= weight;
                 share < 0.0
@@ -314,6 +317,16 @@ pub(super) mod tests {
                 assert_eq!(packet.ip, 14);
                 assert_eq!(packet.end, packet.frame.len());
             }
+        }
+    }
+
+    #[test]
+    fn few_packets_in_a_row_have_the_mix_already() {
+        let mix: Vec<_> = [64, 128, 256, 512, 1024, 1280, 1518].map(|bytes| (bytes, 1.0)).to_vec();
+        let packets = generated(&mix, Content::Words, 64, ROUTES, 700, 5).unwrap();
+        for first in [0, 100, 333] {
+            let count = |bytes| (first..first + 70).filter(|&number| packets.frame_bytes(number) == bytes).count();
+            assert!(mix.iter().all(|&(bytes, _)| (9..=11).contains(&count(usize::from(bytes)))));
         }
     }
 

@@ -214,8 +214,12 @@ fn step_through(
         if !(instruction.repeats && registers.rip == last) {
             tally.instruction(registers.rip, instruction.bytes, instruction.class);
         }
+        let again = instruction.repeats && registers.rip == last;
         for access in instruction.accesses(&registers) {
-            tally.access(access);
+            // Processors move whole lines for a repeated instruction (Intel SDM vol. 1, sec. 7.3.9.3): so does this.
+            if !again || access.begins_line() {
+                tally.access(access);
+            }
         }
         last = registers.rip;
         if tally.traced().is_multiple_of(LISTEN) {

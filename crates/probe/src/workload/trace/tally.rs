@@ -38,6 +38,13 @@ pub struct Access {
     pub writes: bool,
 }
 
+impl Access {
+    /// Whether it is the first of its line, if accesses of this length go upwards one after the other.
+    pub fn begins_line(&self) -> bool {
+        self.address / LINE_BYTES as u64 != self.address.wrapping_sub(self.bytes) / LINE_BYTES as u64
+    }
+}
+
 /// What one packet took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PacketTrace {
