@@ -108,7 +108,8 @@ def _effects(analysis: Analysis, scale: Scale) -> Table:
         for one in effects
     ]
     if analysis.error_df:
-        rows.append(("e", "noise, and what the model leaves", analysis.error_share_ratio, None, ""))
+        what = "what the model leaves" if analysis.s_e is None else "noise, and what the model leaves"
+        rows.append(("e", what, analysis.error_share_ratio, None, ""))
     first = 0 if analysis.mean is None else 1
     return Table(
         name="effects",
