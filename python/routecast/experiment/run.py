@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from random import Random
 
 from routecast.errors import FileProblem, Problem
 from routecast.experiment.answer import answer, get_ready
@@ -15,6 +14,7 @@ from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.runs import runs_of
 from routecast.experiment.shards import Shard, answers_on_disk, join
 from routecast.experiment.sweep import Progress, sweep
+from routecast.experiment.wire_order import wire_order
 
 __all__ = ["AUTO", "join_experiment", "run_experiment"]
 
@@ -73,9 +73,7 @@ def run_experiment(
         resumed = sum(key in there for key in {run.key for run in mine})
         order: Sequence[Run] = runs
         if experiment.evaluator == "measure":
-            # What drifts on the wire meanwhile must not look like a factor: randomisation (Montgomery, Design and
-            # Analysis of Experiments, 8th ed., sec. 1.3).
-            order = Random(experiment.seed).sample(runs, len(runs))
+            order = [runs[position] for position in wire_order(experiment.seed, len(runs))]
         found = sweep(order, answer, executor=crew, out=out, progress=progress, shard=shard)
         by_key = {one.key: one for one in found}
         answers = tuple(by_key[run.key] for run in mine)
