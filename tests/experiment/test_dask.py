@@ -20,12 +20,16 @@ import pytest
 import sweep_runs
 
 from routecast.errors import EnvironmentProblem
+from routecast.experiment.answer import answer
 from routecast.experiment.executor import dask as dask_module
 from routecast.experiment.executor import open_executor
+from routecast.experiment.reading import read_experiment
+from routecast.experiment.runs import runs_of
 from routecast.experiment.shards import answers_on_disk
 from routecast.experiment.sweep import sweep
 
 STARTS_WITHIN_S = 60.0
+EXAMPLE = Path(__file__).parents[2] / "examples" / "multicore_2_3.experiment.toml"
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ def cluster_of(count: int, folder: Path) -> Iterator[Cluster]:
 def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    runs = sweep_runs.runs_of(200)
+    runs = sweep_runs.runs_of(120)
     out = tmp_path / "out"
     killed: list[int] = []
 
@@ -87,6 +91,8 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
     with cluster_of(2, tmp_path) as cluster:
         with open_executor(f"dask://{cluster.address}") as executor:
             assert executor.workers == 2
+            solved = runs_of(read_experiment(EXAMPLE))
+            assert sweep(solved, answer, executor=executor) == tuple(map(answer, solved))
             found = sweep(
                 runs, sweep_runs.slowly, executor=executor, out=out, progress=kill_one_in_the_middle
             )
