@@ -12,11 +12,16 @@ from routecast.report.figures import Figure
 __all__ = ["columns_for", "draw_panels", "panel_px"]
 
 _GAP_PX, _WIDTH_PX = 18, 760
+_MOST_LETTERS = 20
+"""In the legend of one of three panels."""
 
 
-def columns_for(count: int) -> int:
-    """Return how many panels stand side by side: two, or three where that fills the last row better."""
-    return 3 if count in {3, 5, 6, 9} else 2
+def columns_for(count: int, *, letters: int = 0) -> int:
+    """Return how many panels stand side by side: two, or three where that fills the last row better.
+
+    ``letters`` is the length of the longest entry of a legend, which must find room.
+    """
+    return 3 if count in {3, 5, 6, 9} and letters <= _MOST_LETTERS else 2
 
 
 def panel_px(columns: int) -> int:

@@ -93,7 +93,10 @@ def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
     if not chosen:
         return ()
     y = _axis(chosen, scale)
-    width = panel_px(columns_for(len(chosen)))
+    letters = max(
+        len(_line_name(factors[one.letters[1]], point.coded[1])) for one in chosen for point in one.points
+    )
+    width = panel_px(columns_for(len(chosen), letters=letters))
     return tuple(
         _interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y, width) for one in chosen
     )
@@ -108,7 +111,7 @@ def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: A
     for level, colour in zip(levels, palette(len(levels)), strict=True):
         mine = tuple(point for point in means.points if point.coded[1] == level)
         one = Means(letters=means.letters, points=mine)
-        name = f"{second.name} {label_of(second, level)}"
+        name = _line_name(second, level)
         marks += _trace(name, one, [point.coded[0] for point in mine], scale, colour, legend=True)
     return Figure(
         name=f"interaction-{first.letter}{second.letter}",
@@ -119,6 +122,10 @@ def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: A
         marks=tuple(marks),
         height_px=230,
     )
+
+
+def _line_name(factor: Factor, coded: float) -> str:
+    return f"{factor.name} {label_of(factor, coded)}"
 
 
 def _trace(

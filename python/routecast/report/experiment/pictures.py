@@ -159,12 +159,14 @@ def _panels(
 ) -> Picture | None:
     if not figures:
         return None
+    legends = [len(mark.name) for one in figures for mark in one.marks if getattr(mark, "legend", True)]
+    columns = columns_for(len(figures), letters=max(legends, default=0))
     return Picture(
         name=name,
         title=title,
         caption=caption,
         is_finding=is_finding,
-        drawn=partial(draw_panels, figures, columns=columns_for(len(figures)), title=title, caption=caption),
+        drawn=partial(draw_panels, figures, columns=columns, title=title, caption=caption),
     )
 
 

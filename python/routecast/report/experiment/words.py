@@ -303,7 +303,7 @@ def design_said(experiment: Experiment) -> str:
             f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
         )
     elif experiment.evaluator == "solve":
-        said += " A closed form answered: it answers the same every time, so one run each is enough."
+        said += " A formula answers the same every time: one run each is enough."
     else:
         said += " Each was run once: noise can only be judged from effects that are small."
     return said
