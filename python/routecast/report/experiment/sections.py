@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from routecast.experiment.analysis.outcome import Analysis
-from routecast.experiment.model import Results
+from routecast.experiment.model import Response, Results
 from routecast.experiment.replay import Course
 from routecast.quantity import format_duration
 from routecast.report.experiment.pictures import Picture, course_picture, pictures_of
@@ -110,7 +110,7 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     who = f"{_ANSWERS[experiment.evaluator]} answered each"
     if experiment.evaluator != "solve":
         who += f", {format_duration(experiment.duration_s)} long"
-    read = ", ".join(f"{one.name} (`{one.of}`{_transformed(one.transform)})" for one in experiment.responses)
+    read = ", ".join(f"{one.name} ({_path_said(one)})" for one in experiment.responses)
     blocks: list[Block] = [
         *_missing_notices(results, analyses),
         Tiles(tuple(tiles)),
@@ -125,9 +125,13 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     )
 
 
-def _transformed(transform: str) -> str:
-    said = {"log": ", its logarithm is analysed", "reciprocal": ", its reciprocal is analysed"}
-    return said.get(transform, "")
+def _path_said(one: Response) -> str:
+    said = f"`{one.of}`"
+    if one.read_at_s is not None:
+        said += f" as one look at {format_duration(one.read_at_s)} had shown it"
+    if one.transform != "none":
+        said += f", its {'logarithm' if one.transform == 'log' else 'reciprocal'} is analysed"
+    return said
 
 
 def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list[Block]:
