@@ -6,6 +6,8 @@ import math
 import os
 import signal
 import time
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
@@ -97,3 +99,13 @@ def faulty(run: Run) -> Answer:
 
 def without_library(run: Run) -> Answer:
     raise EnvironmentProblem("no library")
+
+
+@dataclass(frozen=True)
+class OtherVersionHere:
+    """Answers with a version that no other process has."""
+
+    pid: int
+
+    def __call__(self, name: str) -> str:
+        return "99.0" if os.getpid() == self.pid else version(name)

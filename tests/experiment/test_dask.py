@@ -89,6 +89,14 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
             os.kill(killed[0], signal.SIGKILL)
 
     with cluster_of(2, tmp_path) as cluster:
+        with monkeypatch.context() as patch:
+            patch.setattr(dask_module, "version", sweep_runs.OtherVersionHere(os.getpid()))
+            with (
+                pytest.raises(EnvironmentProblem, match=r"all need routecast 99\.0, .* the scheduler has \d"),
+                open_executor(f"dask://{cluster.address}"),
+            ):
+                pass
+
         with open_executor(f"dask://{cluster.address}") as executor:
             assert executor.workers == 2
             solved = runs_of(read_experiment(EXAMPLE))

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, TypeVar
 
 from routecast.errors import EnvironmentProblem
@@ -120,7 +121,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
     Raises
     ------
     routecast.errors.EnvironmentProblem
-        Dask is not installed, the scheduler does not answer, or has no workers.
+        Dask is not installed, the scheduler does not answer, or has no workers, or somebody has another routecast.
     """
     try:
         import distributed
@@ -142,6 +143,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
             raise EnvironmentProblem(message) from error
         try:
             _await_workers(client, address)
+            _check_versions(client, address)
             workers = DaskWorkers(client, address)
             try:
                 yield workers
@@ -179,6 +181,25 @@ def _await_workers(client: Any, address: str) -> None:
             "routecast installed where they run"
         )
         raise EnvironmentProblem(message) from error
+
+
+def _check_versions(client: Any, address: str) -> None:
+    """Check that everybody has this routecast: another one would answer otherwise under the same key."""
+    # A function of the standard library: one of ours could not be sent to where routecast is missing.
+    there = client.run(version, "routecast", on_error="return")
+    try:
+        there["the scheduler"] = client.run_on_scheduler(version, "routecast")
+    except PackageNotFoundError as missing:
+        there["the scheduler"] = missing
+    mine = version("routecast")
+    others = [f"{where} has {_called(found)}" for where, found in there.items() if found != mine]
+    if others:
+        message = f"dask://{address}: all need routecast {mine}, as here; but {', '.join(others)}"
+        raise EnvironmentProblem(message)
+
+
+def _called(found: object) -> str:
+    return found if isinstance(found, str) else "none"
 
 
 @contextmanager
