@@ -97,3 +97,12 @@ def test_the_code_size_study_with_replications_has_jains_effects_and_interaction
     assert interactions[10:15] == pytest.approx([0.0032, -0.1069, -0.0051, 0.1054, 0.0033], abs=1e-4)
     assert rows_of(found)["AB"][0] == 12
     assert found.error_df == 40
+
+
+def test_a_long_sweep_of_one_factor_has_a_mean_at_each_of_its_levels(results_of: Make) -> None:
+    rows = [(-1 + size / 10, mode) for mode in (-1.0, 1.0) for size in range(21)]
+    found = analyse(results_of(rows, [[100 * a + 10 * b] for a, b in rows], kind="multilevel"), "y")
+    means = {means.letters: means.points for means in found.means}
+    assert len(means["A",]) == 21
+    assert [point.value for point in means["B",]] == pytest.approx([-10, 10])
+    assert len(means["A", "B"]) == 42

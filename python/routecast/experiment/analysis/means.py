@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["means_of"]
 
 _MOST_LEVELS = 12
-"""A factor with more coded values than this is a sample of a range, not a set of levels."""
+"""In a sample of ranges, a factor with more coded values than this has no levels."""
+_MOST_POINTS = 400
+"""Pairs with more combinations than this make no readable plot of interactions."""
 
 
-def means_of(seen: Observations, s_e: float | None, error_df: int, confidence: float) -> tuple[Means, ...]:
+def means_of(
+    seen: Observations, s_e: float | None, error_df: int, confidence: float, *, is_sample: bool
+) -> tuple[Means, ...]:
     """Return the means at the levels of each factor, then of each pair of factors.
 
     Parameters
@@ -33,6 +37,8 @@ def means_of(seen: Observations, s_e: float | None, error_df: int, confidence: f
         Standard deviation of the errors; without it the means have no intervals.
     error_df : int
     confidence : float
+    is_sample : bool
+        Whether the design is a sample of ranges.
     """
     half = 0.0
     if s_e is not None:
@@ -40,8 +46,10 @@ def means_of(seen: Observations, s_e: float | None, error_df: int, confidence: f
 
         half = float(student.ppf(0.5 + confidence / 2, error_df)) * s_e
     coded = np.round(seen.design[seen.rows], 9)
-    few = [column for column in range(coded.shape[1]) if len(np.unique(coded[:, column])) <= _MOST_LEVELS]
-    groups = [(column,) for column in few] + list(combinations(few, 2))
+    levels = [len(np.unique(column)) for column in coded.T]
+    shown = [column for column, count in enumerate(levels) if not is_sample or count <= _MOST_LEVELS]
+    pairs = [(a, b) for a, b in combinations(shown, 2) if levels[a] * levels[b] <= _MOST_POINTS]
+    groups: list[tuple[int, ...]] = [*((column,) for column in shown), *pairs]
     return tuple(_means(seen, coded, group, half if s_e is not None else None) for group in groups)
 
 
