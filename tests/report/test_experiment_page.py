@@ -94,7 +94,7 @@ def test_the_paper_s_findings_are_told_in_its_own_numbers() -> None:
     )
     # With the queue manager 2 (464 + 215), without it 2 (464 - 215).
     assert second.startswith("**Packet size x queue manager** explains **16.3 %**")
-    assert "+1.36 Gbit/s (queue manager: full), but +498 Mbit/s (queue manager: stub)" in second
+    assert "+1.36 Gbit/s (queue manager full), but +498 Mbit/s (queue manager stub)" in second
     assert (
         third
         == "**Queue manager** explains **7.7 %**: with stub it is 148 Mbit/s above the mean, with full as much below."

@@ -10,7 +10,7 @@ from routecast.experiment.factors import level_at
 from routecast.experiment.model import Experiment, Factor
 from routecast.report.figures import Axis
 
-__all__ = ["axis_of", "label_of", "run_said", "shortened"]
+__all__ = ["axis_of", "label_of", "level_said", "run_said", "shortened"]
 
 _LETTER_PX = 6.6
 _SAME = 1e-9
@@ -34,8 +34,13 @@ def run_said(experiment: Experiment, row: int) -> str:
     """Write the levels of a row of the design: ``"packet size 78 B, queue manager full"``."""
     coded = experiment.design.coded[row]
     return ", ".join(
-        f"{factor.name} {label_of(factor, at)}" for factor, at in zip(experiment.factors, coded, strict=True)
+        level_said(factor, label_of(factor, at)) for factor, at in zip(experiment.factors, coded, strict=True)
     )
+
+
+def level_said(factor: Factor, label: str) -> str:
+    """Write a level with its factor's name, which the label may hold already: ``"no queue manager"``."""
+    return label if factor.name.lower() in label.lower() else f"{factor.name} {label}"
 
 
 def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:

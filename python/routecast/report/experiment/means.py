@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from routecast.experiment.analysis.outcome import Analysis, Means
 from routecast.experiment.model import Experiment, Factor
-from routecast.report.experiment.levels import axis_of, label_of
+from routecast.report.experiment.levels import axis_of, label_of, level_said
 from routecast.report.experiment.scale import Scale
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.panels import columns_for, panel_px
@@ -125,7 +125,7 @@ def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: A
 
 
 def _line_name(factor: Factor, coded: float) -> str:
-    return f"{factor.name} {label_of(factor, coded)}"
+    return level_said(factor, label_of(factor, coded))
 
 
 def _trace(

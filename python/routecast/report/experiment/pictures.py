@@ -127,6 +127,8 @@ def _profiled(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pictu
 
 
 def _compared(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture | None, ...]:
+    main = main_effect_panels(results.experiment, analysis, scale)
+    pairs = interaction_panels(results.experiment, analysis, scale)
     return (
         _panels(
             "main-effects",
@@ -134,16 +136,23 @@ def _compared(results: Results, analysis: Analysis, scale: Scale) -> tuple[Pictu
             "Steep lines matter; a flat one does nothing. Dashed: the mean of all runs."
             + (" Bars: intervals of the means." if analysis.s_e is not None else "")
             + (" Where runs are missing, predictions stand in for them." if analysis.missing else "")
-            + _averages(scale),
-            main_effect_panels(results.experiment, analysis, scale),
+            + _averages(scale)
+            + _from_where(main),
+            main,
         ),
         _panels(
             "interactions",
             "Pairs of factors",
-            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends.",
-            interaction_panels(results.experiment, analysis, scale),
+            "Parallel lines: each factor does the same whatever the other. Lines that part or cross: it depends."
+            + _from_where(pairs),
+            pairs,
         ),
     )
+
+
+def _from_where(figures: tuple[Figure, ...]) -> str:
+    is_cut = any(one.y.low is not None and one.y.low > 0.0 for one in figures)
+    return " The axis does not begin at 0." if is_cut else ""
 
 
 def _averages(scale: Scale) -> str:

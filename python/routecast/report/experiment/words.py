@@ -8,7 +8,7 @@ import re
 from routecast.experiment.analysis.outcome import Analysis, Effect
 from routecast.experiment.analysis.screening import Screened
 from routecast.experiment.model import Experiment, Factor, Results
-from routecast.report.experiment.levels import label_of
+from routecast.report.experiment.levels import label_of, level_said
 from routecast.report.experiment.scale import Scale
 
 __all__ = [
@@ -207,7 +207,7 @@ def _depends(analysis: Analysis, first: Factor, second: Factor, scale: Scale) ->
         ends = [by_pair.get((end.coded, level.coded)) for end in (first.levels[0], first.levels[-1])]
         if ends[0] is None or ends[1] is None:
             return f"what {first.name} does depends on {second.name}"
-        reaches.append(f"{_change(ends[0], ends[1], scale)} ({second.name}: {level.label})")
+        reaches.append(f"{_change(ends[0], ends[1], scale)} ({level_said(second, level.label)})")
     return (
         f"what {first.name} does depends on {second.name}; going from {first.levels[0].label} to"
         f" {first.levels[-1].label} makes {reaches[0]}, but {reaches[1]}"
