@@ -169,6 +169,19 @@ def test_a_mistake_is_told_at_its_place(text: str, place: str, says: str) -> Non
     assert says in faults(text)[place]
 
 
+def test_axial_points_that_no_router_can_have_are_told() -> None:
+    ccd = '[design]\nkind = "central_composite"\n'
+    far = QUEUE.replace("64 frames", "400 frames")
+    told = faults(HEAD + CORES.replace("[2, 4]", "[2, 12]") + far + CAPACITY + ccd)
+    assert '"cores" would be 0 at an axial point' in told["design.shape"]
+    for remedy in ('shape = "inscribed"\n', 'shape = "face_centred"\n'):
+        assert len(read(HEAD + CORES + FRAMES + CAPACITY + ccd + remedy).design.coded) == 13
+    logs = (
+        HEAD + CORES.replace("levels", "log = true\nlevels") + FRAMES.replace("levels", "log = true\nlevels")
+    )
+    assert len(read(logs + CAPACITY + ccd).design.coded) == 13
+
+
 def test_a_screening_design_is_read() -> None:
     text = HEAD + CORES + QUEUE + FRAMES + CAPACITY + '[design]\nkind = "plackett_burman"\n'
     experiment = read(text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from routecast.experiment.document import FactorTable
 
-__all__ = ["coded_of", "factor_of", "level_at", "settled"]
+__all__ = ["coded_of", "factor_of", "level_at", "lowest_of", "settled"]
 
 _SHORT = 40
 _SAME = 1e-9
@@ -113,6 +113,12 @@ def level_at(factor: Factor, coded: float) -> Level:
 def settled(factor: Factor, coded: float) -> float:
     """Return the coded level that is tried in truth where ``coded`` is wanted: whole numbers are rounded to."""
     return level_at(factor, coded).coded if factor.is_whole else coded
+
+
+def lowest_of(factor: Factor, coded: float) -> float:
+    """Return the number that a quantity has at a coded level, in whatever unit; the lowest of several paths."""
+    amounts = [amount_of(value) for value in level_at(factor, coded).overrides.values()]
+    return min(one.number for one in amounts if one is not None)
 
 
 def coded_of(factor: Factor, value: object) -> float:

@@ -12,7 +12,7 @@ from routecast.experiment.designs.full import full, multilevel
 from routecast.experiment.designs.samples import latin_hypercube, on_levels, sobol
 from routecast.experiment.designs.screening import SIZES, plackett_burman
 from routecast.experiment.designs.standard import standard_fraction
-from routecast.experiment.factors import coded_of, settled
+from routecast.experiment.factors import coded_of, level_at, lowest_of, settled
 from routecast.experiment.model import Design, DesignKind, Factor
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import shown
@@ -75,6 +75,9 @@ def design_of(table: DesignTable, factors: Sequence[Factor], *, seed: int) -> De
             shape=table.shape,
             centre_points=table.centre_points,
         )
+        beyond = _impossible(rows, factors)
+        if beyond:
+            raise ModelProblem("design", beyond)
     elif table.kind == "plackett_burman":
         rows = plackett_burman(len(factors))
     elif table.kind == "listed":
@@ -155,6 +158,23 @@ def _fraction(table: DesignTable, factors: Sequence[Factor]) -> Fraction:
         what = 'is missing: give generators = ["D=AB"], or resolution = 4, or runs = 8'
         raise ModelProblem("design", [Problem("generators", what)])
     return standard_fraction(letters, runs=table.runs, resolution=table.resolution)
+
+
+def _impossible(rows: Sequence[Sequence[float]], factors: Sequence[Factor]) -> list[Problem]:
+    """Tell of axial points beyond the levels where a quantity that is positive would be none any more."""
+    problems = []
+    for number, factor in enumerate(factors):
+        least = min(lowest_of(factor, level.coded) for level in factor.levels)
+        for coded in (min(row[number] for row in rows), max(row[number] for row in rows)):
+            value = lowest_of(factor, coded)
+            if value < 0.0 <= least or value <= 0.0 < least:
+                label = level_at(factor, coded).label
+                what = (
+                    f'"{factor.name}" would be {label} at an axial point: take shape "inscribed" or "face_centred", '
+                    "log = true, or levels that are further from 0"
+                )
+                problems.append(Problem("shape", what))
+    return problems
 
 
 def _listed(points: object, factors: Sequence[Factor]) -> tuple[tuple[float, ...], ...]:
