@@ -1,0 +1,142 @@
+"""A mapping problem from a router file of ``builder = "network_processor"``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Table
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.flows import FlowSet
+from routecast.load.offered import OfferedLoad
+from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.router.files import build_router
+from routecast.router.network_processor.file_models import NetworkProcessorRouter
+from routecast.router.network_processor.model import Link
+from routecast.router.network_processor.reading import parts_of
+
+__all__ = ["MappingCase", "problem_of", "read_mapping"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MappingCase:
+    """What a router file asks for.
+
+    Parameters
+    ----------
+    problem : MappingProblem
+    own : Mapping
+        The one that the file itself says.
+    load : OfferedLoad
+        Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports.
+    document : dict
+        What the file says.
+    """
+
+    problem: MappingProblem
+    own: Mapping
+    load: OfferedLoad
+    document: dict[str, Any]
+
+
+def read_mapping(
+    path: str | Path, *, rings: Sequence[str] = (), keep: Sequence[str] = (), keep_all: bool = False
+) -> MappingCase:
+    """Read what is to be mapped.
+
+    Parameters
+    ----------
+    path : str or Path
+        A router file.
+    rings : sequence of str
+        Memories for rings, "next neighbour" for registers; none: the file's ring and, where there are such memories,
+        ``scratch`` and ``sram``.
+    keep : sequence of str
+        States that stay where they are.
+    keep_all : bool
+        Whether all stay.
+
+    Raises
+    ------
+    FileProblem
+        The file is none of a network processor, or is wrong.
+    """
+    where = Path(path)
+    document = parse_toml(read_text(where, kind="router file"), where.name)
+    return problem_of(
+        document, subject=where.name, folder=where.parent, rings=rings, keep=keep, keep_all=keep_all
+    )
+
+
+def problem_of(
+    document: Table[str, Any],
+    *,
+    subject: str,
+    folder: Path | None = None,
+    rings: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    keep_all: bool = False,
+) -> MappingCase:
+    """Make the problem of a document; see :func:`read_mapping`."""
+    if document.get("builder") != "network_processor":
+        raise FileProblem(
+            subject,
+            [
+                Problem(
+                    "builder", 'is not "network_processor": only blocks on a network processor can be mapped'
+                )
+            ],
+        )
+    table = validated(NetworkProcessorRouter, document, subject)
+    try:
+        parts = parts_of(table, folder)
+    except ModelProblem as wrong:
+        raise FileProblem(subject, wrong.problems) from wrong
+    processor, problems = parts.processor, []
+    links = [stage.link for stage in parts.stages[1:]]
+    ring = links[0] if links else Link()
+    memories = [memory.name for memory in processor.memories]
+    chosen: list[str] = []
+    for name in rings:
+        if name != NEXT_NEIGHBOUR and name not in memories:
+            problems.append(
+                Problem("--ring", f'"{name}" is no memory: {did_you_mean(name, [NEXT_NEIGHBOUR, *memories])}')
+            )
+        chosen.append("" if name == NEXT_NEIGHBOUR else name)
+    if not rings:
+        chosen = [ring.memory, *(name for name in ("scratch", "sram") if name in memories)]
+    states = [state.name for state in parts.states]
+    problems += [
+        Problem("--keep", f'"{name}" is no state: {did_you_mean(name, states)}')
+        for name in keep
+        if name not in states
+    ]
+    if parts.slices:
+        problems.append(
+            Problem("slice", "slices cannot be mapped: leave them out, and add them to the result")
+        )
+    if problems:
+        raise FileProblem(subject, problems)
+    used = {reference.state for block in parts.blocks for reference in block.references}
+    kept = states if keep_all else [*keep, *(name for name in states if name not in used)]
+    problem = MappingProblem(
+        name=table.name or subject.removesuffix(".router.toml"),
+        processor=processor,
+        blocks=parts.blocks,
+        states=parts.states,
+        ring=ring,
+        rings=tuple(dict.fromkeys(chosen)),
+        movable=frozenset(states) - frozenset(kept),
+        frame_bytes=parts.frame_bytes,
+        port_queue_frames=parts.port_queue_frames,
+    )
+    own = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
+    load = build_router(document, subject=subject, folder=folder)[1]
+    ports = processor.ports
+    if load is None:
+        load = OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
+    return MappingCase(problem=problem, own=own, load=load, document=dict(document))
