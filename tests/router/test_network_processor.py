@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
 from routecast.evaluate import Simulate, Trial
-from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
+from routecast.load import Arrivals, Flow, FlowSet, FrameMix, OfferedLoad
 from routecast.router.model import RouterModel
 from routecast.router.network_processor import (
     Block,
@@ -223,6 +224,31 @@ def test_a_greedy_slice_that_nobody_polices_takes_from_others() -> None:
     assert trial.forwarded_pps == pytest.approx(10e6, rel=SATURATED)
     for flow in trial.flows:  # the ring drops what comes when it is full, whose ever it is
         assert flow.forwarded_pps / flow.offered_pps == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(("policing", "spared"), [("weighted", True), ("none", False)])
+def test_ports_that_serve_slices_by_weight_spare_the_modest(policing, spared) -> None:
+    """Each link of 1 Gbit/s gets 0.4 of it from the modest slice and 0.8 from the greedy one, who own a half each."""
+    chip = replace(CHIP, link_bps=1e9)
+    slices = (
+        Slice(name="modest", bandwidth_bps=0.5e9, share=1 / 3, policing=policing),
+        Slice(name="greedy", bandwidth_bps=0.5e9, share=2 / 3, policing=policing),
+    )
+    stages = parallel(["lookup"], repeated=["lookup"], count=2)
+    model = network_processor(chip, [LOOKUP], STATES, stages, slices=slices, port_queue_frames=128)
+    line_pps = 1e9 / (8 * 84)
+    # Two ports send to the other two, so that what comes in fits and what goes out does not.
+    flows = tuple(Flow(rss_hash=i, ingress=i % 4, egress=2 + i % 2) for i in range(12))
+    load = OfferedLoad(
+        rate_pps=2 * 1.2 * line_pps, flows=FlowSet(name="to two", flows=flows), arrivals=Arrivals.poisson()
+    )
+    trial = Simulate(model, seed=1, per_flow=True).trial(load, 20e-3)
+    assert trial.forwarded_pps == pytest.approx(2 * line_pps, rel=SATURATED)
+    # The pattern of 1/3 and 2/3 is greedy, modest, greedy: four flows each, one for each port.
+    modest_pps = math.fsum(flow.forwarded_pps for flow in trial.flows if flow.number // 4 == 1)
+    offered_pps = 2 * 0.4 * line_pps
+    assert (modest_pps > 0.99 * offered_pps) is spared
+    assert modest_pps <= 1.02 * offered_pps
 
 
 def test_slices_with_other_programs_share_the_engine_by_their_cycles() -> None:

@@ -33,7 +33,7 @@ from routecast.router.model import (
 )
 from routecast.router.network_processor.check import problems_of, stage_threads
 from routecast.router.network_processor.model import Block, NetworkProcessor, Slice, Stage, State
-from routecast.router.network_processor.slices import ENTRY, dealt_out, policers
+from routecast.router.network_processor.slices import ENTRY, are_weighted, dealt_out, policers, schedulers
 from routecast.router.network_processor.steps import Run, Step, joined, steps_of
 
 __all__ = ["network_processor", "stage_names"]
@@ -67,6 +67,7 @@ def network_processor(
         Size of the frames that the chip's receive and transmit buffers are counted in; at least one frame fits.
     port_queue_frames : int
         Frames that a queue manager keeps for each port in a memory, before the port's part of the transmit buffer.
+        Slices that are weighted divide them.
     burst_frames : int
         Depth of the bucket of a slice that is policed, frames for each port.
     name : str
@@ -104,9 +105,12 @@ def network_processor(
     ports = tuple(f"port {number}" for number in range(processor.ports))
     assembly = _Assembly(processor, blocks, states, stages, slices, names)
     tasks = policers(slices, processor.ports, entries[0], burst_frames) if slices else []
+    out, queues, serving = Route(kind="egress", to=ports), list[TaskUnit](), list[ResourcePool]()
+    if are_weighted(slices):
+        each_frames = port_queue_frames // len(slices)
+        out, queues, serving = schedulers(slices, ports, processor.link_bps, each_frames, frame_bytes)
     for index, stage in enumerate(stages):
-        is_last = index + 1 == len(stages)
-        following = Route(kind="egress", to=ports) if is_last else Route(to=(entries[index + 1],))
+        following = out if index + 1 == len(stages) else Route(to=(entries[index + 1],))
         frames = stage.link.frames
         if index == 0 and processor.receive_buffer_bytes:
             frames = max(int(processor.receive_buffer_bytes // frame_bytes), 1)
@@ -123,8 +127,8 @@ def network_processor(
             )
             for port in ports
         ),
-        tasks=tuple(tasks),
-        pools=tuple(assembly.pools()),
+        tasks=(*tasks, *queues),
+        pools=(*assembly.pools(), *serving),
     )
 
 

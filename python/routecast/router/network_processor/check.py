@@ -177,8 +177,9 @@ def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) ->
     _no_twins("slice", [one.name for one in slices], add)
     for index, one in enumerate(slices):
         at = f"slice[{index}]"
-        if one.policing not in ("none", "policed"):
-            add(f"{at}.policing", f'got "{one.policing}": {did_you_mean(one.policing, ("none", "policed"))}')
+        kinds = ("none", "policed", "weighted")
+        if one.policing not in kinds:
+            add(f"{at}.policing", f'got "{one.policing}": {did_you_mean(one.policing, kinds)}')
         _positive(f"{at}.bandwidth_bps", one.bandwidth_bps, add)
         if not 0.0 <= one.share <= 1.0:
             add(f"{at}.share", f"got {one.share}: a share of the traffic is between 0 and 1")

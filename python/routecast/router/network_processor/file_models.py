@@ -190,8 +190,9 @@ class SliceTable(FileModel):
     cycles_ratio: dict[str, Number] = Field(
         default={}, description="Cycles of its blocks over those of the plain router's, by block"
     )
-    policing: Literal["none", "policed"] = Field(
-        default="none", description="Whether what it sends beyond its bandwidth is dropped first of all"
+    policing: Literal["none", "policed", "weighted"] = Field(
+        default="none",
+        description="Beyond its bandwidth: none; policed, dropped first of all; weighted, ports serve by bandwidths",
     )
 
 

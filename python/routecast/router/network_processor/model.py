@@ -230,12 +230,14 @@ class Slice:
         Of the traffic that is its own, 0..1.
     cycles_ratio : Mapping of str to float
         Cycles of its blocks over those of the plain router's; blocks that are not named have 1.
-    policing : {"none", "policed"}
-        Whether what it sends beyond its bandwidth is dropped before it takes others' time.
+    policing : {"none", "policed", "weighted"}
+        ``policed``: what it sends beyond its bandwidth is dropped before it takes others' time. ``weighted``: slices
+        have queues of their own at each port, which shares its link out by their bandwidths; what one leaves, others
+        may have. That keeps links apart, not engines. ``none``: neither.
     """
 
     name: str
     bandwidth_bps: float
     share: float
     cycles_ratio: Mapping[str, float] = field(default_factory=dict)
-    policing: Literal["none", "policed"] = "none"
+    policing: Literal["none", "policed", "weighted"] = "none"

@@ -10,6 +10,14 @@ every port; shares are exact where the number of flows is a multiple of :func:`f
 policed sends beyond its bandwidth to a port overflows its bucket. Line cards do that, as they validate what comes in
 (Heller 2006, sec. 2.3), so it costs no engine anything. A bucket is a queue that is served at the provisioned rate: it
 delays a burst where a token bucket would let it through.
+
+Where slices are weighted, each has a queue of its own before every port::
+
+    last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
+                        └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are bandwidths
+
+The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their latency
+counts the time on the wire twice.
 """
 
 from __future__ import annotations
@@ -17,15 +25,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
-from routecast.router.model import Route, ServiceCost, TaskUnit
+from routecast.router.model import Need, Policy, ResourcePool, Route, ServiceCost, TaskUnit
 from routecast.router.network_processor.model import Slice
 
-__all__ = ["ENTRY", "dealt_out", "flows_of_a_round", "policers"]
+__all__ = ["ENTRY", "are_weighted", "dealt_out", "flows_of_a_round", "policers", "schedulers"]
 
 ENTRY = "slices"
 """Name of the task unit that tells slices apart."""
 
 _MOST_PARTS = 100
+_SHORTEST_TURN_S = 10e-9
 
 
 def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
@@ -85,3 +94,47 @@ def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: 
             for bucket in buckets
         ]
     return units
+
+
+def are_weighted(slices: Sequence[Slice]) -> bool:
+    """Return whether slices have queues of their own at the ports: one that asks for it divides from all others."""
+    return any(one.policing == "weighted" for one in slices)
+
+
+def schedulers(
+    slices: Sequence[Slice], ports: Sequence[str], link_bps: float, queue_frames: int, frame_bytes: float
+) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
+    """Return the way from the last stage to the ports: queues of each slice, and pools that serve them by weight.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+    ports : sequence of str
+    link_bps : float
+    queue_frames : int
+        Of each slice at each port.
+    frame_bytes : float
+        One such frame is the longest turn of a slice.
+    """
+    byte_s = 8.0 / link_bps
+    turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
+    pools = [
+        ResourcePool(name=f"{port} scheduler", policy=Policy(kind="fair", quantum_s=turn_s)) for port in ports
+    ]
+    units: list[TaskUnit] = []
+    for one in slices:
+        queues = tuple(f"slice {one.name} at {port}" for port in ports)
+        units.append(TaskUnit(name=f"slice {one.name} out", route=Route(kind="by_egress", to=queues)))
+        units += [
+            TaskUnit(
+                name=queue,
+                needs=(Need(pool=f"{port} scheduler"),),
+                service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
+                queue_frames=max(queue_frames, 1),
+                weight=one.bandwidth_bps,
+                route=Route(to=(port,)),
+            )
+            for queue, port in zip(queues, ports, strict=True)
+        ]
+    out = dealt_out(slices, len(ports), [f"slice {one.name} out" for one in slices])
+    return out, units, pools
