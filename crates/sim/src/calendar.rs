@@ -72,6 +72,10 @@ impl Calendar {
         while node > 1 {
             winner = winner.min(tree[node ^ 1]);
             node >>= 1;
+            // Who wins here as before leaves all that is above as it is.
+            if tree[node] == winner {
+                break;
+            }
             tree[node] = winner;
         }
     }

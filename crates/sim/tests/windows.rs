@@ -484,7 +484,7 @@ proptest! {
 
 /// What stands in a chain beside doors: whatever the events know.
 fn worker(kind: u8, us: u64, queue: usize, next: Route) -> Task {
-    let work = task(us as f64 * US, if us % 2 == 0 { FIXED } else { EXPONENTIAL }, queue, next);
+    let work = task(us as f64 * US, if us.is_multiple_of(2) { FIXED } else { EXPONENTIAL }, queue, next);
     let (budget, cost_ps, exhaustive) = (queue, 0.2 * US, us > 2);
     match kind % 6 {
         0 => Task { parallel: None, ..on(work, 0) },
