@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from routecast.cli import plan_cluster, plan_placement
+from routecast.cli import plan_cluster, plan_mapping, plan_placement
 
 __all__ = ["app"]
 
@@ -21,4 +21,5 @@ def plan() -> None:
 
 
 app.command("cluster")(plan_cluster.cluster)
+app.command("mapping")(plan_mapping.mapping)
 app.command("placement")(plan_placement.placement)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from routecast.errors import ModelProblem
 from routecast.plan.mapping.infeasible import why_not
 from routecast.plan.mapping.model import Mapping, MappingProblem
-from routecast.plan.mapping.others import all_in_one, round_robin
+from routecast.plan.mapping.others import all_in_one
 from routecast.plan.mapping.program import Program, Undecided
 from routecast.quantity import format_pps, format_ratio
 
@@ -130,16 +130,14 @@ def map_processor(
 
 
 def _begin(program: Program, seconds: float) -> Mapping:
-    """Return any mapping, the best of those that are at hand."""
-    known = []
-    for mapping in (all_in_one(program.problem), round_robin(program.problem)):
-        try:
-            mapping.router()
-        except ModelProblem:
-            continue
-        known.append(replace(mapping, name="optimum"))
-    if known:
-        return max(known, key=lambda one: one.expectation().pps)
+    """Return any mapping: everything on all engines, where that fits."""
+    whole = replace(all_in_one(program.problem), name="optimum")
+    try:
+        whole.router()
+    except ModelProblem:
+        pass
+    else:
+        return whole
     try:
         found = program.mapping(_LEAST_PPS, seconds)
     except Undecided as problem:

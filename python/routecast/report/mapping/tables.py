@@ -1,0 +1,136 @@
+"""The tables of a mapping: who runs where, what is kept where, and other mappings beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from routecast.plan.mapping.answer import Checked, MappingAnswer
+from routecast.plan.mapping.loads import engine_loads, memory_loads
+from routecast.plan.mapping.model import NEXT_NEIGHBOUR
+from routecast.quantity import format_pps, format_ratio
+from routecast.report.tables import Cell, Column, Table, percent
+
+__all__ = ["headline", "mappings_table", "memories_table", "numbers", "stages_table", "troubles"]
+
+
+def headline(answer: MappingAnswer) -> tuple[str, ...]:
+    """Say what was found, and how good it surely is."""
+    best, found, problem = answer.best, answer.found, answer.best.mapping.problem
+    simulated = f", simulated {format_pps(best.simulated_pps)}" if best.simulated_pps is not None else ""
+    surely = (
+        "no mapping carries more"
+        if found.is_optimal
+        else f"no mapping carries more than {format_ratio(found.gap_ratio)} above that"
+    )
+    return (
+        f"{problem.name} on {problem.processor.name}: {format_pps(best.predicted_pps)} on {best.mapping.engines} "
+        f"of {problem.processor.engines.count} engines{simulated}",
+        f"Frames of {problem.frame_bytes:g} B at line rate, {format_pps(answer.offered_pps)}; first limit: "
+        f"{best.limit}; {surely} ({found.programs} integer programs)",
+    )
+
+
+def mappings_table(answer: MappingAnswer) -> Table:
+    """Return the mappings with what each forwards."""
+    rows: list[tuple[Cell, ...]] = []
+    for one in (answer.best, *answer.others):
+        rows.append(
+            (
+                one.mapping.name,
+                one.mapping.engines,
+                None if one.trouble else one.predicted_pps / 1e6,
+                None if one.solved_pps is None else one.solved_pps / 1e6,
+                None if one.simulated_pps is None else one.simulated_pps / 1e6,
+                one.limit or "does not fit",
+            )
+        )
+    return Table(
+        name="mappings",
+        title="Mappings",
+        caption=(
+            "Bound: what engines, threads, memories and ports can carry at most; closed form: threads that wait for"
+            " each other counted in; simulated: packet by packet."
+        ),
+        columns=(
+            Column(title="Mapping", align="left"),
+            Column(title="Engines", form="d"),
+            Column(title="Bound", unit="Mpps", form=".3f"),
+            Column(title="Closed form", unit="Mpps", form=".3f"),
+            Column(title="Simulated", unit="Mpps", form=".3f"),
+            Column(title="First limit", align="left", wrap=True),
+        ),
+        rows=tuple(rows),
+        strong=frozenset({0}),
+    )
+
+
+def stages_table(answer: MappingAnswer) -> Table:
+    """Return the stages of the best mapping."""
+    mapping, pps = answer.best.mapping, answer.best.predicted_pps
+    loads = engine_loads(mapping, pps)
+    rows: list[tuple[Cell, ...]] = []
+    for number, stage in enumerate(mapping.stages):
+        mine = next(
+            load
+            for load in loads
+            if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks)
+        )
+        rows.append(
+            (
+                ", ".join(stage.blocks),
+                numbers(stage.engines),
+                mine.threads,
+                (stage.link.memory or NEXT_NEIGHBOUR) if number else "receive buffer",
+                mine.busy_ratio,
+                mine.threads_ratio,
+            )
+        )
+    return Table(
+        name="stages",
+        title="Stages",
+        caption="Blocks that a thread runs one after the other, and what that takes of each engine at the bound.",
+        columns=(
+            Column(title="Blocks", align="left", wrap=True),
+            Column(title="Engines", align="left"),
+            Column(title="Threads", form="d"),
+            Column(title="Fed by", align="left"),
+            Column(title="Engine busy", unit="%", form=percent),
+            Column(title="Threads used", unit="%", form=percent),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def memories_table(answer: MappingAnswer) -> Table:
+    """Return what is kept in which memory."""
+    rows: list[tuple[Cell, ...]] = [
+        (load.memory, ", ".join(load.holds) or "–", load.busy_ratio)
+        for load in memory_loads(answer.best.mapping, answer.best.predicted_pps)
+    ]
+    return Table(
+        name="memories",
+        title="Memories",
+        caption="States and rings by memory, and how busy its channels are at the bound.",
+        columns=(
+            Column(title="Memory", align="left"),
+            Column(title="Holds", align="left", wrap=True),
+            Column(title="Busy", unit="%", form=percent),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def numbers(engines: Sequence[int]) -> str:
+    """Write numbers of engines, runs of them shortened: ``0-3, 6``."""
+    runs: list[list[int]] = []
+    for number in sorted(engines):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def troubles(checks: Sequence[Checked]) -> tuple[str, ...]:
+    """Say why mappings do not fit."""
+    return tuple(f"{one.mapping.name}: {one.trouble}" for one in checks if one.trouble)
