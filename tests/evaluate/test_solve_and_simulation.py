@@ -69,7 +69,7 @@ def test_examples_forward_alike(path):
     model, load = read_router_and_load(path)
     assert load is not None
     # Some 10^5 frames: a Poisson count of so many has a standard deviation of 0.3 %. Of fast routers not many more.
-    duration_s = max(min(0.1, 4e5 / load.rate_pps), 1e5 / load.rate_pps)
+    duration_s = max(min(0.1, 2e5 / load.rate_pps), 1e5 / load.rate_pps)
     solved, simulated = (
         Solve(model).trial(load, duration_s),
         Simulate(model, seed=1).trial(load, duration_s),
