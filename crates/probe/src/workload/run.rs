@@ -9,8 +9,9 @@ use super::packets::{Packets, ROUTES};
 use super::request::WorkloadRequest;
 use super::trace::beacon;
 use crate::error::{ProbeError, Result};
+use crate::host::Clock;
+use crate::host::clock::thread_ns;
 use crate::host::quantile::median;
-use crate::host::{Clock, ticks};
 
 /// Longest time to go round for, seconds.
 const LONGEST_S: f64 = 60.0;
@@ -109,7 +110,7 @@ fn traced(kernel: &mut dyn Kernel, packets: &mut Packets, request: &WorkloadRequ
     }
 }
 
-/// Median nanoseconds and core cycles of a packet, over rounds of all packets.
+/// Median nanoseconds of the processor and core cycles of a packet, over rounds of all packets.
 fn timed(
     kernel: &mut dyn Kernel,
     packets: &mut Packets,
@@ -119,15 +120,15 @@ fn timed(
     let clock = Clock::calibrate(CLOCK_REPEATS);
     let count = packets.len();
     let mut rounds = Vec::new();
-    let begin = ticks();
+    let begin = thread_ns();
     loop {
-        let start = ticks();
+        let start = thread_ns();
         for number in 0..count {
             black_box(kernel.process(&mut packets.packet(number)));
         }
-        let end = ticks();
+        let end = thread_ns();
         rounds.push((end - start) as f64 / count as f64);
-        let share = clock.seconds((end - begin) as f64) / duration_s;
+        let share = (end - begin) as f64 * 1e-9 / duration_s;
         if share >= 1.0 && rounds.len() >= 3 {
             break;
         }
@@ -135,6 +136,6 @@ fn timed(
             return Err(ProbeError::Interrupted);
         }
     }
-    let ticks_per_packet = median(&rounds);
-    Ok((clock.seconds(ticks_per_packet) * 1e9, clock.cycles(ticks_per_packet)))
+    let ns = median(&rounds);
+    Ok((ns, ns * 1e-9 * clock.core_hz()))
 }
