@@ -244,3 +244,49 @@ def test_what_a_formula_leaves_over_is_no_noise(results_of: Make) -> None:
     assert all(level.low is None for effect in found.effects for level in effect.levels)
     assert all(effect.is_significant is None for effect in found.effects)
     assert "11.8% of the variation that is left over comes from all interactions" in found.noise
+
+
+DESIGNS: dict[str, list[tuple[float, ...]]] = {
+    "multilevel": [(a, b) for b in (-1.0, -0.2, 1.0) for a in (-1.0, 0.0, 1.0)],
+    "central_composite": [
+        (-1, -1), (1, -1), (-1, 1), (1, 1), (-1.4, 0), (1.4, 0), (0, -1.4), (0, 1.4), (0, 0), (0, 0),
+    ],
+    "listed": [(-1, -1), (1, -1), (-1, 1), (0, 0), (0, 0), (1, 1), (1, 0.5)],
+    "sobol": [(-1 + (5 * n % 19) / 9, -1 + n / 9) for n in range(19)],
+    "fractional": [(-1, -1, 1), (1, -1, -1), (-1, 1, -1), (1, 1, 1)],
+}  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from(sorted(DESIGNS)),
+    quantities=st.booleans(),
+    evaluator=st.sampled_from(["solve", "simulate", "measure"]),
+    transform=st.sampled_from(["none", "log", "reciprocal"]),
+    order=st.sampled_from([None, 1, 2]),
+    data=st.data(),
+)
+def test_every_kind_of_design_is_analysed_whatever_is_missing(
+    results_of: Make,
+    kind: str,
+    quantities: bool,
+    evaluator: str,
+    transform: str,
+    order: int | None,
+    data: st.DataObject,
+) -> None:
+    rows = DESIGNS[kind]
+    value = st.one_of(
+        st.just(INVALID), st.just(math.nan), st.floats(-1e3, 1e3), st.sampled_from([0.0, 2.0, 3.0])
+    )
+    answers = data.draw(
+        st.lists(st.lists(value, min_size=1, max_size=2), min_size=len(rows), max_size=len(rows))
+    )
+    results = results_of(
+        rows, answers, kind=kind, quantities=quantities, evaluator=evaluator, transform=transform
+    )
+    found = analyse(results, "y", order=order)
+    assert all_numbers_are_finite(found.to_json())
+    assert found.count + len(found.missing) == len(results.runs)
+    assert found.error_df == max(found.count - 1, 0) - sum(effect.df for effect in found.effects)
+    assert found.error_share_ratio is None or -1e-9 <= found.error_share_ratio <= 1 + 1e-6

@@ -62,6 +62,11 @@ def test_the_cache_comparison_without_replications_has_jains_effects_and_table(r
     assert ratios["A"] == pytest.approx(217.2, abs=0.05)
     assert ratios["B"] == pytest.approx(2.6, abs=0.05)
     assert "all interactions" in found.noise
+    # Table 21.6: the variance of an effect of a = 3 caches over b = 5 workloads is s_e^2 (a - 1)/(ab);
+    # t(0.975; 8) = 2.306.
+    two_caches = found.effect("A").levels[0]
+    assert two_caches.high is not None
+    assert two_caches.high - two_caches.value == pytest.approx(2.306 * (29.60 * 2 / 15) ** 0.5, rel=1e-3)
     # Table 21.3: the first row of errors.
     residuals = found.residuals
     assert residuals is not None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Observations", "label_of", "observe"]
 
 _SAME_LEVEL = 1e-9
+_SQUARABLE = 1e60
+"""Variances of squares take fourth powers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +116,7 @@ def observe(results: Results, response: str) -> Observations:
             continue
         rows.append(run.row)
         runs.append(position)
-        y.append(
-            math.log(value) if transform == "log" else 1.0 / value if transform == "reciprocal" else value
-        )
+        y.append(_transformed(value, transform))
     return Observations(
         factors=factors,
         design=design,
@@ -152,4 +152,12 @@ def _unusable(value: float, transform: str) -> str:
         return f"the answer is {value:g}: it has no logarithm"
     if transform == "reciprocal" and value == 0:
         return "the answer is 0: it has no reciprocal"
+    if abs(_transformed(value, transform)) > _SQUARABLE:
+        return f"the answer is {value:g}: too far out for sums of squares"
     return ""
+
+
+def _transformed(value: float, transform: str) -> float:
+    if transform == "log":
+        return math.log(value)
+    return 1.0 / value if transform == "reciprocal" else value
