@@ -43,11 +43,12 @@ def check_executor(spec: str) -> None:
     raise QuantityProblem(spec, message)
 
 
-WORTH_STARTING = 500
-"""Solved runs that pay for starting processes.
+WORTH_STARTING = 100
+"""Solved runs that pay for starting processes, nobody knowing how long a run takes.
 
-A process takes 0.4 s of a core to start and import what a run needs; a run of the multi-core router takes 0.4 to 0.8 ms
-(``benches/sweeps.py``).
+A process takes 0.4 s of a core to start and import what a run needs. A run of the multi-core router takes less than a
+millisecond (``benches/sweeps.py``), so that a thousand would be the break-even; one of a network processor takes tens
+of milliseconds, and there a hundred gain seconds.
 """
 
 
