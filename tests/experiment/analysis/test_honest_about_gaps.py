@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from statistics import stdev
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import t
 
 from routecast.errors import RoutecastError
 from routecast.experiment.analysis import (
@@ -244,6 +247,27 @@ def test_what_a_formula_leaves_over_is_no_noise(results_of: Make) -> None:
     assert all(level.low is None for effect in found.effects for level in effect.levels)
     assert all(effect.is_significant is None for effect in found.effects)
     assert "11.8% of the variation that is left over comes from all interactions" in found.noise
+
+
+def test_with_common_random_numbers_the_mean_is_as_sure_as_whole_replications(
+    results_of: Make, standard_order: Order
+) -> None:
+    # Each replication is lifted as a whole: effects do not feel it, the mean does.
+    lifts = [0.0, 3.0, -1.0, 2.0]
+    answers = [
+        [10 + 2 * a + lift + 0.01 * n * b for n, lift in enumerate(lifts)] for a, b in standard_order(2)
+    ]
+    plain = results_of(standard_order(2), answers, evaluator="simulate")
+    common = replace(plain, experiment=replace(plain.experiment, has_common_seeds=True))
+    found = analyse(common, "y")
+    assert found.mean_low is not None
+    assert found.mean_high is not None
+    half = t.ppf(0.975, 3) * stdev(lifts) / 2
+    assert (found.mean_high - found.mean_low) / 2 == pytest.approx(half, rel=1e-6)
+    assert any("share their random numbers" in note for note in found.notes)
+    apart = analyse(plain, "y")
+    assert apart.mean_high is not None
+    assert apart.mean_high < found.mean_high
 
 
 DESIGNS: dict[str, list[tuple[float, ...]]] = {

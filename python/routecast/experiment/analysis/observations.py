@@ -39,6 +39,7 @@ class Observations:
         Combination of each run that answered.
     runs : (n,) array of int
         Its position in ``Results.runs``.
+    replications : (n,) array of int
     y : (n,) array
         Its value, transformed.
     transform : {"none", "log", "reciprocal"}
@@ -54,6 +55,7 @@ class Observations:
     design: Floats
     rows: Integers
     runs: Integers
+    replications: Integers
     y: Floats
     transform: Literal["none", "log", "reciprocal"]
     missing: tuple[Missing, ...]
@@ -122,6 +124,7 @@ def observe(results: Results, response: str) -> Observations:
         design=design,
         rows=np.array(rows, dtype=np.intp),
         runs=np.array(runs, dtype=np.intp),
+        replications=np.array([results.runs[run].replication for run in runs], dtype=np.intp),
         y=np.array(y, dtype=float),
         transform=transform,
         missing=tuple(missing),

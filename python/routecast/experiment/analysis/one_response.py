@@ -83,7 +83,7 @@ def analyse(
         else None
     )
     effects = effects_of(choice.estimable, fit, margins, confidence)
-    mean_low, mean_high = _mean_interval(fit, confidence)
+    mean_low, mean_high = _mean_interval(seen, fit, confidence, shared=results.experiment.has_common_seeds)
     return Analysis(
         response=response,
         transform=seen.transform,
@@ -131,10 +131,18 @@ def analyse(
     )
 
 
-def _mean_interval(fit: Fit, confidence: float) -> tuple[float | None, float | None]:
+def _mean_interval(
+    seen: Observations, fit: Fit, confidence: float, *, shared: bool
+) -> tuple[float | None, float | None]:
+    """Return the interval of q_0; from the means of whole replications where their runs share random numbers."""
     if fit.s_e is None:
         return None, None
-    half = _t(confidence, fit.error_df) * fit.s_e * float(fit.inverse[0, 0]) ** 0.5
+    error, df = fit.s_e * float(fit.inverse[0, 0]) ** 0.5, fit.error_df
+    counts = np.bincount(seen.replications)
+    if shared and len(counts) > 1 and int(counts.min()) == int(counts.max()):
+        means = np.bincount(seen.replications, weights=seen.y) / counts
+        error, df = float(np.std(means, ddof=1)) / len(means) ** 0.5, len(means) - 1
+    half = _t(confidence, df) * error
     return float(fit.coefficients[0]) - half, float(fit.coefficients[0]) + half
 
 
@@ -245,8 +253,9 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
         )
     if results.experiment.has_common_seeds and fit.s_e is not None and seen.is_replicated:
         notes.append(
-            "the runs of a replication share their random numbers: what they have in common counts as noise here, so "
-            "the intervals are on the wide side"
+            "the runs of a replication share their random numbers: what they have in common cancels in the effects, "
+            "whose intervals are on the wide side, but not in the means at levels, whose intervals are on the narrow"
+            " side"
         )
     if fit.sst > 0 and not fit.is_orthogonal:
         notes.append(
