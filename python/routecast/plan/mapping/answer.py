@@ -114,13 +114,16 @@ def answer(
     full_pps = problem.processor.ports * line_rate_pps(problem.processor.link_bps, load.frames.mean_bytes)
     offered = load.at(full_pps)
     best = _reached(found, offered)
-    mappings = (best, case.own, round_robin(problem), all_in_one(problem))
+    own = (case.own,) if case.own is not None else ()
+    mappings = (best, *own, round_robin(problem), all_in_one(problem))
     compared = []
     for number, mapping in enumerate(mappings):
         if progress is not None:
             progress(number, len(mappings), f"check {mapping.name}")
         compared.append(checked(mapping, offered, simulate=simulate))
     notes, first = list(found.notes), compared[0]
+    if case.trouble:
+        notes.append(f"as in the file it is no router: {case.trouble}")
     forwarded = first.simulated_pps or first.solved_pps or 0.0
     if abs(forwarded / first.predicted_pps - 1.0) > DIFFERS:
         notes.append(

@@ -14,12 +14,17 @@ from routecast.load.offered import OfferedLoad
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
-from routecast.router.files import build_router
-from routecast.router.network_processor.file_models import NetworkProcessorRouter
+from routecast.router.files import read_load
+from routecast.router.network_processor.file_models import NetworkProcessorRouter, StageTable
 from routecast.router.network_processor.model import Link
 from routecast.router.network_processor.reading import parts_of
 
 __all__ = ["MappingCase", "problem_of", "read_mapping"]
+
+_ANY_STAGES = {
+    "organisation": "staged",
+    "stage": [StageTable(blocks=["first"]), StageTable(blocks=["second"])],
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +34,10 @@ class MappingCase:
     Parameters
     ----------
     problem : MappingProblem
-    own : Mapping
-        The one that the file itself says.
+    own : Mapping or None
+        The one that the file itself says, where that is one.
+    trouble : str
+        Why it is none.
     load : OfferedLoad
         Frames and flows to check mappings with; where the file has no load, frames of 64 B between all ports.
     document : dict
@@ -38,7 +45,8 @@ class MappingCase:
     """
 
     problem: MappingProblem
-    own: Mapping
+    own: Mapping | None
+    trouble: str = ""
     load: OfferedLoad
     document: dict[str, Any]
 
@@ -92,10 +100,16 @@ def problem_of(
             ],
         )
     table = validated(NetworkProcessorRouter, document, subject)
+    trouble = ""
     try:
         parts = parts_of(table, folder)
     except ModelProblem as wrong:
-        raise FileProblem(subject, wrong.problems) from wrong
+        # What is to be mapped need not be a router yet: its own stages may be too many.
+        try:
+            parts = parts_of(table.model_copy(update=_ANY_STAGES), folder)
+        except ModelProblem:
+            raise FileProblem(subject, wrong.problems) from wrong
+        trouble = str(wrong.problems[0])
     processor, problems = parts.processor, []
     links = [stage.link for stage in parts.stages[1:]]
     ring = links[0] if links else Link()
@@ -134,9 +148,12 @@ def problem_of(
         frame_bytes=parts.frame_bytes,
         port_queue_frames=parts.port_queue_frames,
     )
-    own = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
-    load = build_router(document, subject=subject, folder=folder)[1]
-    ports = processor.ports
+    own = None
+    if not trouble:
+        own = Mapping(name="as in the file", problem=problem, stages=parts.stages, states=parts.states)
+    ports, load = processor.ports, None
+    if "load" in document:
+        load = read_load(document["load"], ports=ports, subject=subject, folder=folder)
     if load is None:
         load = OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
-    return MappingCase(problem=problem, own=own, load=load, document=dict(document))
+    return MappingCase(problem=problem, own=own, trouble=trouble, load=load, document=dict(document))

@@ -26,7 +26,7 @@ def headline(answer: MappingAnswer) -> tuple[str, ...]:
         f"{problem.name} on {problem.processor.name}: {format_pps(best.predicted_pps)} on {best.mapping.engines} "
         f"of {problem.processor.engines.count} engines{simulated}",
         f"Frames of {problem.frame_bytes:g} B at line rate, {format_pps(answer.offered_pps)}; first limit: "
-        f"{best.limit}; {surely} ({found.programs} integer programs)",
+        f"{best.limit}; {surely} ({found.programs} integer program{'s' if found.programs > 1 else ''})",
     )
 
 
