@@ -97,6 +97,12 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
         (HEAD + CORES.replace("[2, 4]", "[2, 4, 2]") + CAPACITY, "factor[0].levels[2]", "comes twice"),
         (HEAD + CORES + CORES.replace('name = "cores"', 'name = "b"') + CAPACITY, 'factor "b"', "already"),
         (HEAD + CORES + CORES + CAPACITY, "factor[1].name", "is taken"),
+        (HEAD.replace("multicore", "m" * 400) + CORES + CAPACITY, "router", "there is no file"),
+        (
+            HEAD + CORES + CAPACITY + '[design]\nkind = "listed"\npoints = [{ cores = 1e308 }]\n',
+            "design.points[0].cores",
+            "too far from the levels 2 and 4",
+        ),
         (
             HEAD.replace("multicore", "multicor") + CORES + CAPACITY,
             "router",

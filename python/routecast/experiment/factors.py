@@ -20,6 +20,8 @@ __all__ = ["coded_of", "factor_of", "level_at", "lowest_of", "settled"]
 
 _SHORT = 40
 _SAME = 1e-9
+_FURTHEST = 100.0
+"""Coded levels beyond it are mistakes: a point stands fifty times as far away as the levels are apart."""
 
 
 def factor_of(letter: str, table: FactorTable, place: str, fields: type[BaseModel] | None) -> Factor:
@@ -133,17 +135,16 @@ def coded_of(factor: Factor, value: object) -> float:
         if value == level.label or all(value == one for one in level.overrides.values()):
             return level.coded
     amount = amount_of(value)
-    ends = [
-        amount_of(next(iter(level.overrides.values()))) for level in (factor.levels[0], factor.levels[-1])
-    ]
-    first, last = ends
+    first, last = (amount_of(next(iter(factor.levels[at].overrides.values()))) for at in (0, -1))
     if factor.is_quantity and amount and first and last and amount.dimension == first.dimension:
-        if not factor.is_log:
-            low, high = first.number, last.in_unit(first.unit)
-            return 2.0 * (amount.in_unit(first.unit) - low) / (high - low) - 1.0
-        if amount.number > 0.0:
-            low, high = math.log(first.number), math.log(last.in_unit(first.unit))
-            return 2.0 * (math.log(amount.in_unit(first.unit)) - low) / (high - low) - 1.0
+        number, low, high = amount.in_unit(first.unit), first.number, last.in_unit(first.unit)
+        if factor.is_log and number > 0.0:
+            number, low, high = math.log(number), math.log(low), math.log(high)
+        coded = 2.0 * (number - low) / (high - low) - 1.0
+        if abs(coded) <= _FURTHEST and not (factor.is_log and amount.number <= 0.0):
+            return coded
+        ends = f"{factor.levels[0].label} and {factor.levels[-1].label}"
+        raise ValueError(f"got {shown(value)}: lies too far from the levels {ends}")
     known = ", ".join(f'"{level.label}"' for level in factor.levels)
     raise ValueError(f"got {shown(value)}: levels are {known}")
 

@@ -162,7 +162,11 @@ def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[s
     if isinstance(source, dict):
         return source, folder
     path = folder / source
-    if not path.is_file():
+    try:
+        is_there = path.is_file()
+    except (OSError, ValueError):  # no name that a file could have
+        is_there = False
+    if not is_there:
         known = [one.name for one in sorted(folder.glob("*.router.toml"))]
         what = f"there is no file {shown(source)} beside the experiment: {did_you_mean(source, known)}"
         raise FileProblem(subject, [Problem("router", what)])
