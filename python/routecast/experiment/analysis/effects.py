@@ -105,6 +105,8 @@ def _verdict(
     if share is None:
         return None, "nothing varies"
     if fit.is_exact:
+        if fit.sse > 0:
+            return None, "no noise to tell it from: the best fit of a model that leaves something over"
         return None, "exact: the evaluator has no noise"
     if p_value is not None:
         if p_value < 1 - confidence:

@@ -206,11 +206,9 @@ def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats) -> str:
     if fit.sst == 0:
         return "none: all runs answered the same"
     if seen.is_exact:
-        always = (
-            "none: the formula answers the same every time, so the effects are exact and need no intervals"
-        )
+        always = "none: the formula answers the same every time"
         if fit.sse == 0:
-            return always
+            return f"{always}, so the effects are exact and need no intervals"
         left = choice.pooled or "what the model leaves out"
         return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left}"
     if fit.error_df == 0:
