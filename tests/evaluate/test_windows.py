@@ -107,6 +107,29 @@ def test_a_full_window_says_what_its_frames_wait_for():
     assert "all its 2 units" in trial.bottleneck.reason
 
 
+@pytest.mark.parametrize(("buffers", "limits"), [(1, "buffers"), (6, "threads")])
+def test_of_windows_within_each_other_the_one_that_frames_wait_for_limits(buffers, limits):
+    inner = block(threads=2)
+    outer = TaskUnit(
+        name="receive",
+        needs=(Need(pool="buffers", until="last"),),
+        request="frame",
+        queue_frames=8,
+        route=Route(to=("enter",)),
+    )
+    model = RouterModel(
+        name="buffered",
+        ports=tuple(Port(name=name, link_bps=1e12, entry="receive") for name in ("in", "out")),
+        tasks=(outer, *inner.tasks),
+        pools=(*inner.pools, ResourcePool(name="buffers", units=buffers)),
+    )
+    trial = Simulate(model).trial(FLOOD, 0.1)
+    assert trial.bottleneck.name == limits
+    # What is too much is lost before the outer window, whichever limits.
+    assert set(trial.drops_pps) == {"receive"}
+    assert resource(trial, "buffers").utilisation_ratio == pytest.approx(1.0, abs=2e-3)
+
+
 def test_below_saturation_units_in_use_follow_littles_law():
     load = OfferedLoad(rate_pps=0.1e6, arrivals=Arrivals.poisson())
     trial = Simulate(block(ring=4096)).trial(load, 0.5)

@@ -16,28 +16,29 @@ Add = Callable[[str, str], None]
 
 def check_windows(model: RouterModel, add: Add) -> None:
     """Report what is wrong with the windows of a model, through ``add(place, message)``."""
-    tasks = {task.name: task for task in model.tasks}
+    places: dict[str, str] = {}
+    carrying: dict[str, str] = {}
     sound = True
     for index, task in enumerate(model.tasks):
         for position, need in enumerate(task.needs):
             if need.until:
-                place = f"task[{index}]"
-                sound &= _check_until(f"{place}.needs[{position}].until", task, need, model, add)
-                _check_asking(place, task, add)
+                places[task.name] = f"task[{index}].needs[{position}].until"
+                carrying.setdefault(need.pool, task.name)
+                sound &= _check_until(places[task.name], task, need, model, add)
+                _check_asking(f"task[{index}]", task, add)
+    if not places:
+        return
+    working = {
+        need.pool: task.name for task in reversed(model.tasks) for need in task.needs if not need.until
+    }
     for index, pool in enumerate(model.pools):
-        _check_pool(f"pool[{index}]", pool, model, add)
+        if pool.name in carrying:
+            _check_pool(f"pool[{index}]", pool, carrying[pool.name], working.get(pool.name, ""), add)
     if sound and not find_cycle(model.tasks):
-        places = {
-            task.name: f"task[{index}].needs[{position}].until"
-            for index, task in enumerate(model.tasks)
-            for position, need in enumerate(task.needs)
-            if need.until
-        }
         check_ways(model.tasks, lambda window: places[window.enter], add)
-    entered = {task.name for task in model.tasks if any(need.until for need in task.needs)}
     for index, task in enumerate(model.tasks):
         for position, name in enumerate(task.route.copies):
-            if name in tasks and name in entered:
+            if name in places:
                 add(f"task[{index}].route.copies[{position}]", copied(name))
 
 
@@ -100,22 +101,18 @@ def _check_asking(place: str, task: TaskUnit, add: Add) -> None:
         )
 
 
-def _check_pool(place: str, pool: ResourcePool, model: RouterModel, add: Add) -> None:
-    carrying = [task.name for task in model.tasks if any(n.pool == pool.name and n.until for n in task.needs)]
-    if not carrying:
-        return
-    for task in model.tasks:
-        if any(need.pool == pool.name and not need.until for need in task.needs):
-            add(
-                place,
-                f'frames of "{carrying[0]}" carry its units on (until), but "{task.name}" needs them to serve: '
-                "give one of the two a pool of its own",
-            )
-            break
+def _check_pool(place: str, pool: ResourcePool, carrying: str, working: str, add: Add) -> None:
+    """Report what is wrong with a pool whose units frames of ``carrying`` carry on, and that ``working`` works with."""
+    if working:
+        add(
+            place,
+            f'frames of "{carrying}" carry its units on (until), but "{working}" needs them to serve: '
+            "give one of the two a pool of its own",
+        )
     if pool.policy.kind != "fifo":
         add(
             f"{place}.policy.kind",
-            f'is {pool.policy.kind}, but frames of "{carrying[0]}" carry its units on: they are granted in order '
+            f'is {pool.policy.kind}, but frames of "{carrying}" carry its units on: they are granted in order '
             "of arrival, so give fifo",
         )
     for name, is_given in (
@@ -129,7 +126,7 @@ def _check_pool(place: str, pool: ResourcePool, model: RouterModel, add: Add) ->
         if is_given:
             add(
                 f"{place}.{name}",
-                f'is given, but its units do no work, frames of "{carrying[0]}" carry them on: give it to the pool '
+                f'is given, but its units do no work, frames of "{carrying}" carry them on: give it to the pool '
                 "that works",
             )
 
@@ -144,7 +141,7 @@ def _check_order(
     waits: dict[str, dict[str, tuple[Window, str]]] = {}
     for window in windows:
         for name in window.inside:
-            for pool, where in _awaited(name, window, asked, named):
+            for pool, where in _awaited(name, asked, named):
                 waits.setdefault(window.pool, {}).setdefault(pool, (window, where))
     cycle = find_cycle(
         [TaskUnit(name=pool, route=Route(kind="rss", to=tuple(others))) for pool, others in waits.items()]
@@ -161,10 +158,8 @@ def _check_order(
     )
 
 
-def _awaited(
-    name: str, window: Window, asked: Mapping[str, str], tasks: Mapping[str, TaskUnit]
-) -> list[tuple[str, str]]:
-    """Pools, and the task units that ask for them, that a frame inside a window may wait for at a task unit.
+def _awaited(name: str, asked: Mapping[str, str], tasks: Mapping[str, TaskUnit]) -> list[tuple[str, str]]:
+    """Return the pools that a frame may wait for at a task unit, and the task units that ask for them.
 
     One that holds back waits for room in the next queue, and so for whatever that one waits for.
     """

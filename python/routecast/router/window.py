@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["Window", "windows_of"]
+__all__ = ["Window", "windows_among", "windows_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
