@@ -314,3 +314,16 @@ def test_every_kind_of_design_is_analysed_whatever_is_missing(
     assert found.count + len(found.missing) == len(results.runs)
     assert found.error_df == max(found.count - 1, 0) - sum(effect.df for effect in found.effects)
     assert found.error_share_ratio is None or -1e-9 <= found.error_share_ratio <= 1 + 1e-6
+
+
+def test_an_effect_that_is_known_in_part_has_a_share_and_no_value(results_of: Make) -> None:
+    # Of the factor of three levels one never answered.
+    rows = [(a, b) for b in (-1.0, 1.0) for a in (-1.0, 0.0, 1.0)]
+    answers: list[list[float | str]] = [
+        [INVALID] if a == 0 else [a + 5 * b, a + 5 * b + 0.1] for a, b in rows
+    ]
+    found = analyse(results_of(rows, answers, kind="multilevel"), "y")
+    part = found.effect("A")
+    assert (part.df, part.value, part.levels) == (1, None, ())
+    assert part.ss == pytest.approx(8)
+    assert any(sentence.startswith("A (factor A) is known only in part") for sentence in found.not_told_apart)

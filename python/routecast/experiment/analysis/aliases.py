@@ -121,7 +121,7 @@ def estimable_terms(terms: Iterable[Term], rows: NDArray[np.intp]) -> Estimable:
         if all(taken):
             kept.append(term)
         elif any(taken):
-            kept.append(replace(term, columns=term.columns[:, taken], levels=()))
+            kept.append(replace(term, columns=term.columns[:, taken], levels=(), is_partial=True))
             sentences.append(
                 f"{term.name} ({term.label}) is known only in part: {sum(taken)} of its {len(taken)} "
                 "degrees of freedom, because combinations are missing"

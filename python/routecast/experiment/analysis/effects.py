@@ -51,7 +51,7 @@ def _effect(
     values = fit.coefficients[block] if varies else 0.0 * fit.coefficients[block]
     ss = fit.ss(number) if varies else 0.0
     share = ss / fit.sst if varies else None
-    value = float(values[0]) if df == 1 and not term.levels else None
+    value = float(values[0]) if df == 1 and not term.levels and not term.is_partial else None
     s_e = fit.s_e
     half_width = float(student.ppf(0.5 + confidence / 2, fit.error_df)) * s_e if s_e is not None else None
     p_value = error = low = high = None

@@ -40,6 +40,8 @@ class Term:
     columns : (rows, df) array
     levels : tuple of (str, array of df)
         For factors with more than two levels: what each level's effect is made of.
+    is_partial : bool
+        Whether columns were left out because combinations are missing: the rest is no effect of any one level.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Term:
     letters: tuple[str, ...]
     columns: Floats
     levels: tuple[tuple[str, Floats], ...] = ()
+    is_partial: bool = False
 
 
 def centre_rows(design: Floats) -> NDArray[np.bool_]:
