@@ -83,6 +83,7 @@ def show(
 ) -> None:
     """Show a host: clock, memory, network cards, and the formulas of its operations with their sources."""
     from routecast.cli.tables import print_table
+    from routecast.function.assumed import cost_on
     from routecast.function.mapping import mapping_problems
     from routecast.function.operations import OPERATIONS
     from routecast.hardware.catalogue import read_hardware
@@ -90,7 +91,7 @@ def show(
     hardware = read_hardware(name)
     for problem in mapping_problems(hardware):
         remark(f"{name}: {problem}")
-    unmapped = [operation for operation in OPERATIONS if operation not in hardware.operations]
+    unmapped = [name for name in OPERATIONS if cost_on(hardware, name) is None]
     if as_json:
         print_json(_document(hardware, unmapped))
         return

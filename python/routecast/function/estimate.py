@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from routecast.errors import ModelProblem, Problem
+from routecast.function.assumed import assumption_notes
 from routecast.function.directions import arriving_frames, chosen_directions
 from routecast.function.limits import Limit, limits_of
 from routecast.function.manner import in_the_manner_of
@@ -224,6 +225,7 @@ def estimate(
             function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio
         )
         works += [(share, step) for step in steps]
+    notes += assumption_notes(hardware, {work.step.operation for _, work in works})
     check_memory(function, works, sizes, hardware)
     flows = next((table.entries for table in sizes if table.name == function.flows_of), None)
     shares = places_of_lines(works, hardware, popularity, flows)

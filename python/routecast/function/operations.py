@@ -213,6 +213,18 @@ _ALL = (
         _BURST,
         source="routecast; DPDK rte_ring, bulk mode",
     ),
+    _operation(
+        "instructions",
+        "execute instructions that were counted, where no other operation says what is done",
+        Parameter(name="n", meaning="instructions, as `routecast workload` counts them", most=1e9),
+        Parameter(
+            name="lines",
+            meaning="lines of the table that are touched one after the other",
+            most=1e6,
+            default=0.0,
+        ),
+        source="routecast; Wolf & Franklin 2000, Ramaswamy & Wolf 2003",
+    ),
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in _ALL})

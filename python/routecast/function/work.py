@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from routecast.errors import ModelProblem, Problem
+from routecast.function.assumed import cost_on
 from routecast.function.model import Direction, NetworkFunction, Step, TableSize
 from routecast.function.steps import step_values
 from routecast.hardware.model import Access, AccessKind, Hardware, OperationCost
@@ -108,7 +109,7 @@ def _costs(
     costs = []
     problems = []
     for index, step in enumerate(steps):
-        cost = hardware.operations.get(step.operation)
+        cost = cost_on(hardware, step.operation)
         if cost is not None:
             costs.append(cost)
             continue

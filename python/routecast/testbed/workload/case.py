@@ -17,6 +17,9 @@ __all__ = ["HELD_PACKETS", "Kernel", "WorkloadCase", "kernels", "read_kernel"]
 HELD_PACKETS = 2048
 """Packets that are made, or taken from a capture: the kernel goes round them."""
 
+_FILLED = 8
+"""Twice the packets that wait on average for each entry of a queueing kernel (``crates/probe``: ``BACKLOG``)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
@@ -61,6 +64,12 @@ class WorkloadCase:
     content: Literal["words", "random"] = "words"
     flows: int = 1024
     seed: int = 1
+
+    @property
+    def warm_up(self) -> int:
+        """Packets until the state is steady: tables in memory, and queues of some packets each filled."""
+        entries = self.kernel.entries if self.entries is None else self.entries
+        return max(HELD_PACKETS, _FILLED * entries)
 
     def request(
         self, *, warm_up: int = 0, measured: int = 0, duration_s: float = 0.0, traced: bool = False

@@ -37,7 +37,7 @@ def child_command(request: dict[str, object]) -> list[str]:
 
     return [
         sys.executable,
-        "-I",
+        # Without site; -I would leave the order of dictionaries and sets to chance, which a count must not hang on.
         "-S",
         "-c",
         CHILD,
@@ -82,11 +82,10 @@ def characterise(
 
     run = native(
         "run_workload",
-        case.request(duration_s=_TIMED_S if timed else 0.0),
+        case.request(warm_up=case.warm_up, duration_s=_TIMED_S if timed else 0.0),
         lambda share: heard(share, 0.0, 1.0 - _TRACED_SHARE),
     )
-    # The state must be steady before anything counts: queues filled, counters in memory.
-    request = case.request(warm_up=run["packets"], measured=packets, traced=True)
+    request = case.request(warm_up=case.warm_up, measured=packets, traced=True)
     trace = native(
         "trace_workload",
         {

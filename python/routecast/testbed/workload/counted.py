@@ -70,7 +70,7 @@ def count_workload(
     """
     refuse_no_valgrind()
     # Once round all packets, so that the mix of sizes is that of all.
-    request = case.request(warm_up=HELD_PACKETS, measured=HELD_PACKETS)
+    request = case.request(warm_up=case.warm_up, measured=HELD_PACKETS)
     few = cachegrind_sums(child_command({**request, "idle": True}), *_OPTIONS)
     if progress is not None:
         progress(0.5)

@@ -149,6 +149,17 @@ mod tests {
     }
 
     #[test]
+    fn the_tree_has_fewer_than_two_nodes_for_each_route() {
+        // Every node but the root holds a route or has two children: 2 n nodes at most (Morrison 1968).
+        for routes in [256, 16_384] {
+            let rtr = Rtr::new(routes, 5);
+            let nodes = rtr.tree.nodes.len() as f64 / routes as f64;
+            assert!((1.0..2.0).contains(&nodes), "{nodes}");
+            println!("{routes}: {nodes:.3} nodes a route of {} bytes", size_of::<Node>());
+        }
+    }
+
+    #[test]
     fn generated_packets_find_their_routes() {
         let mut rtr = Rtr::new(ROUTES, 5);
         let mut packets = of_size(64, 200, Content::Words);
