@@ -134,7 +134,7 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
 def test_a_lost_scheduler_is_told_and_what_is_finished_stays(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 2.0)
+    monkeypatch.setattr(dask_module, "CONNECTS_WITHIN_S", 3.0)
     out = tmp_path / "out"
     with (
         cluster_of(1, tmp_path) as cluster,
