@@ -49,6 +49,8 @@ def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) 
     rows = []
     s_e = fit.s_e
     for effect in effects:
+        if effect.df == 0:  # the runs do not tell it: it has no row
+            continue
         ms = effect.ss / effect.df
         rows.append(
             AnovaRow(
