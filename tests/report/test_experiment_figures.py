@@ -223,6 +223,14 @@ def test_panels_stand_side_by_side_and_do_not_overlap() -> None:
     assert re.search(r">Told &lt;above&gt;</text>", svg)
 
 
+@pytest.mark.parametrize(("least", "greatest"), [(0.0, 0.0), (1e9, 1e9), (1e9, 1e9 + 1e-6), (-5.0, -5.0)])
+def test_an_axis_of_one_value_has_a_length(least: float, greatest: float) -> None:
+    low, high = linear_ends(least, greatest)
+    assert low <= least <= greatest <= high
+    assert high > low
+    assert few_ticks(low, high)
+
+
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
 def test_ends_of_an_axis_are_round_and_hold_what_is_shown(least: float, span: float) -> None:
     low, high = linear_ends(least, least + span)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from dataclasses import replace
@@ -181,6 +182,26 @@ def test_a_sample_is_told_by_shares_of_variance_and_the_idle_factor_is_named() -
     assert float(share[1]) == pytest.approx(77.7, abs=2.0)
     assert "more of it brings more" in answer
     assert "Of little consequence: ring length" in answer
+
+
+def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have_a_page() -> None:
+    sampled = made.sample(40)
+    rounded = replace(
+        sampled,
+        answers=tuple(
+            replace(one, values={"throughput": 1e9 + 1e-6 * (number % 2)})
+            for number, one in enumerate(sampled.answers)
+        ),
+    )
+    assert "All 40 runs with what they answered" in text_of(rounded)
+    curved = made.surface()
+    straight = made.results_of(
+        replace(
+            curved.experiment, responses=(Response(name="latency", of="latency.p99_s", transform="log"),)
+        ),
+        lambda at, number: math.exp(40.0 * at[0] + 1e-9 * math.sin(number)),
+    )
+    assert "lies outside" in text_of(straight)
 
 
 def test_logarithms_are_told_as_factors_and_means_as_geometric() -> None:

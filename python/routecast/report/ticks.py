@@ -43,7 +43,9 @@ def linear_ends(least: float, greatest: float, *, room_ratio: float = 0.06) -> t
     >>> linear_ends(1.0, 9.0)
     (0.0, 10.0)
     """
-    spread = (greatest - least) or abs(greatest) or 1.0
+    size = max(abs(least), abs(greatest))
+    # What differs only by rounding is one value, and an axis needs a length.
+    spread = greatest - least if greatest - least > 1e-9 * size else size or 1.0
     low, high = least - room_ratio * spread, greatest + room_ratio * spread
     if 0.0 <= least < 0.67 * greatest:
         low = 0.0

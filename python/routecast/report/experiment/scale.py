@@ -12,6 +12,8 @@ from routecast.report.scales import prefixed
 
 __all__ = ["Scale", "scale_of", "unit_of"]
 
+_LARGEST = 700.0
+"""Beyond this a logarithm stands for no number that a computer has: a surface may be asked far from all runs."""
 _UNITS = {
     "bps": "bit/s",
     "pps": "pps",
@@ -78,7 +80,7 @@ class Scale:
     def back(self, analysed: float) -> float:
         """Return the value of the response, in the shown unit, that an analysed number stands for."""
         if self.transform == "log":
-            return math.exp(analysed) / self.step
+            return math.exp(min(analysed, _LARGEST)) / self.step
         if self.transform == "reciprocal":
             return 1.0 / analysed / self.step if analysed else float("nan")
         return analysed / self.step

@@ -256,16 +256,16 @@ def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
     if surface is None or surface.stationary is None:
         return ""
     flat = surface.stationary
+    if not flat.is_inside:
+        if is_sample(experiment):
+            return ""
+        return "Within what was tried the surface rises or falls to an edge: its flat point lies outside."
     factors = {factor.letter: factor for factor in experiment.factors}
     place = ", ".join(
         f"{factors[letter].name} {label_of(factors[letter], at)}"
         for letter, at in zip(surface.letters, flat.coded, strict=True)
     )
     value = scale.text(flat.response)
-    if not flat.is_inside and is_sample(experiment):
-        return ""
-    if not flat.is_inside:
-        return "Within what was tried the surface rises or falls to an edge: its flat point lies outside."
     kinds = {
         "maximum": f"The fitted surface is highest, {value}, at {place}.",
         "minimum": f"The fitted surface is lowest, {value}, at {place}.",
