@@ -107,7 +107,9 @@ class _Walk:
             self.queues[index] = inside
             self.admitted[index] = 1.0 - inside.loss_ratio
             why = "follows a window, behind which frames go as its units allow"
-            departing = Arriving(kind="unknown", rate_pps=rate, scv=1.0, why=why, sizes=arriving.sizes)
+            departing = Arriving(
+                kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes
+            )
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self.service.of(index, arriving.sizes)
             taken_in = self._taken_in(index, rate, arriving, mix)

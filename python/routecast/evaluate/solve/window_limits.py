@@ -180,6 +180,11 @@ def window_notes(fluid: Fluid) -> list[str]:
         notes.append(
             f"{names}: what frames of several windows wait for each other is that of approximate mean value analysis"
         )
+    if fluid.load.arrivals.kind != "cbr":
+        notes.append(
+            "the wait for units of windows is that of frames that come to each as irregularly as to the first, an "
+            "approximation; percentiles are not known"
+        )
     if any(not way for way in windows.ways):
         notes.append(
             "windows inside which ways part: what their own frames wait for each other is left out below overload"

@@ -161,8 +161,12 @@ class Windows:
             )
             if settled and number > _PATTERNS[-1] + 3:
                 break
+        # The last rounding: a full station serves what it can, no more and no less.
+        load = np.where(full_s > 0.0, rate @ self.demand_s / self.servers, 0.0)
+        fullest = np.where(self.visits > 0.0, load, 0.0).max(axis=1, initial=0.0)
+        rate = np.where(fullest > 1.0 - 1e-6, rate / np.maximum(fullest, _LEAST), rate)
         return Inside(
-            pps=np.where(most >= coming_pps * (1.0 - 1e-6), coming_pps, rate),
+            pps=np.where(most >= coming_pps * (1.0 - 1e-6), coming_pps, np.minimum(rate, coming_pps)),
             residence_s=np.minimum(residence, self.units / np.maximum(rate, _LEAST)),
             most_pps=most,
             alone_pps=held * self.units / np.maximum(free_s, _LEAST),
