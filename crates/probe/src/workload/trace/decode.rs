@@ -21,6 +21,8 @@ pub struct Decoded {
     pub bytes: usize,
     /// Whether it repeats itself: a string instruction.
     pub repeats: bool,
+    /// Whether it does so as often as rcx says, whatever it finds: it moves or fills.
+    pub moves: bool,
     memory: Vec<(UsedMemory, u64, bool, bool)>,
 }
 
@@ -77,7 +79,9 @@ fn decoded(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> D
         _ => Class::Jump,
     };
     let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
-    Decoded { class, bytes: instruction.len(), repeats: repeats && instruction.is_string_instruction(), memory }
+    let repeats = repeats && instruction.is_string_instruction();
+    let moves = repeats && matches!(class, Class::Store | Class::Update);
+    Decoded { class, bytes: instruction.len(), repeats, moves, memory }
 }
 
 impl Decoded {
@@ -157,6 +161,7 @@ mod tests {
         assert_eq!(of(&[0xc3]), (Class::Jump, vec![(0x7000, 8, true, false)])); // ret
         assert_eq!(of(&[0xe8, 0, 0, 0, 0]), (Class::Jump, vec![(0x6ff8, 8, false, true)])); // call
         assert_eq!(of(&[0x50]), (Class::Store, vec![(0x6ff8, 8, false, true)])); // push rax
+        assert_eq!(of(&[0xf3, 0xa6]).0, Class::Load); // repe cmpsb
         assert_eq!(
             of(&[0xf3, 0xa4]), // rep movsb
             (Class::Update, vec![(0x4000, 1, false, true), (0x3000, 1, true, false)])

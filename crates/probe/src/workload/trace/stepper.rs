@@ -21,6 +21,11 @@ const LISTEN: u64 = 4096;
 /// The caches warm up over no more than this part of the instructions: a quarter.
 const WARM_UP_SHARE: u64 = 4;
 
+/// Instructions that repeat themselves more often are not followed from one repetition to the next.
+const LONG_REPEAT: u64 = 64;
+/// The direction flag: string instructions go to lower addresses.
+const DOWNWARDS: u64 = 1 << 10;
+
 /// A stop for a call of the kernel, as told apart from other stops by `PTRACE_O_TRACESYSGOOD`.
 const CALL: c_int = libc::SIGTRAP | 0x80;
 
@@ -103,6 +108,36 @@ impl Tracee {
             place.copy_from_slice(&value.to_ne_bytes());
         }
         std::array::from_fn(|byte| bytes[byte])
+    }
+
+    fn write_code(&self, address: u64, word: u64) -> Result<()> {
+        // SAFETY: the kernel writes a word of the child's memory; it gets its own copy of the page.
+        let done =
+            unsafe { libc::ptrace(libc::PTRACE_POKETEXT, self.pid, address as *mut c_void, word as *mut c_void) };
+        if done == -1 { Err(ProbeError::last_os("setting a breakpoint in the workload")) } else { Ok(()) }
+    }
+
+    /// Runs to an address that will be reached.
+    fn run_to(&mut self, address: u64) -> Result<()> {
+        let code = self.code(address);
+        let word = u64::from_ne_bytes(std::array::from_fn(|byte| code[byte]));
+        // int3 in the place of the first byte.
+        self.write_code(address, word & !0xff | 0xcc)?;
+        let mut signal = 0;
+        loop {
+            self.request(libc::PTRACE_CONT, signal as usize)?;
+            signal = match self.wait()? {
+                Stop::Signal(signal) => signal,
+                Stop::Step | Stop::Call => break,
+                Stop::Over(_) => return Err(self.failure()),
+            };
+        }
+        self.write_code(address, word)?;
+        let mut registers = self.registers()?;
+        registers.rip = address;
+        // SAFETY: the struct is valid for the call.
+        let done = unsafe { libc::ptrace(libc::PTRACE_SETREGS, self.pid, null_mut::<c_void>(), &raw mut registers) };
+        if done == -1 { Err(ProbeError::last_os("going on behind a breakpoint in the workload")) } else { Ok(()) }
     }
 
     fn wait(&self) -> Result<Stop> {
@@ -220,6 +255,14 @@ fn step_through(
             if !again || access.begins_line() {
                 tally.access(access);
             }
+        }
+        if instruction.moves && !again && registers.rcx > LONG_REPEAT && registers.eflags & DOWNWARDS == 0 {
+            for access in instruction.accesses(&registers) {
+                tally.access_run(access, registers.rcx);
+            }
+            let behind = registers.rip + instruction.bytes as u64;
+            tracee.run_to(behind)?;
+            continue;
         }
         last = registers.rip;
         if tally.traced().is_multiple_of(LISTEN) {

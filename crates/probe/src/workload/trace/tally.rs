@@ -185,6 +185,21 @@ impl Tally {
         }
     }
 
+    /// It does so again and again, upwards; the first time has been told: once for each line that it comes to.
+    pub fn access_run(&mut self, first: Access, times: u64) {
+        let line = LINE_BYTES as u64;
+        let end = first.address.saturating_add(first.bytes.saturating_mul(times));
+        let mut address = (first.address / line + 1) * line;
+        while address < end {
+            // The first element that begins in the line.
+            let skipped = (address - first.address).div_ceil(first.bytes) * first.bytes;
+            if first.address + skipped < end {
+                self.access(Access { address: first.address + skipped, ..first });
+            }
+            address += line;
+        }
+    }
+
     fn is_packet(&self, address: u64) -> bool {
         self.packet_memory.iter().any(|&(first, bytes)| address.wrapping_sub(first) < bytes)
     }
@@ -269,6 +284,27 @@ mod tests {
         assert_eq!((packet.other_reads, packet.other_writes), (1, 1));
         assert_eq!((outcome.packet_lines, outcome.other_lines), (2, 2));
         assert_eq!((outcome.data.cold, outcome.other_data.cold), (4, 2));
+    }
+
+    #[test]
+    fn a_run_of_accesses_is_what_its_accesses_one_by_one_are() {
+        for (address, bytes, times) in [(0x1000, 1, 1000), (0x103f, 1, 65), (0x1008, 8, 100), (0x1000, 8, 8), (0x1004, 8, 15)] {
+            let first = Access { address, bytes, reads: false, writes: true };
+            let (mut run, mut single) = (Tally::new(0, 0), Tally::new(0, 0));
+            run.packet_begins(64, 0);
+            single.packet_begins(64, 0);
+            run.access(first);
+            run.access_run(first, times);
+            for time in 0..times {
+                let access = Access { address: address + time * bytes, ..first };
+                if time == 0 || access.begins_line() {
+                    single.access(access);
+                }
+            }
+            run.packet_ends();
+            single.packet_ends();
+            assert_eq!(run.outcome(true, |_| 1), single.outcome(true, |_| 1));
+        }
     }
 
     #[test]
