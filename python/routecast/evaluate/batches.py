@@ -51,7 +51,7 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
     105(D6), 7337-7356), r the lag-1 autocorrelation of what is left of them without line and bend. (A bend, such as
     the rest of a transient, would make neighbours look alike and hide the drift.) In so short a series r comes out too
     low, by ``(1 + 4 r) / 20`` about a mean (Marriott and Pope 1954, *Biometrika* 41, 390-402) and by about another
-    twentieth with line and bend taken off. With that, 4 to 6 % are called drifting for coefficients from -0.5 to 0.98,
+    twentieth with line and bend taken off. With that, 4 to 7 % are called drifting for coefficients from -0.5 to 0.98,
     and the interval holds the mean in 95 to 97 %. An r below 0 counts as 0: it would promise more than there is.
 
     Values that do not fill a batch, at the beginning, count for the mean alone.
