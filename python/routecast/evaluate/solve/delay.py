@@ -234,10 +234,8 @@ class _Walk:
         sleep = set_up_of(self.fluid, index, station, arriving)
         if queue is not None and sleep is not None:
             queue, reason = asleep(station, queue, arriving, sleep)
-            exact = False
-        else:
-            exact = self._whole_port(rate, arriving, station)
         if queue is not None and arriving.kind == "poisson":
+            exact = sleep is None and self._whole_port(rate, arriving, station)
             queue = behind_link(queue, arriving.link_wait_s, exact=exact)
         return queue, reason
 

@@ -115,69 +115,81 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     slowed = slowed_by_each_other(model, tasks)
 
     count = len(tasks)
-    factor, admitted = np.ones(count), np.ones(count)
-    out_cap = np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports])
-    to_links = np.ones(graph.ports + 1)
-    rates = graph.arriving(offered, np.append(admitted, to_links))
-    even = _even(load, graph, rates, costs)
-    caps = np.full(count, math.inf)
-    full_s = np.array([cost.busy_s for cost in costs])
+    factor, admitted = [1.0] * count, [1.0] * count
+    to_links = [1.0] * (graph.ports + 1)
+    rates = graph.arriving(offered, [*admitted, *to_links])
     # What a task unit loses is missed by those after it; nothing that links lose is.
-    followed = np.array([any(node < count for node, _ in edges) for edges in graph.edges])
-    busy: dict[str, Vector] = {}
-    losing = False
-    wanted = rates[:count].sum(axis=1)
-    reached = tuple(part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members))
-    windows = windows_in(graph, parts, rates, full_s + switching, lambda: scv_of(model, load, tasks))
+    followed = [any(node < count for node, _ in edges) for edges in graph.edges]
+    wanted = rates[:count].sum(axis=1).tolist()
+    reached = [part for part in parts if any(wanted[index] > 0.0 for index, _ in part.members)]
+    sharing = sharing_of(tasks, costs, reached, _even(load, graph, rates, costs))
+    full_s = sharing.full_s
+    full = np.array(full_s)
+    windows = windows_in(graph, parts, rates, full + switching, lambda: scv_of(model, load, tasks))
     inside = None
+    losing = False
+    caps = [math.inf] * count
     for round_number in range(_MOST_ROUNDS):
-        got = _served(tasks, reached, costs, wanted, full_s * factor + switching)
+        is_damped = round_number >= _UNDAMPED_ROUNDS
+        each_s = [one * slower + more for one, slower, more in zip(full_s, factor, switching, strict=True)]
+        got = sharing.served(wanted, each_s)
         if windows is not None:
             # Frames inside wait for each other and lose nothing: the window takes in no more than comes through.
-            coming = wanted[list(windows.enter)]
-            inside = windows.passing(coming)
-            got[list(windows.inside)] = wanted[list(windows.inside)]
-            got[list(windows.enter)] = inside.pps
-        short = got < wanted * (1.0 - 1e-12)
-        busy = _busy(tasks, reached, costs, got, short, factor, switching, even)
+            inside = windows.passing(np.array([wanted[index] for index in windows.enter]))
+            for index in windows.inside:
+                got[index] = wanted[index]
+            for index, rate in zip(windows.enter, inside.pps.tolist(), strict=True):
+                got[index] = rate
+        short = [rate < want * (1.0 - 1e-12) for rate, want in zip(got, wanted, strict=True)]
+        busy = sharing.busy(got, short, factor, switching)
         new_factor = mean_contention(slowed, busy, count)
-        if round_number >= _UNDAMPED_ROUNDS:
-            new_factor = 0.5 * (new_factor + factor)
+        if is_damped:
+            new_factor = [0.5 * (new + old) for new, old in zip(new_factor, factor, strict=True)]
         settled = _near(new_factor, factor)
         factor = new_factor
-        if short.any() or losing:
-            new_caps = np.where(short, got, math.inf)
-            if round_number >= _UNDAMPED_ROUNDS:
-                both = np.isfinite(new_caps) & np.isfinite(caps)
-                new_caps[both] = 0.5 * (new_caps[both] + caps[both])
-            new_admitted = np.where(short, np.minimum(1.0, new_caps / np.maximum(wanted, 1e-9)), 1.0)
+        if losing or any(short):
+            new_caps = [rate if is_short else math.inf for rate, is_short in zip(got, short, strict=True)]
+            if is_damped:
+                new_caps = [
+                    0.5 * (new + old) if math.isfinite(old) else new
+                    for new, old in zip(new_caps, caps, strict=True)
+                ]
+            new_admitted = [
+                min(1.0, cap / max(want, 1e-9)) if is_short else 1.0
+                for cap, want, is_short in zip(new_caps, wanted, short, strict=True)
+            ]
             settled = settled and _near(new_admitted, admitted, least=1e-12)
-            if (new_admitted != admitted)[followed].any():
-                new_rates = graph.arriving(offered, np.append(new_admitted, to_links))
-                settled = settled and _near(new_rates, rates, least=1e-12 * float(offered.sum()))
-                rates, wanted = new_rates, new_rates[:count].sum(axis=1)
+            if any(new != old and on for new, old, on in zip(new_admitted, admitted, followed, strict=True)):
+                new_rates = graph.arriving(offered, [*new_admitted, *to_links])
+                least = 1e-12 * float(offered.sum())
+                settled = settled and bool(
+                    (np.abs(new_rates - rates) <= least + _TOLERANCE * np.abs(rates)).all()
+                )
+                rates, wanted = new_rates, new_rates[:count].sum(axis=1).tolist()
             caps, admitted, losing = new_caps, new_admitted, True
         if settled:
             break
     else:
         notes.append("the shares of the resources were not found to full precision")
     if losing:
-        rates = graph.arriving(offered, np.append(admitted, to_links))
-    out = rates[count : graph.exit].sum(axis=1)
-    to_links[:-1] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap))
+        rates = graph.arriving(offered, [*admitted, *to_links])
+    out, out_cap = rates[count : graph.exit].sum(axis=1), graph.line_rates
+    to_links[:-1] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap)).tolist()
 
-    service_s = full_s * factor
+    service_s = full * factor
     for i, cost in enumerate(costs):
-        rate, slower = float(rates[i].sum()) / tasks[i].parallel, float(factor[i])
-        if cost.batch_s + cost.interrupt_s > 0.0 and admitted[i] >= 1.0 and rate > 0.0:
-            service_s[i] = cost.used(rate, slower, even=even[i]) / rate
-    busy = {**{pool.name: np.zeros(count) for pool in model.pools}, **busy}  # some pools stand idle
+        if cost.batch_s + cost.interrupt_s > 0.0 and admitted[i] >= 1.0:
+            rate = float(rates[i].sum()) / tasks[i].parallel
+            if rate > 0.0:
+                service_s[i] = cost.used(rate, factor[i], even=sharing.even[i]) / rate
+    # Some pools stand idle.
+    busy_units = {pool.name: np.array(busy.get(pool.name, [0.0] * count)) for pool in model.pools}
     if windows is not None and inside is not None:
         for name, index, held in zip(
             windows.pools, windows.enter, inside.pps * inside.residence_s, strict=True
         ):
             units = next(need.units for need in tasks[index].needs)
-            busy[name][index] = min(float(held) * units, float(model.pool(name).units))
+            busy_units[name][index] = min(float(held) * units, float(model.pool(name).units))
     return Fluid(
         model=model,
         load=load,
@@ -188,11 +200,11 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         intended_pps=intended_pps,
         offered=offered,
         rates=rates,
-        admitted_ratio=np.append(admitted, to_links),
+        admitted_ratio=np.array([*admitted, *to_links]),
         service_s=service_s,
-        factor=factor,
-        busy_units=busy,
-        active_units=_active(parts, tasks, busy),
+        factor=np.array(factor),
+        busy_units=busy_units,
+        active_units=_active(parts, tasks, busy_units),
         notes=tuple(notes + _notes(model, parts)),
         slowed=slowed,
         windows=windows,
@@ -228,58 +240,11 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
     return found
 
 
-def _near(new: Vector, old: Vector, *, least: float = 0.0) -> bool:
-    """Whether a round changed nothing that matters (:func:`numpy.allclose`, which takes its time on short arrays)."""
-    return bool((np.abs(new - old) <= least + _TOLERANCE * np.abs(old)).all())
-
-
-def _served(
-    tasks: tuple[TaskUnit, ...],
-    parts: tuple[Component, ...],
-    costs: tuple[Cost, ...],
-    wanted: Vector,
-    busy_s: Vector,
-) -> Vector:
-    """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
-    each_s = busy_s.tolist()
-    got = [
-        rate if task.needs or one_s <= 0.0 else min(rate, task.parallel / one_s)
-        for rate, task, one_s in zip(wanted.tolist(), tasks, each_s, strict=True)
-    ]
-    several = any(len(task.needs) > 1 for task in tasks)
-    for _ in range(20):
-        before = got.copy()
-        for part in parts:
-            for index, rate in divide(part, tasks, got, each_s, costs).items():
-                got[index] = min(got[index], rate)
-        # What one pool leaves of a task unit's rate frees units of another.
-        if not several or all(abs(one - old) <= 1e-12 * old for one, old in zip(got, before, strict=True)):
-            break
-    return np.array(got)
-
-
-def _busy(
-    tasks: tuple[TaskUnit, ...],
-    parts: tuple[Component, ...],
-    costs: tuple[Cost, ...],
-    got: Vector,
-    short: NDArray[np.bool_],
-    factor: Vector,
-    switching: Vector,
-    even: list[bool],
-) -> dict[str, Vector]:
-    busy = {part.pool.name: [0.0] * len(costs) for part in parts}
-    rates, slower, turns = got.tolist(), factor.tolist(), (got * switching).tolist()
-    for part in parts:
-        for index, units in part.members:
-            rate, cost = rates[index], costs[index]
-            if short[index] or cost.batch_s + cost.interrupt_s <= 0.0:
-                used = rate * cost.busy_s * slower[index]
-            else:
-                lanes = served_at_once(tasks[index], max(len(part.units) // units, 1))
-                used = lanes * cost.used(rate / lanes, slower[index], even=even[index])
-            busy[part.pool.name][index] += min((used + turns[index]) * units, float(len(part.units)))
-    return {name: np.array(units) for name, units in busy.items()}
+def _near(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
+    """Whether a round changed nothing that matters."""
+    return all(
+        abs(one - before) <= least + _TOLERANCE * abs(before) for one, before in zip(new, old, strict=True)
+    )
 
 
 def _active(
