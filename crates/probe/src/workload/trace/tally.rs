@@ -288,7 +288,9 @@ mod tests {
 
     #[test]
     fn a_run_of_accesses_is_what_its_accesses_one_by_one_are() {
-        for (address, bytes, times) in [(0x1000, 1, 1000), (0x103f, 1, 65), (0x1008, 8, 100), (0x1000, 8, 8), (0x1004, 8, 15)] {
+        for (address, bytes, times) in
+            [(0x1000, 1, 1000), (0x103f, 1, 65), (0x1008, 8, 100), (0x1000, 8, 8), (0x1004, 8, 15)]
+        {
             let first = Access { address, bytes, reads: false, writes: true };
             let (mut run, mut single) = (Tally::new(0, 0), Tally::new(0, 0));
             run.packet_begins(64, 0);
