@@ -55,7 +55,7 @@ def _effect(
     s_e = fit.s_e
     half_width = float(student.ppf(0.5 + confidence / 2, fit.error_df)) * s_e if s_e is not None else None
     p_value = error = low = high = None
-    if s_e is not None and half_width is not None:
+    if s_e is not None and half_width is not None and df > 0:
         p_value = float(fisher.sf(ss / df / s_e**2, df, fit.error_df))
         if value is not None:
             root = float(fit.inverse[block, block][0, 0]) ** 0.5
