@@ -56,12 +56,15 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
     return ranked(fluid, found)
 
 
-def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: Vector) -> tuple[float, str]:
+def _pool_capacity(
+    fluid: Fluid, pool: ResourcePool, visits: Vector, switching: list[float]
+) -> tuple[float, str]:
     """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
     tasks = fluid.graph.tasks
     parts = [part for part in fluid.components if part.pool.name == pool.name]
     slowed = [one for one in fluid.slowed if one.pool is pool]
-    base_s = np.array([cost.busy_s for cost in fluid.costs])
+    base_s = [cost.busy_s for cost in fluid.costs]
+    per_frame = visits[: len(tasks)].tolist()
     lanes = {
         part.units: {
             index: served_at_once(tasks[index], max(len(part.units) // units, 1))
@@ -69,10 +72,13 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
         }
         for part in parts
     }
-    factor = np.ones(len(tasks))
-    rate, fullest, load = math.inf, None, np.zeros(len(tasks))
+    factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
+    rate, fullest = math.inf, None
     for round_number in range(200):
-        demand = (visits[: len(tasks)] * (base_s * factor + switching)).tolist()
+        demand = [
+            visit * (one * slower + more)
+            for visit, one, slower, more in zip(per_frame, base_s, factor, switching, strict=True)
+        ]
         worst = 0.0
         for part in parts:
             whole = sum(demand[index] * units for index, units in part.members) / len(part.units)
@@ -82,20 +88,21 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
         if worst <= 0.0:
             return math.inf, ""
         before, rate = rate, 1.0 / worst
-        each = [0.0] * len(tasks)
+        load = [0.0] * len(tasks)
         for part in parts:
             for index, units in part.members:
-                each[index] += demand[index] * units * rate
-        load = np.array(each)
+                load[index] += demand[index] * units * rate
         if not slowed:
             break
         new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
         if abs(rate - before) <= 1e-12 * rate:
             break
-        factor = new_factor if round_number < 8 else 0.5 * (factor + new_factor)
+        if round_number >= 8:
+            new_factor = [0.5 * (old + new) for old, new in zip(factor, new_factor, strict=True)]
+        factor = new_factor
     assert fullest is not None
     units = len(fullest.units)
-    if len(parts) == 1 or float(load.sum()) > 0.999 * sum(len(part.units) for part in parts):
+    if len(parts) == 1 or sum(load) > 0.999 * sum(len(part.units) for part in parts):
         plural = "s" if pool.units > 1 else ""
         used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
         return rate, f'{used} unit{plural} of pool "{pool.name}" are busy all the time' if used > 1 else (

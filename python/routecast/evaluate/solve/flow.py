@@ -7,6 +7,7 @@ topological order, then the ports as exits, then one node for frames that leave 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ class FlowGraph:
         cut: Vector = wanted * ratio[list(self.ingress)]
         return cut
 
-    def arriving(self, offered: Vector, admitted_ratio: Vector) -> Vector:
+    def arriving(self, offered: Vector, admitted_ratio: Vector | Sequence[float]) -> Vector:
         """Rate of each stream at each node (rows), when node ``i`` lets ``admitted_ratio[i]`` of its frames through."""
         rates = self.entering(offered)
         for index in range(len(self.edges)):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routecast.evaluate.solve.cost import Cost, cost_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
@@ -14,15 +14,14 @@ from routecast.evaluate.solve.share import (
     Component,
     Slowed,
     components,
-    divide,
     mean_contention,
-    served_at_once,
     slowed_by_each_other,
     uses_of,
 )
+from routecast.evaluate.solve.sharing import sharing_of
 from routecast.evaluate.solve.throughput import Steady
 from routecast.evaluate.solve.windows import Inside, Windows, scv_of, windows_in
-from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
 from routecast.router.model import RouterModel, TaskUnit
 
@@ -173,7 +172,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
         notes.append("the shares of the resources were not found to full precision")
     if losing:
         rates = graph.arriving(offered, [*admitted, *to_links])
-    out, out_cap = rates[count : graph.exit].sum(axis=1), graph.line_rates
+    out, out_cap = rates[count : graph.exit].sum(axis=1), graph.ingress_cap
     to_links[:-1] = np.minimum(1.0, out_cap / np.maximum(out, 1e-9 * out_cap)).tolist()
 
     service_s = full * factor
@@ -260,9 +259,9 @@ def _active(
     return active
 
 
-def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[Vector, list[str]]:
+def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[list[float], list[str]]:
     """Switch cost per frame where task units take turns on units: counted at every grant."""
-    extra = np.zeros(len(costs))
+    extra = [0.0] * len(costs)
     notes = []
     for part in parts:
         if part.pool.switch_cost_s > 0.0 and len(part.members) > 1:

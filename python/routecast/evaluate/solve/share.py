@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from routecast.evaluate.solve.cost import Cost
-from routecast.evaluate.solve.flow import Vector
 from routecast.router.model import Contention, ResourcePool, RouterModel, TaskUnit
 
 __all__ = [
@@ -163,7 +160,9 @@ def slowed_by_each_other(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple
     return tuple(found)
 
 
-def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], count: int) -> Vector:
+def mean_contention(
+    slowed: Sequence[Slowed], busy_units: Mapping[str, Sequence[float]], count: int
+) -> list[float]:
     """Return the contention factor on each task unit's service time, by a mean-field approximation (S5).
 
     A frame in service sees ``k = 1 + the number of other busy units`` of the pool. Its mean is all busy units of the
@@ -184,8 +183,8 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], 
     for one in slowed:
         if one.pool.name not in busy_units:
             continue
-        busy = busy_units[one.pool.name].tolist()
-        total = float(busy_units[one.pool.name].sum())
+        busy = busy_units[one.pool.name]
+        total = sum(busy)
         spread = sum(busy[index] * max(1.0 - busy[index] / most, 0.0) for index, _, most in one.members)
         alike: dict[tuple[float, int, int], float] = {}
         for index, units, most in one.members:
@@ -195,7 +194,7 @@ def mean_contention(slowed: Sequence[Slowed], busy_units: Mapping[str, Vector], 
                 k = max(min(1.0 + total - own, float(one.pool.units)), float(units))
                 alike[kind] = _at_mean(one.pool.contention, k, max(spread - own * (1.0 - own), 0.0))
             factor[index] *= alike[kind]
-    return np.array(factor)
+    return factor
 
 
 def _at_mean(contention: Contention, k: float, variance: float) -> float:

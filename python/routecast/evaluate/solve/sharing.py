@@ -1,0 +1,116 @@
+"""One round of the fluid fixed point: what task units get of the units that they share, and how busy those are.
+
+There are many rounds, each over a few task units, so rates and times are lists of floats, by task unit: on arrays that
+short numpy takes longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from routecast.evaluate.solve.cost import Cost
+from routecast.evaluate.solve.share import Component, divide, served_at_once
+from routecast.router.model import TaskUnit
+
+__all__ = ["Sharing", "sharing_of"]
+
+_MOST_TURNS = 20
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Task units, and the units that frames reach.
+
+    Parameters
+    ----------
+    full_s : tuple of float
+        By task unit: seconds per frame under overload, without contention.
+    even : sequence of bool
+        By task unit: whether frames come at equal gaps.
+    own_lanes : tuple of float
+        By task unit: frames that it may serve at once on what it shares with nobody; infinite where it shares all.
+    shared : tuple of Component
+        Where what one task unit gets is up to others, or to its other needs.
+    """
+
+    tasks: tuple[TaskUnit, ...]
+    costs: tuple[Cost, ...]
+    parts: tuple[Component, ...]
+    full_s: tuple[float, ...]
+    even: Sequence[bool]
+    own_lanes: tuple[float, ...]
+    shared: tuple[Component, ...]
+
+    def served(self, wanted_pps: Sequence[float], each_s: Sequence[float]) -> list[float]:
+        """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""
+        got = [
+            min(rate, lanes / one_s) if one_s > 0.0 else rate
+            for rate, lanes, one_s in zip(wanted_pps, self.own_lanes, each_s, strict=True)
+        ]
+        several = any(len(self.tasks[index].needs) > 1 for part in self.shared for index, _ in part.members)
+        for _ in range(_MOST_TURNS if self.shared else 0):
+            before = got.copy()
+            for part in self.shared:
+                for index, rate in divide(part, self.tasks, got, each_s, self.costs).items():
+                    got[index] = min(got[index], rate)
+            # What one pool leaves of a task unit's rate frees units of another.
+            if not several or all(
+                abs(one - old) <= _SAME * old for one, old in zip(got, before, strict=True)
+            ):
+                break
+        return got
+
+    def busy(
+        self,
+        got_pps: Sequence[float],
+        short: Sequence[bool],
+        factor: Sequence[float],
+        switching_s: Sequence[float],
+    ) -> dict[str, list[float]]:
+        """Return by pool the mean units that each task unit keeps busy.
+
+        Parameters
+        ----------
+        short : sequence of bool
+            Whether a task unit gets less than it wants, so that its batches are full.
+        factor : sequence of float
+            Contention factor.
+        """
+        busy = {part.pool.name: [0.0] * len(self.tasks) for part in self.parts}
+        for part in self.parts:
+            of_pool, most = busy[part.pool.name], float(len(part.units))
+            for index, units in part.members:
+                rate, cost = got_pps[index], self.costs[index]
+                if short[index] or cost.batch_s + cost.interrupt_s <= 0.0:
+                    used = rate * self.full_s[index] * factor[index]
+                else:
+                    lanes = served_at_once(self.tasks[index], max(len(part.units) // units, 1))
+                    used = lanes * cost.used(rate / lanes, factor[index], even=self.even[index])
+                of_pool[index] += min((used + rate * switching_s[index]) * units, most)
+        return busy
+
+
+def sharing_of(
+    tasks: tuple[TaskUnit, ...], costs: tuple[Cost, ...], parts: Sequence[Component], even: Sequence[bool]
+) -> Sharing:
+    """Return what rounds need to know: which units are shared at all is the same in each."""
+    own = [math.inf if task.needs else float(task.parallel) for task in tasks]
+    shared = []
+    for part in parts:
+        index, units = part.members[0]
+        if len(part.members) == 1 and len(tasks[index].needs) == 1:
+            own[index] = served_at_once(tasks[index], len(part.units) // units)
+        else:
+            shared.append(part)
+    return Sharing(
+        tasks=tasks,
+        costs=costs,
+        parts=tuple(parts),
+        full_s=tuple(cost.busy_s for cost in costs),
+        even=even,
+        own_lanes=tuple(own),
+        shared=tuple(shared),
+    )
