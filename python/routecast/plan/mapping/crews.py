@@ -15,7 +15,7 @@ from routecast.plan.mapping.model import MappingProblem
 from routecast.router.network_processor.model import Link, Reference, Stage
 from routecast.router.network_processor.steps import Run, occupancy_s, steps_of
 
-__all__ = ["Crew", "Hold", "crews_of", "holds_of", "memory_s", "ring_busy_s", "ring_wait_s"]
+__all__ = ["Crew", "Hold", "crews_of", "holds_of", "ring_busy_s", "ring_wait_s"]
 
 Span = tuple[int, int]
 """First and last block of a stage, by number."""
@@ -135,16 +135,6 @@ def _hold(problem: MappingProblem, reference: Reference, name: str) -> Hold:
     if not reference.accesses_per_byte:
         times = min(times, reference.accesses)
     return Hold(busy_s, busy_s + times * max(memory.latency_s - each_s, 0.0))
-
-
-def memory_s(problem: MappingProblem, state: str, memory: str) -> float:
-    """Return how long a frame keeps a channel of a memory busy with a state there."""
-    return sum(
-        hold.busy_s
-        for holds in holds_of(problem)
-        for (name, place), hold in holds.items()
-        if name == state and place == memory
-    )
 
 
 def ring_busy_s(problem: MappingProblem, memory: str) -> float:
