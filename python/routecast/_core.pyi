@@ -268,7 +268,7 @@ def run_function(request: str, progress: Callable[[float], object] | None = None
     """
 
 def workload_kernels() -> str:
-    """Return what kernels of workloads there are, as JSON: a list of name, title, group, works_on, source, table, entries."""
+    """Return what kernels of workloads there are, as JSON; ``crates/probe`` documents each field."""
 
 def run_workload(request: str, progress: Callable[[float], object] | None = None) -> str:
     """Run a kernel over packets, asked for and answered as JSON.

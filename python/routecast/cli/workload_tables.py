@@ -116,11 +116,10 @@ def _facts(answer: Characterisation) -> Table:
         ("Other lines touched", f"{answer.other_lines} ({cache_size(64 * answer.other_lines)})"),
     ]
     if answer.tempo is not None:
-        cycles = answer.tempo.cycles_per_packet
         rows += [
             ("Time per packet here, at full speed", f"{answer.tempo.ns_per_packet:.1f} ns"),
-            ("Cycles per packet here", f"{cycles:.1f}"),
-            ("Instructions per cycle here", f"{answer.mean.instructions / cycles:.2f}"),
+            ("Cycles per packet here", f"{answer.tempo.cycles_per_packet:.1f}"),
+            ("Instructions per cycle here", f"{answer.tempo.instructions_per_cycle:.2f}"),
         ]
     return Table(
         name="facts",

@@ -75,10 +75,14 @@ class Misses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tempo:
-    """How fast the kernel runs on this host, tables warm: median over rounds of all packets."""
+    """How fast the kernel runs on this host, tables warm: median over rounds of all packets.
+
+    ``instructions_per_cycle`` takes the instructions of these packets from the fitted line: fewer were traced.
+    """
 
     ns_per_packet: float
     cycles_per_packet: float
+    instructions_per_cycle: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,12 +185,15 @@ def characterisation_of(
     ns, cycles = run["ns_per_packet"], run["cycles_per_packet"]
     code = trace["code"]
     sizes = _by_size(packets)
+    fit = fitted_line([(one["frame_bytes"], one["instructions"]) for one in packets])
+    held = sum(count for _, count in run["sizes"])
+    mean_bytes = math.fsum(size * count for size, count in run["sizes"]) / held
     return Characterisation(
         case=case,
         entries=run["entries"],
         sizes=sizes,
         mean=_mean(packets),
-        fit=fitted_line([(one["frame_bytes"], one["instructions"]) for one in packets]),
+        fit=fit,
         packets=count,
         complete=trace["complete"],
         static_instructions=code["instructions"],
@@ -208,7 +215,13 @@ def characterisation_of(
             )
             for data, other, code_point in zip(*(one["misses"] for one in reuse), strict=True)
         ),
-        tempo=Tempo(ns_per_packet=ns, cycles_per_packet=cycles) if ns is not None else None,
+        tempo=None
+        if ns is None
+        else Tempo(
+            ns_per_packet=ns,
+            cycles_per_packet=cycles,
+            instructions_per_cycle=fit.at(mean_bytes) / cycles,
+        ),
         held=run["packets"],
         skipped=run["skipped"],
         cut=run["cut"],
