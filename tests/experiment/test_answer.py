@@ -12,12 +12,12 @@ from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import capacity_pps, lossless_pps
 from routecast.experiment.answer import answer
+from routecast.experiment.answer.responses import response_problem
+from routecast.experiment.file.reading import parse_experiment
 from routecast.experiment.model import Experiment, Results
-from routecast.experiment.reading import parse_experiment
-from routecast.experiment.responses import response_problem
 from routecast.experiment.run import join_experiment, run_experiment
 from routecast.experiment.runs import levels_of_row, runs_of
-from routecast.experiment.shards import Shard
+from routecast.experiment.sweep import Shard
 from routecast.router.files import build_router
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
+from routecast.experiment.file.reading import (
+    experiment_of,
+    experiment_schema,
+    parse_experiment,
+    read_experiment,
+)
 from routecast.experiment.model import Experiment
-from routecast.experiment.reading import experiment_of, experiment_schema, parse_experiment, read_experiment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = 'name = "t"\nrouter = "multicore.router.toml"\n'
@@ -60,7 +65,7 @@ def test_what_differs_in_every_run_is_set_before_the_levels() -> None:
 
 
 def test_another_file_may_inline_the_table_and_bring_the_router() -> None:
-    from routecast.experiment.document import ExperimentTable
+    from routecast.experiment.file.document import ExperimentTable
 
     table = ExperimentTable.model_validate(
         {

@@ -13,7 +13,7 @@ from routecast.cli.out_folder import make_out_folder
 if TYPE_CHECKING:
     from routecast.experiment.analysis import Analysis
     from routecast.experiment.model import Experiment, Results
-    from routecast.experiment.shards import Shard
+    from routecast.experiment.sweep import Shard
 
 __all__ = ["experiment"]
 
@@ -69,9 +69,9 @@ def experiment(
     An experiment that was killed goes on where it stopped when it is started again with the same folder.
     """
     from routecast.errors import QuantityProblem
-    from routecast.experiment.reading import read_experiment
-    from routecast.experiment.shards import Shard
+    from routecast.experiment.file.reading import read_experiment
     from routecast.experiment.summary import check_owner
+    from routecast.experiment.sweep import Shard
 
     part = Shard.parse(shard) if shard else None
     if part and join:

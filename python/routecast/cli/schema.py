@@ -67,7 +67,7 @@ def schema(
 
         print_json(hardware_schema())
     elif kind is Kind.EXPERIMENT:
-        from routecast.experiment.reading import experiment_schema
+        from routecast.experiment.file.reading import experiment_schema
 
         print_json(experiment_schema())
     elif kind is Kind.CLUSTER:

@@ -14,7 +14,7 @@ from routecast.quantity.toml_file import shown
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from routecast.experiment.document import FactorTable
+    from routecast.experiment.file.document import FactorTable
 
 __all__ = ["coded_of", "factor_of", "level_at", "lowest_of", "settled"]
 

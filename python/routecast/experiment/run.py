@@ -12,8 +12,7 @@ from routecast.experiment.answer import answer, get_ready
 from routecast.experiment.executor import check_executor, chosen_executor, open_executor
 from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.runs import runs_of
-from routecast.experiment.shards import Shard, answers_on_disk, join
-from routecast.experiment.sweep import Progress, sweep
+from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
 from routecast.experiment.wire_order import wire_order
 
 __all__ = ["AUTO", "join_experiment", "run_experiment"]

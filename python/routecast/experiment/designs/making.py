@@ -18,7 +18,7 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import shown
 
 if TYPE_CHECKING:
-    from routecast.experiment.document import DesignTable
+    from routecast.experiment.file.document import DesignTable
 
 __all__ = ["MOST_RUNS", "design_of", "fraction_of"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
+from routecast.experiment.file.reading import experiment_of
 from routecast.experiment.model import Experiment
-from routecast.experiment.reading import experiment_of
 from routecast.hardware.formula import Formula
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from routecast.experiment.document import ExperimentTable
+from routecast.experiment.file.document import ExperimentTable
 from routecast.quantity.fields import Duration, FileModel, Number
 from routecast.study.document import Count, Name, Ratio
 

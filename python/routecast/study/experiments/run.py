@@ -13,8 +13,8 @@ from pathlib import Path
 from routecast.experiment.analysis import analyse
 from routecast.experiment.answer import answer
 from routecast.experiment.executor import chosen_executor, open_executor
+from routecast.experiment.file.reading import experiment_of
 from routecast.experiment.model import Results
-from routecast.experiment.reading import experiment_of
 from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import sweep
 from routecast.router.variants import vary

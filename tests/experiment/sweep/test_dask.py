@@ -23,13 +23,12 @@ from routecast.errors import EnvironmentProblem
 from routecast.experiment.answer import answer
 from routecast.experiment.executor import dask as dask_module
 from routecast.experiment.executor import open_executor
-from routecast.experiment.reading import read_experiment
+from routecast.experiment.file.reading import read_experiment
 from routecast.experiment.runs import runs_of
-from routecast.experiment.shards import answers_on_disk
-from routecast.experiment.sweep import sweep
+from routecast.experiment.sweep import answers_on_disk, sweep
 
 STARTS_WITHIN_S = 60.0
-EXAMPLE = Path(__file__).parents[2] / "examples" / "multicore_2_3.experiment.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "multicore_2_3.experiment.toml"
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.ledger import Ledger
-from routecast.experiment.answered import COLUMNS, row_of
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.shards import answers_on_disk
+from routecast.experiment.sweep.rows import COLUMNS, row_of
+from routecast.experiment.sweep.shards import answers_on_disk
 
 __all__ = ["Book", "open_book"]
 

@@ -22,14 +22,13 @@ from hypothesis import strategies as st
 
 from routecast.errors import EnvironmentProblem, FileProblem, QuantityProblem, RoutecastError
 from routecast.evaluate import ledger as ledger_module
-from routecast.experiment import book as book_module
-from routecast.experiment import sweep as sweep_module
-from routecast.experiment.book import open_book
 from routecast.experiment.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.pace import Pace, remaining
-from routecast.experiment.shards import answers_on_disk
-from routecast.experiment.sweep import sweep
+from routecast.experiment.sweep import answers_on_disk, sweep
+from routecast.experiment.sweep import book as book_module
+from routecast.experiment.sweep import dispatch as dispatch_module
+from routecast.experiment.sweep.book import open_book
+from routecast.experiment.sweep.pace import Pace, remaining
 
 
 class Inline(Executor):
@@ -72,14 +71,14 @@ def test_answers_depend_on_neither_the_executor_nor_the_number_of_workers(
 def test_answers_do_not_depend_on_how_runs_travel_together(batch_s: float, count: int) -> None:
     runs = sweep_runs.runs_of(count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep_module, "BATCH_S", batch_s)
+        patch.setattr(dispatch_module, "BATCH_S", batch_s)
         found = sweep(runs, sweep_runs.waits, executor=Inline())
     assert found == tuple(map(sweep_runs.waits, runs))
 
 
 def test_short_runs_travel_together_and_long_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**9))
-    monkeypatch.setattr(sweep_module.time, "perf_counter", lambda: next(clock) * run_s)
+    monkeypatch.setattr(dispatch_module.time, "perf_counter", lambda: next(clock) * run_s)
     sizes = {}
     for run_s in (1e-3, 1.0):
         inline = Inline()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routecast.errors import EnvironmentProblem, RoutecastError
+from routecast.experiment.answer.responses import needs_flows, read_response, said_at
 from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.model import Answer, EvaluatorKind, Run
-from routecast.experiment.responses import needs_flows, read_response, said_at
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -87,7 +87,7 @@ def _simulated(run: Run) -> Answer:
 
 
 def _measured(run: Run) -> Answer:
-    from routecast.experiment.testbeds import measured
+    from routecast.experiment.answer.testbeds import measured
 
     trial = measured(
         run.document, run.duration_s, seed=run.seed, subject=_subject(run), folder=Path(run.folder)

@@ -14,11 +14,11 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
-from routecast.experiment.book import Book, open_book
 from routecast.experiment.executor.workers import Workers, lost_errors, width
 from routecast.experiment.model import Answer, Run
-from routecast.experiment.pace import Pace, remaining
-from routecast.experiment.shards import WHOLE, Shard
+from routecast.experiment.sweep.book import Book, open_book
+from routecast.experiment.sweep.pace import Pace, remaining
+from routecast.experiment.sweep.shards import WHOLE, Shard
 
 __all__ = ["AnswerRun", "Progress", "sweep"]
 

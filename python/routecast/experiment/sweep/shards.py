@@ -16,8 +16,8 @@ from typing import Self
 
 from routecast.errors import QuantityProblem, RoutecastError
 from routecast.evaluate.ledger import read_rows
-from routecast.experiment.answered import COLUMNS, answer_of
 from routecast.experiment.model import Answer, Run
+from routecast.experiment.sweep.rows import COLUMNS, answer_of
 
 __all__ = ["WHOLE", "Shard", "answers_on_disk", "join"]
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.experiment.answer.responses import reading_problem, response_problem
+from routecast.experiment.answer.testbeds import bed_document, bed_table, unknown_options
 from routecast.experiment.designs.making import design_of
 from routecast.experiment.designs.words import letters_of
-from routecast.experiment.document import ExperimentFile, ExperimentTable
 from routecast.experiment.factors import factor_of
+from routecast.experiment.file.document import ExperimentFile, ExperimentTable
 from routecast.experiment.model import Experiment, Factor, Response
-from routecast.experiment.responses import reading_problem, response_problem
-from routecast.experiment.testbeds import bed_document, bed_table, unknown_options
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
 
