@@ -42,6 +42,8 @@ from routecast.router.model import (
 
 __all__ = ["MAX_FRAMES", "MAX_UNITS", "check_model"]
 
+_ACTIVATIONS: Final = get_args(ActivationKind)
+_DISCIPLINES: Final = get_args(PollDiscipline)
 _LONGEST: Final = {"per_packet": LONGEST_S, "per_byte": LONGEST_BYTE_S, "per_batch": LONGEST_S}
 Add = Callable[[str, str], None]
 
@@ -67,8 +69,20 @@ def check_model(model: RouterModel) -> None:
         _check_port(f"port[{index}]", port, model, add)
     for index, pool in enumerate(model.pools):
         check_pool(f"pool[{index}]", pool, add)
+    pools = {pool.name: pool for pool in model.pools}
+    # Builders give many task units the same service, activation and route: what has no fault is looked at once.
+    sound: set[tuple[str, int, int, int]] = set()
     for index, task in enumerate(model.tasks):
-        _check_task(f"task[{index}]", task, model, add)
+        _check_task(f"task[{index}]", task, pools, add)
+        first = task.needs[0].pool if task.needs else ""
+        parts = (first, id(task.service), id(task.activation), id(task.route))
+        if parts not in sound:
+            before = len(problems)
+            _check_service(f"task[{index}].service", task, pools, add)
+            _check_activation(f"task[{index}].activation", task.activation, add)
+            check_route(f"task[{index}].route", task.route, model, add)
+            if len(problems) == before:
+                sound.add(parts)
     check_threads(model, add)
     check_polling(model, add)
     check_windows(model, add)
@@ -116,7 +130,7 @@ def _check_port(place: str, port: Port, model: RouterModel, add: Add) -> None:
         add(f"{place}.entry", f'"{port.entry}" is no task unit: {did_you_mean(port.entry, names)}')
 
 
-def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> None:
+def _check_task(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
     whole(f"{place}.queue_frames", task.queue_frames, MAX_FRAMES, "a queue", add)
     whole(f"{place}.batch_frames", task.batch_frames, MAX_FRAMES, "a batch", add)
     positive(f"{place}.weight", task.weight, "a weight", add)
@@ -128,7 +142,6 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
     parallel_ok = whole(
         f"{place}.parallel", task.parallel, MAX_UNITS, "a number of frames served at once", add
     )
-    pools = {pool.name: pool for pool in model.pools}
     seen: set[str] = set()
     for index, need in enumerate(task.needs):
         at = f"{place}.needs[{index}]"
@@ -162,13 +175,10 @@ def _check_task(place: str, task: TaskUnit, model: RouterModel, add: Add) -> Non
                 add(f"{place}.pin[{index}]", f"got {unit}: more cores than units; {there}")
         if len(set(task.pin)) < len(task.pin):
             add(f"{place}.pin", "names a unit twice")
-    _check_service(f"{place}.service", task, pools, add)
-    _check_activation(f"{place}.activation", task.activation, add)
-    check_route(f"{place}.route", task.route, model, add)
 
 
 def _check_activation(place: str, activation: Activation, add: Add) -> None:
-    is_known = known(f"{place}.kind", activation.kind, get_args(ActivationKind), add)
+    is_known = known(f"{place}.kind", activation.kind, _ACTIVATIONS, add)
     whole(f"{place}.budget_frames", activation.budget_frames, MAX_FRAMES, "a poll budget", add)
     duration(f"{place}.interrupt_cost_s", activation.interrupt_cost_s, add)
     duration(f"{place}.moderation_s", activation.moderation_s, add)
@@ -179,7 +189,7 @@ def _check_activation(place: str, activation: Activation, add: Add) -> None:
             f"is given, but a task unit that is {activation.kind} enables no interrupts that it could put off: "
             "leave it out",
         )
-    known(f"{place}.discipline", activation.discipline, get_args(PollDiscipline), add)
+    known(f"{place}.discipline", activation.discipline, _DISCIPLINES, add)
     if activation.wakeup is None:
         return
     if is_known and activation.kind not in {"interrupt", "thread"}:

@@ -33,7 +33,9 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
     ports = [port.name for port in model.ports]
     routes = [(task.name, task.route) for task in model.tasks]
     routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
-    egress_routes = [(name, route) for name, route in routes if route.kind == "egress"]
+    # Builders give many task units the same route: it is looked at once, and once for all flows that leave alike.
+    egress_routes = {id(route): (name, route) for name, route in reversed(routes) if route.kind == "egress"}
+    leaves_out: dict[int, str] = {}
     by_egress = any(route.kind in {"egress", "by_egress"} for _, route in routes)
     there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
     problems: list[Problem] = []
@@ -42,12 +44,14 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
             problems.append(Problem(f"flows[{index}].ingress", f"names port {flow.ingress}: {there}"))
         if by_egress and flow.egress >= len(ports):
             problems.append(Problem(f"flows[{index}].egress", f"names port {flow.egress}: {there}"))
-        else:
-            for name, route in egress_routes:
-                if ports[flow.egress] not in route.to:
-                    message = f'wants "{ports[flow.egress]}", which the egress route of "{name}" leaves out'
-                    problems.append(Problem(f"flows[{index}].egress", message))
-                    break
+        elif egress_routes:
+            if flow.egress not in leaves_out:
+                wanted = ports[flow.egress]
+                names = [name for name, route in reversed(egress_routes.values()) if wanted not in route.to]
+                leaves_out[flow.egress] = names[0] if names else ""
+            if name := leaves_out[flow.egress]:
+                message = f'wants "{ports[flow.egress]}", which the egress route of "{name}" leaves out'
+                problems.append(Problem(f"flows[{index}].egress", message))
         if len(problems) >= _SHOWN_PROBLEMS:
             break
     if problems:

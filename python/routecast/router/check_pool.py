@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import get_args
+from typing import Final, get_args
 
 from routecast.router.check_numbers import (
     FREQUENCIES_HZ,
@@ -24,6 +24,7 @@ from routecast.router.model import Contention, Policy, PolicyKind, ResourcePool
 
 __all__ = ["check_contention", "check_policy", "check_pool"]
 
+_POLICIES: Final = get_args(PolicyKind)
 Add = Callable[[str, str], None]
 
 
@@ -51,7 +52,7 @@ def check_pool(place: str, pool: ResourcePool, add: Add) -> None:
 
 def check_policy(place: str, policy: Policy, add: Add) -> None:
     """Report a scheduler that is not known, and times that it lacks, does not use or cannot keep."""
-    known(f"{place}.kind", policy.kind, get_args(PolicyKind), add)
+    known(f"{place}.kind", policy.kind, _POLICIES, add)
     sliced = policy.kind in {"round_robin", "fair", "linux"}
     if sliced and policy.quantum_s is None:
         add(

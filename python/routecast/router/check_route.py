@@ -14,14 +14,14 @@ __all__ = ["INDIRECTION_ENTRIES", "check_route"]
 INDIRECTION_ENTRIES: Final = 128
 """Length of an RSS indirection table."""
 
+_KINDS: Final = get_args(RouteKind)
 Add = Callable[[str, str], None]
 
 
 def check_route(place: str, route: Route, model: RouterModel, add: Add) -> None:
     """Report targets, weights, table entries and copies of a route that cannot be."""
-    kinds = get_args(RouteKind)
-    if route.kind not in kinds:
-        add(f"{place}.kind", f'got "{route.kind}": {did_you_mean(str(route.kind), kinds)}')
+    if route.kind not in _KINDS:
+        add(f"{place}.kind", f'got "{route.kind}": {did_you_mean(str(route.kind), _KINDS)}')
         return
     tasks = [task.name for task in model.tasks]
     ports = [port.name for port in model.ports]

@@ -27,14 +27,14 @@ _SCV_RANGES: dict[str, tuple[float, float, str]] = {
     "uniform": (1e-6, 1.0 / 3.0, "a number > 0 and at most 1/3 (at 1/3 it reaches from 0 to twice the mean)"),
 }
 
+_LAWS: Final = get_args(Variation)
 Add = Callable[[str, str], None]
 
 
 def check_variation(place: str, variation: str, scv: float | None, add: Add) -> None:
     """Report a law that is not known, or a squared coefficient of variation that it cannot have."""
-    laws = get_args(Variation)
-    if variation not in laws:
-        add(f"{place}.variation", f'got "{variation}": {did_you_mean(str(variation), laws)}')
+    if variation not in _LAWS:
+        add(f"{place}.variation", f'got "{variation}": {did_you_mean(str(variation), _LAWS)}')
         return
     low, high, allowed = _SCV_RANGES[variation]
     if scv is None:

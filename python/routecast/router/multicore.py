@@ -167,19 +167,22 @@ def multicore(
             ),
         )
     kind: RouteKind = distribution
+    on_a_core = (Need(pool="cpu"),)
+    activation = activation or Activation()
+    after = Route(to=("bus out",)) if back else out
     distributor = TaskUnit(
         name="distributor", queue_frames=queue_frames, route=Route(kind=kind, to=core_names)
     )
     workers = [
         TaskUnit(
             name=core,
-            needs=(Need(pool="cpu"),),
+            needs=on_a_core,
             service=service,
             queue_frames=queue_frames,
-            activation=activation or Activation(),
+            activation=activation,
             batch_frames=batch_frames,
             pin=(index,),
-            route=Route(to=("bus out",)) if back else out,
+            route=after,
         )
         for index, core in enumerate(core_names)
     ]

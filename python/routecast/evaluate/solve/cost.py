@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routecast.evaluate.solve.cycle import Cycle, Rested, rest_at_random, rest_of
 from routecast.router.model import RouterModel, TaskUnit
 
-__all__ = ["Cost", "cost_of"]
+__all__ = ["Cost", "cost_of", "costs_of"]
 
 _MOST_CYCLES = 500
 _SHORT = 0.25
@@ -213,6 +214,27 @@ class Cost:
             short_polls=False,
         )
         return silent.cycle(rate_pps, factor, even=even).used
+
+
+def costs_of(tasks: Sequence[TaskUnit], model: RouterModel, mean_bytes: float) -> tuple[Cost, ...]:
+    """Return the cost of each task unit's frames; for those that builders make alike it is worked out once."""
+    speeds = {pool.name for pool in model.pools if pool.unit_speed_ratio}
+    known: dict[tuple[object, ...], Cost] = {}
+    costs = []
+    for task in tasks:
+        pin = task.pin if task.needs and task.needs[0].pool in speeds else ()
+        alike = (
+            id(task.service),
+            id(task.activation),
+            id(task.needs),
+            pin,
+            task.batch_frames,
+            task.queue_frames,
+        )
+        if alike not in known:
+            known[alike] = cost_of(task, model, mean_bytes)
+        costs.append(known[alike])
+    return tuple(costs)
 
 
 def cost_of(task: TaskUnit, model: RouterModel, mean_bytes: float) -> Cost:

@@ -120,6 +120,9 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     streams = list(weights)
     share = np.array([weights[stream] for stream in streams])
     mean_bytes = load.frames.mean_bytes
+    # Builders give many task units the same route.
+    routes = {id(task.route): task.route for task in tasks}
+    by_route = {key: _edges(route, streams, nodes, model) for key, route in routes.items()}
     return FlowGraph(
         tasks=tasks,
         ports=len(model.ports),
@@ -128,7 +131,7 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
         share=share / share.sum(),
         ingress_cap=np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports]),
         entry=tuple(nodes[port.entry] for port in model.ports),
-        edges=tuple(_edges(task.route, streams, nodes, model) for task in tasks),
+        edges=tuple(by_route[id(task.route)] for task in tasks),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routecast.evaluate.solve.cost import Cost, cost_of
+from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.share import (
     Component,
@@ -104,8 +104,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     """
     graph = flow_graph(model, load)
     tasks = graph.tasks
-    mean_bytes = load.frames.mean_bytes
-    costs = tuple(cost_of(task, model, mean_bytes) for task in tasks)
+    costs = costs_of(tasks, model, load.frames.mean_bytes)
     parts = components(model, tasks)
     intended_pps = intended_of(graph, load, overload=overload)
     offered = graph.offered(intended_pps)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.evaluate.solve.cost import Cost, cost_of
+from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
 from routecast.evaluate.solve.grants import Rows, rows_of
 from routecast.evaluate.solve.neighbours import (
@@ -153,7 +153,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     nodes = graph.exit + 1
     place = passage.place
     pools = {pool.name: number for number, pool in enumerate(model.pools)}
-    costs = tuple(cost_of(task, model, mean_bytes) for task in graph.tasks)
+    costs = costs_of(graph.tasks, model, mean_bytes)
 
     grouped: dict[str, list[int]] = {}
     for index, task in enumerate(graph.tasks):
