@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.hardware_levels import levels_table, line_seconds
+from routecast.cli.hardware.levels import levels_table, line_seconds
 
 if TYPE_CHECKING:
     from routecast.hardware.probe import Probed

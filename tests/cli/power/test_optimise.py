@@ -11,7 +11,7 @@ import pytest
 
 from routecast.cli.run import run
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "green.router.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
 QUICK = ("--duration", "10 ms", "--replications", "2")
 SERIES = "time,load (Mbit/s)\n" + "".join(
     f"2020-01-01T{hour:02d}:00:00,{100 + 20 * hour}\n" for hour in range(24)

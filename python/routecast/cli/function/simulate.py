@@ -9,7 +9,7 @@ from routecast.cli.console import progress_bar
 from routecast.errors import TransientProblem
 
 if TYPE_CHECKING:
-    from routecast.cli.function_case import Case
+    from routecast.cli.function.case import Case
     from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
 

@@ -171,7 +171,7 @@ def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_tak
     assert run(["power", "show", "form", "--equip", "SFP/T/10G=8"]) == 2
     assert "--equip is of a model of ports" in capsys.readouterr().err
     day = ["--profile", "synthetic", "--peak", "1 Gbit/s", "--equip", "SFP/T/10G=8"]
-    router = Path(__file__).parents[2] / "examples" / "green.router.toml"
+    router = Path(__file__).parents[3] / "examples" / "green.router.toml"
     assert run(["power", "day", str(router), *day]) == 2
     assert "--equip is of a power model of ports" in capsys.readouterr().err
     linear = tmp_path / "linear.toml"

@@ -8,7 +8,7 @@ import pytest
 
 from routecast.cli.run import run
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "green.router.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
 LINEAR = 'model = "linear"\nidle = "50 W"\nfull = "100 W"\n'
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.function_asked import Asked, evaluator_of, load_of
+from routecast.cli.function.asked import Asked, evaluator_of, load_of
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -78,7 +78,7 @@ def run_function(
     routecast.errors.EnvironmentProblem
         There is not the memory, or there are not the cores.
     """
-    from routecast.cli.function_refine import check_refining, measured_function, refine_file
+    from routecast.cli.function.refine import check_refining, measured_function, refine_file
 
     if asked.refine is not None:
         check_refining(asked)

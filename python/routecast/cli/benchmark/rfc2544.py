@@ -1,4 +1,4 @@
-"""``routecast benchmark``: the procedures of RFC 2544, on a test bed or on a model."""
+"""``routecast benchmark rfc2544``: the procedures of RFC 2544, on a test bed or on a model."""
 
 from __future__ import annotations
 
@@ -8,33 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from routecast.cli.benchmark.asked import EvaluatorName, rig_asked, streams_asked
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.measure import PowerOption
 from routecast.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from routecast.benchmark.plan import Plan
     from routecast.benchmark.profile import Profile
-    from routecast.benchmark.result import BenchmarkResult, Stream
-    from routecast.benchmark.rig import Rig
+    from routecast.benchmark.result import BenchmarkResult
 
-__all__ = ["app"]
-
-app = typer.Typer(no_args_is_help=True, help="The procedures of RFC 2544, on a test bed or on a model.")
+__all__ = ["rfc2544"]
 
 WHAT = "What is tested"
 STREAMS = "Test streams"
 HOW = "How"
-
-
-class EvaluatorName(StrEnum):
-    """Who answers."""
-
-    MEASURE = "measure"
-    SIMULATE = "simulate"
-    SOLVE = "solve"
 
 
 class Search(StrEnum):
@@ -50,7 +38,6 @@ def _profiles(incomplete: str) -> list[str]:
     return [name for name in shipped_profiles() if name.startswith(incomplete)]
 
 
-@app.command("rfc2544")
 def rfc2544(
     router: Annotated[
         Path | None,
@@ -187,19 +174,20 @@ def rfc2544(
     from routecast.benchmark.run import run_benchmark
     from routecast.errors import EnvironmentProblem
     from routecast.quantity import parse_frame_bytes
+    from routecast.report.benchmark import write_report
 
     chosen = read_profile(profile)
     plan = plan_of(
         chosen,
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
-        streams=_streams(
+        streams=streams_asked(
             bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst
         ),
         search=search.value if search else "",
         flows=flows,
     )
-    rig = _rig(
+    rig = rig_asked(
         router,
         evaluator,
         testbed=testbed,
@@ -227,99 +215,13 @@ def rfc2544(
         print_json(result.to_json())
     else:
         _print(result)
-    report = _write_report(result, folder)
-    remark(f"Report: {report}" if report else f"Results: {folder / 'benchmark.json'}")
-
-
-def _streams(*, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int) -> Sequence[Stream]:
-    """Return the stream that the options describe; none if there are none."""
-    from routecast.benchmark.profile import StreamProfile
-    from routecast.benchmark.streams import stream_of
-
-    stream = StreamProfile(
-        protocol="IPv6" if ipv6 else "IPv4",
-        bidirectional=bidirectional,
-        networks=networks,
-        filters=filters,
-        burst_frames=burst,
-    )
-    return () if stream == StreamProfile() else (stream_of(stream),)
-
-
-def _rig(
-    router: Path | None,
-    evaluator: EvaluatorName,
-    *,
-    testbed: str | None,
-    dut: str | None,
-    options: Sequence[str],
-    outages: Sequence[str],
-    own_network: bool,
-    power: str | None,
-    seed: int,
-) -> Rig:
-    from routecast.errors import QuantityProblem
-
-    if evaluator is EvaluatorName.MEASURE:
-        if router is not None:
-            text = f"{router}: a model is answered by --evaluator simulate or --evaluator solve"
-            raise QuantityProblem(str(router), text)
-        if testbed is None and dut is None:
-            text = (
-                "nothing to test: give --testbed namespaces --dut linux, or a *.testbed.toml, "
-                "or --evaluator simulate ROUTER.toml"
-            )
-            raise QuantityProblem("", text)
-        if outages:
-            raise QuantityProblem(outages[0], "--outage is for a simulated model: a device is really reset")
-        from routecast.benchmark.bed_rig import BedRig
-        from routecast.testbed.options import pairs
-
-        return BedRig(
-            testbed or "namespaces",
-            device=dut,
-            options=pairs(options),
-            own_network=own_network,
-            power=power,
-            said=remark,
-        )
-    if router is None:
-        name = evaluator.value
-        raise QuantityProblem("", f"--evaluator {name} answers for a model: give a ROUTER.toml as argument")
-    if testbed is not None or dut is not None:
-        raise QuantityProblem("", f"--testbed and --dut are for --evaluator measure, not {evaluator.value}")
-    if power is not None:
-        text = (
-            f"--power {power}: a model's watts come from its power states; a meter is for --evaluator measure"
-        )
-        raise QuantityProblem(power, text)
-    from routecast.benchmark.rig import ModelRig
-    from routecast.router.files import read_router_and_load
-
-    model, _ = read_router_and_load(router)
-    lengths_s = _outages(outages)
-    if evaluator is EvaluatorName.SOLVE:
-        return ModelRig(model=model, with_="solve", seed=seed, outages_s={})
-    return ModelRig(model=model, with_="simulate", seed=seed, outages_s=lengths_s)
-
-
-def _outages(texts: Sequence[str]) -> dict[str, float]:
-    from routecast.errors import QuantityProblem
-    from routecast.quantity import parse_duration_s
-
-    found = {}
-    for text in texts:
-        kind, equals, length = text.partition("=")
-        if not equals or not kind.strip():
-            raise QuantityProblem(text, f"--outage {text!r}: write KIND=TIME, such as process=250ms")
-        found[kind.strip()] = parse_duration_s(length)
-    return found
+    remark(f"Report: {write_report(result, folder)}")
 
 
 def _announce(plan: Plan) -> None:
     """Say before a run how long it will take."""
     from routecast.benchmark.schedule import expected
-    from routecast.cli.benchmark_tables import plan_table
+    from routecast.cli.benchmark.tables import plan_table
 
     rows: dict[str, list[Any]] = {}
     for _, _, procedure in plan.stages():
@@ -336,7 +238,7 @@ def _announce(plan: Plan) -> None:
 
 
 def _print(result: BenchmarkResult) -> None:
-    from routecast.cli.benchmark_tables import benchmark_tables
+    from routecast.cli.benchmark.tables import benchmark_tables
 
     console = data()
     console.print(f"{result.setup.device_title}, profile {result.profile_name}", style="bold", markup=False)
@@ -351,18 +253,6 @@ def _print(result: BenchmarkResult) -> None:
     if result.invalid_trials:
         console.print(f"{result.invalid_trials} trials were invalid and were run again.", markup=False)
     console.print(result.compliance.statement, markup=False, style="bold")
-
-
-def _write_report(result: BenchmarkResult, folder: Path) -> Path | None:
-    """Write the page, where the report is there."""
-    from importlib.util import find_spec
-
-    if find_spec("routecast.report.benchmark") is None:
-        return None
-    from routecast.report.benchmark import write_report
-
-    written: Path | None = write_report(result, folder)
-    return written
 
 
 def _folder_name(router: Path | None, testbed: str | None, dut: str | None, profile: Profile) -> str:

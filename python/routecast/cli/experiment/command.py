@@ -149,7 +149,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
 
 
 def _print(results: Results, analyses: dict[str, Analysis]) -> None:
-    from routecast.cli.experiment_tables import print_analysis, print_missing
+    from routecast.cli.experiment.tables import print_analysis, print_missing
 
     console = data()
     console.print(results.experiment.title or results.experiment.name, style="bold", markup=False)
@@ -162,7 +162,7 @@ def _print(results: Results, analyses: dict[str, Analysis]) -> None:
 
 
 def _print_plan(asked: Experiment, *, as_json: bool) -> None:
-    from routecast.cli.experiment_tables import most_shown, print_design
+    from routecast.cli.experiment.tables import most_shown, print_design
     from routecast.experiment.runs import levels_of_row
     from routecast.experiment.summary import design_json
 

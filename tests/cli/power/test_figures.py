@@ -18,7 +18,7 @@ from routecast.power.fits import fit_file
 from routecast.quantity.toml_file import parse_toml
 from routecast.report.figures import Line, Points
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "green.router.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
 LOADS = (0, 10, 30, 50, 70, 100)
 
 

@@ -10,7 +10,7 @@ from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
     from routecast.calibrate.refine import Refined
-    from routecast.cli.function_asked import Asked
+    from routecast.cli.function.asked import Asked
     from routecast.hardware.model import Hardware, MeasuredFunction
     from routecast.load.frames import FrameMix
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from routecast.cli.console import data, print_json, progress_bar
-from routecast.cli.function_asked import Asked, evaluator_of, load_of
+from routecast.cli.function.asked import Asked, evaluator_of, load_of
 
 if TYPE_CHECKING:
     from routecast.load.frames import FrameMix

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json
-from routecast.cli.function_case import Case, read_case
+from routecast.cli.function.case import Case, read_case
 from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def function(
 
     Without a name, lists the functions that ship.
     """
-    from routecast.cli.function_lists import (
+    from routecast.cli.function.lists import (
         functions_document,
         functions_table,
         operations_document,
@@ -167,14 +167,14 @@ def function(
     load_pps = parse_rate_pps(load) if load else None
     duration_s = parse_duration_s(duration) if duration else None
     if run or counts or refine:
-        from routecast.cli.function_refine import file_to_refine
+        from routecast.cli.function.refine import file_to_refine
 
         into = file_to_refine(on) if refine else None
         _run(case, direction, frames, load_pps, duration_s, seed, counts=counts, into=into, as_json=as_json)
         return
     trials: list[Trial] = []
     if simulate:
-        from routecast.cli.function_simulate import simulated
+        from routecast.cli.function.simulate import simulated
 
         trials = [
             simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed)
@@ -224,7 +224,7 @@ def _print(
     remote: float,
     trials: Sequence[Trial],
 ) -> None:
-    from routecast.cli.function_tables import limits_table, operations_table, throughput_table
+    from routecast.cli.function.tables import limits_table, operations_table, throughput_table
     from routecast.cli.tables import print_table
     from routecast.cli.trial import print_trial
 
@@ -298,9 +298,9 @@ def _run(
     into: Path | None,
     as_json: bool,
 ) -> None:
-    from routecast.cli.function_asked import Asked
-    from routecast.cli.function_counts import count_function
-    from routecast.cli.function_run import run_function
+    from routecast.cli.function.asked import Asked
+    from routecast.cli.function.counts import count_function
+    from routecast.cli.function.run import run_function
 
     asked = Asked(
         function=case.function,

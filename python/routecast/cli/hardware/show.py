@@ -1,4 +1,4 @@
-"""``routecast hardware``: the hosts that routecast knows, and what elementary operations cost on them."""
+"""``routecast hardware list`` and ``show``: the hosts that routecast knows, and what operations cost on them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli import hardware_probe
 from routecast.cli.console import data, print_json, remark
-from routecast.cli.hardware_levels import binary_size, levels_table
+from routecast.cli.hardware.levels import binary_size, levels_table
 
 if TYPE_CHECKING:
     from routecast.hardware.model import Hardware, OperationCost
     from routecast.report.tables import Table
 
-__all__ = ["app"]
-
-app = typer.Typer(
-    name="hardware",
-    no_args_is_help=True,
-    help="Hosts and what elementary operations cost on them: list, show, probe this one.",
-)
-app.command("probe")(hardware_probe.probe)
+__all__ = ["list_hardware", "show"]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@app.command("list")
 def list_hardware(*, as_json: JsonOption = False) -> None:
     """List the hosts that come with routecast, and this one once it was probed."""
     from routecast.cli.tables import print_table
@@ -72,7 +63,6 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
         remark(f"this host is not among them; `routecast hardware probe` writes {host_file()}")
 
 
-@app.command("show")
 def show(
     name: Annotated[
         str,

@@ -1,0 +1,5 @@
+"""``routecast experiment``: designed experiments."""
+
+from routecast.cli.experiment.command import experiment
+
+__all__ = ["experiment"]
