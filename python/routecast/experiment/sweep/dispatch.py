@@ -61,7 +61,7 @@ def sweep(
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of routecast.experiment.model.Run
         Known by their keys: the same key is run once.
     answer : callable
         Answers a run. It can be pickled, depends on nothing but the run, and may be called again for the same one.

@@ -113,7 +113,7 @@ def join(runs: Sequence[Run], out: Path) -> tuple[Answer, ...]:
 
     Parameters
     ----------
-    runs : sequence of Run
+    runs : sequence of routecast.experiment.model.Run
         All of the experiment.
     out : Path
         The folder that the shards wrote to.

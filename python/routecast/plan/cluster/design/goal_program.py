@@ -92,7 +92,7 @@ def goal_program(
 
     Returns
     -------
-    Design
+    routecast.plan.cluster.model.Design
         ``"Design-V"``; its ``bound_j`` is proven, less 1e-9 of it for rounding. ``price_is_least`` says whether the
         price is proven too.
 
