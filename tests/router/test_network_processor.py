@@ -98,6 +98,13 @@ def test_one_thread_waits_for_memory_with_its_engine_idle() -> None:
     assert trial.bottleneck.name == "engine 0 threads"
 
 
+def test_waiting_for_a_memory_is_no_resource_that_could_be_full() -> None:
+    model = network_processor(with_threads(4), [LOOKUP], STATES, pipelined(["lookup"]))
+    trial = Simulate(model, seed=1).trial(OfferedLoad(rate_pps=5e6, flows=FlowSet.crafted(20, ports=4)), 2e-3)
+    lines = {one.name for one in trial.resources if one.kind == "link"}
+    assert {one.name for one in trial.resources} - lines == {"engine 0", "engine 0 threads", "sram"}
+
+
 @pytest.mark.parametrize("engines", [1, 2, 3, 4])
 def test_a_parallel_organisation_is_linear_in_engines(engines) -> None:
     stages = parallel(["lookup"], repeated=["lookup"], count=engines)

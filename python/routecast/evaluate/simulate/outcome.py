@@ -13,6 +13,7 @@ from routecast.evaluate.simulate.scenario import ports_in
 from routecast.evaluate.simulate.states import activity_of, states_of, used_units
 from routecast.evaluate.trial import Delay, FlowOutcome, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.router.check_numbers import MAX_UNITS
 from routecast.router.events import Event, Outage
 from routecast.router.model import RouterModel
 
@@ -163,7 +164,8 @@ def _resources(
         _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
         found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
     for task in model.tasks:
-        if not task.needs and nodes[task.name]["working_units"] > 0.0:
+        # What serves as many at once as there can be is a delay: nothing fills it up.
+        if not task.needs and nodes[task.name]["working_units"] > 0.0 and task.parallel < MAX_UNITS:
             used = nodes[task.name]["working_units"] / task.parallel
             found.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
     for number, source in zip(ports_in(load), outcome["sources"], strict=True):
