@@ -80,16 +80,11 @@ class Fluid:
 
     def drops_pps(self) -> dict[str, float]:
         """Loss by place: task units by name, ports as ``"port 1 out"``."""
-        drops = {}
-        for index, task in enumerate(self.graph.tasks):
-            drops[task.name] = float(self.rates[index].sum()) * (1.0 - float(self.admitted_ratio[index]))
-        for number, port in enumerate(self.model.ports):
-            node = len(self.graph.tasks) + number
-            drops[f"{port.name} out"] = float(self.rates[node].sum()) * (
-                1.0 - float(self.admitted_ratio[node])
-            )
+        places = [task.name for task in self.graph.tasks]
+        places += [f"{port.name} out" for port in self.model.ports]
+        lost = (self.rates.sum(axis=1) * (1.0 - self.admitted_ratio)).tolist()
         least = 1e-9 * float(self.offered.sum())
-        return {place: rate for place, rate in drops.items() if rate > least}
+        return {place: rate for place, rate in zip(places, lost, strict=False) if rate > least}
 
 
 def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:

@@ -50,14 +50,12 @@ def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component
                     continue
                 units = set(task.pin) if task.pin and position == 0 else set(range(pool.units))
                 members = [(index, need.units)]
-                apart = []
-                for other_units, other_members in groups:
-                    if units & other_units:
-                        units |= other_units
-                        members = other_members + members
-                    else:
-                        apart.append((other_units, other_members))
-                groups = [*apart, (units, members)]
+                for group in groups.copy():
+                    if not units.isdisjoint(group[0]):
+                        groups.remove(group)
+                        units |= group[0]
+                        members = group[1] + members
+                groups.append((units, members))
         found += [
             Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
             for units, members in groups

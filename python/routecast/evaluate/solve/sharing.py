@@ -50,8 +50,10 @@ class Sharing:
             min(rate, lanes / one_s) if one_s > 0.0 else rate
             for rate, lanes, one_s in zip(wanted_pps, self.own_lanes, each_s, strict=True)
         ]
+        if not self.shared:
+            return got
         several = any(len(self.tasks[index].needs) > 1 for part in self.shared for index, _ in part.members)
-        for _ in range(_MOST_TURNS if self.shared else 0):
+        for _ in range(_MOST_TURNS):
             before = got.copy()
             for part in self.shared:
                 for index, rate in divide(part, self.tasks, got, each_s, self.costs).items():
