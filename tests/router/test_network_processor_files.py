@@ -366,6 +366,9 @@ PATHS = [
     "block[parse].references",
     "block[queue manager].stub",
     "block[lookup].present",
+    "line_card",
+    "line_card.queue",
+    "line_card.per_packet",
 ]
 
 

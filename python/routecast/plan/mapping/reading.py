@@ -133,6 +133,10 @@ def problem_of(
         problems.append(
             Problem("slice", "slices cannot be mapped: leave them out, and add them to the result")
         )
+    if parts.line_card is not None:
+        problems.append(
+            Problem("line_card", "line cards cannot be mapped: leave them out, and add them to the result")
+        )
     if problems:
         raise FileProblem(subject, problems)
     used = {reference.state for block in parts.blocks for reference in block.references}

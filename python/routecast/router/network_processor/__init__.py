@@ -5,6 +5,7 @@ from routecast.router.network_processor.expectation import Expectation, Limit, e
 from routecast.router.network_processor.model import (
     Block,
     Engines,
+    LineCard,
     Link,
     Memory,
     NetworkProcessor,
@@ -20,6 +21,7 @@ __all__ = [
     "Engines",
     "Expectation",
     "Limit",
+    "LineCard",
     "Link",
     "Memory",
     "NetworkProcessor",

@@ -11,7 +11,8 @@ bytes over the bandwidth, and the rest of its latency is a delay that occupies n
 several engines deals its frames out in turn, an equal part to each: threads that take frames in strict order keep them
 in order, and the slowest engine then holds the others up.
 
-Buffers of the chip count frames of one size: see ``frame_bytes``.
+Buffers of the chip count frames of one size: see ``frame_bytes``. Line cards stand around all that, where there are any
+(:mod:`routecast.router.network_processor.line_cards`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from routecast.router.model import (
     TaskUnit,
 )
 from routecast.router.network_processor.check import problems_of, stage_threads
-from routecast.router.network_processor.model import Block, NetworkProcessor, Slice, Stage, State
+from routecast.router.network_processor.line_cards import blade_ports, line_ports, way_in, way_out
+from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
 from routecast.router.network_processor.slices import ENTRY, are_weighted, dealt_out, policers, schedulers
 from routecast.router.network_processor.steps import Run, Step, joined, steps_of
 
@@ -46,6 +48,7 @@ def network_processor(
     stages: Sequence[Stage],
     *,
     slices: Sequence[Slice] = (),
+    line_card: LineCard | None = None,
     frame_bytes: float = 64.0,
     port_queue_frames: int = 0,
     burst_frames: int = 64,
@@ -63,6 +66,8 @@ def network_processor(
         In the order of the way. Frames go from the last one to the port that their flow leaves by.
     slices : sequence of Slice
         Meta-routers that share the processor; none: one router.
+    line_card : LineCard or None
+        What stands before each port; None: the ports are the processor's own.
     frame_bytes : float
         Size of the frames that the chip's receive and transmit buffers are counted in; at least one frame fits.
     port_queue_frames : int
@@ -75,7 +80,7 @@ def network_processor(
     Raises
     ------
     ModelProblem
-        Blocks, states, stages and slices do not fit each other or the processor; all faults at once.
+        Blocks, states, stages, slices and line cards do not fit each other or the processor; all faults at once.
 
     Examples
     --------
@@ -95,7 +100,7 @@ def network_processor(
     engine 0: lookup thread; engine 0: lookup; engine 0: lookup, sram; engine 0: lookup, sram wait; engine 0: lookup 2
     """
     title = name or f"router on {processor.name}"
-    problems = problems_of(processor, blocks, states, stages, slices)
+    problems = problems_of(processor, blocks, states, stages, slices, line_card)
     if not (math.isfinite(frame_bytes) and frame_bytes > 0.0):
         problems.append(Problem("frame_bytes", f"got {frame_bytes}: a finite number > 0"))
     if problems:
@@ -104,30 +109,33 @@ def network_processor(
     entries = [_entry(stage, names[index]) for index, stage in enumerate(stages)]
     ports = tuple(f"port {number}" for number in range(processor.ports))
     assembly = _Assembly(processor, blocks, states, stages, slices, names)
+    ring = int(processor.transmit_buffer_bytes // (processor.ports * frame_bytes)) + port_queue_frames
     tasks = policers(slices, processor.ports, entries[0], burst_frames) if slices else []
+    door = ENTRY if slices else entries[0]
+    lines = [
+        Port(name=port, link_bps=processor.link_bps, tx_ring_frames=max(ring, 1), entry=door)
+        for port in ports
+    ]
     out, queues, serving = Route(kind="egress", to=ports), list[TaskUnit](), list[ResourcePool]()
+    beyond, outward = None, list[TaskUnit]()
+    if line_card is not None:
+        lines = line_ports(line_card, processor)
+        tasks = [*way_in(line_card, processor, door), *tasks]
+        beyond, outward = way_out(line_card, ports)
+        out, queues = blade_ports(processor, max(ring, 1), beyond)
     if are_weighted(slices):
         each_frames = port_queue_frames // len(slices)
-        out, queues, serving = schedulers(slices, ports, processor.link_bps, each_frames, frame_bytes)
+        out, queues, serving = schedulers(slices, ports, processor.link_bps, each_frames, frame_bytes, beyond)
     for index, stage in enumerate(stages):
         following = out if index + 1 == len(stages) else Route(to=(entries[index + 1],))
         frames = stage.link.frames
         if index == 0 and processor.receive_buffer_bytes:
             frames = max(int(processor.receive_buffer_bytes // frame_bytes), 1)
         tasks += assembly.stage(index, frames, following)
-    ring = int(processor.transmit_buffer_bytes // (processor.ports * frame_bytes)) + port_queue_frames
     return RouterModel(
         name=title,
-        ports=tuple(
-            Port(
-                name=port,
-                link_bps=processor.link_bps,
-                tx_ring_frames=max(ring, 1),
-                entry=ENTRY if slices else entries[0],
-            )
-            for port in ports
-        ),
-        tasks=(*tasks, *queues),
+        ports=tuple(lines),
+        tasks=(*tasks, *queues, *outward),
         pools=(*assembly.pools(), *serving),
     )
 

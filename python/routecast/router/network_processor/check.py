@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.network_processor.model import Block, NetworkProcessor, Slice, Stage, State
+from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
 
 __all__ = ["problems_of", "stage_threads"]
 
@@ -30,6 +30,7 @@ def problems_of(
     states: Sequence[State],
     stages: Sequence[Stage],
     slices: Sequence[Slice],
+    line_card: LineCard | None = None,
 ) -> list[Problem]:
     """Return what is wrong with a router on a network processor, each with its place."""
     problems: list[Problem] = []
@@ -44,6 +45,8 @@ def problems_of(
     _check_stages(processor, {block.name: block for block in blocks}, stages, memories, add)
     _check_engines(processor, {block.name: block for block in blocks}, stages, add)
     _check_slices(slices, [block.name for block in blocks], add)
+    if line_card is not None:
+        _check_line_card(line_card, add)
     return problems
 
 
@@ -190,6 +193,19 @@ def _check_slices(slices: Sequence[Slice], blocks: Collection[str], add: Add) ->
     total = math.fsum(one.share for one in slices)
     if slices and abs(total - 1.0) > _SHARES_SUM_TO:
         add("slice", f"shares add up to {total:g}: they are shares of all the traffic and add up to 1")
+
+
+def _check_line_card(card: LineCard, add: Add) -> None:
+    for name in (
+        "per_packet_s",
+        "per_byte_s",
+        "out_per_packet_s",
+        "out_per_byte_s",
+        "latency_s",
+        "link_bps",
+    ):
+        _not_negative(f"line_card.{name}", getattr(card, name), add)
+    _whole("line_card.queue_frames", card.queue_frames, 1, 1 << 30, add)
 
 
 def _no_twins(place: str, names: Iterable[str], add: Add) -> None:

@@ -6,7 +6,8 @@ With ``C`` the instructions' time of a stage for a frame on an engine, ``W`` its
 * engine: its stages' shares of the frames times ``C`` fill its time, ``X ≤ 1 / Σ share·C``;
 * threads: each is occupied for ``C + W`` at least, ``X ≤ T / (share·(C + W))``;
 * memory: ``X ≤ channels / (busy time of all accesses of a frame)``;
-* lines: ``X ≤ ports · R / (8·(S + 20))``.
+* lines: ``X ≤ ports · R / (8·(S + 20))``, those of line cards and those of the processor to their crossbar;
+* line cards: ``X ≤ ports / (time that one is busy with a frame)``, in each direction.
 
 The least of them is an upper bound (Lazowska et al., Quantitative System Performance, 1984, ch. 5: asymptotic bounds),
 and what deterministic work reaches where it stands clear of the others: with ``T ≥ (C + W)/C`` threads the engine never
@@ -15,14 +16,14 @@ idles, and latency is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from routecast.load.offered import line_rate_pps
 from routecast.router.network_processor.builder import stage_names
 from routecast.router.network_processor.check import stage_threads
-from routecast.router.network_processor.model import Block, NetworkProcessor, Stage, State
+from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Stage, State
 from routecast.router.network_processor.steps import Run, Step, steps_of
 
 __all__ = ["Expectation", "Limit", "expectation"]
@@ -33,7 +34,7 @@ class Limit:
     """Frames per second that one resource can carry, were nothing else in the way; ``name`` is that of its pool."""
 
     name: str
-    kind: Literal["engine", "threads", "memory", "lines"]
+    kind: Literal["engine", "threads", "memory", "lines", "line cards"]
     pps: float
 
 
@@ -60,6 +61,7 @@ def expectation(
     states: Sequence[State],
     stages: Sequence[Stage],
     *,
+    line_card: LineCard | None = None,
     frame_bytes: float = 64.0,
 ) -> Expectation:
     """Return the bounds on throughput for frames of one size that leave evenly by all ports.
@@ -72,11 +74,7 @@ def expectation(
     names = stage_names(stages)
     engine_s: dict[int, float] = {}
     memory_s: dict[str, float] = {}
-    limits = [
-        Limit(
-            name="ports", kind="lines", pps=processor.ports * line_rate_pps(processor.link_bps, frame_bytes)
-        )
-    ]
+    limits = list(_outside(processor, line_card, frame_bytes))
     for index, stage in enumerate(stages):
         threads = stage_threads(stage, processor)
         share = 1.0 / len(stage.engines)
@@ -108,6 +106,21 @@ def expectation(
         if memory.name in memory_s
     ]
     return Expectation(limits=tuple(sorted(limits, key=lambda limit: limit.pps)))
+
+
+def _outside(processor: NetworkProcessor, card: LineCard | None, frame_bytes: float) -> Iterator[Limit]:
+    """Yield the limits of lines, and of line cards where there are any."""
+    own_pps = processor.ports * line_rate_pps(processor.link_bps, frame_bytes)
+    if card is None:
+        yield Limit(name="ports", kind="lines", pps=own_pps)
+        return
+    outside_pps = processor.ports * line_rate_pps(card.line_bps(processor), frame_bytes)
+    yield Limit(name="ports", kind="lines", pps=outside_pps)
+    yield Limit(name="blade ports", kind="lines", pps=own_pps)
+    in_s = card.per_packet_s + card.per_byte_s * frame_bytes
+    out_s = card.out_per_packet_s + card.out_per_byte_s * frame_bytes
+    yield Limit(name="line cards", kind="line cards", pps=_rate(processor.ports, in_s))
+    yield Limit(name="line cards out", kind="line cards", pps=_rate(processor.ports, out_s))
 
 
 def _rate(units: int, busy_s: float) -> float:

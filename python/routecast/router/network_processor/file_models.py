@@ -20,6 +20,7 @@ from routecast.quantity.fields import (
     Number,
     Size,
     Span,
+    TimePerByte,
 )
 from routecast.quantity.toml_file import shown
 from routecast.router.file_models import LoadTable
@@ -27,6 +28,7 @@ from routecast.router.file_models import LoadTable
 __all__ = [
     "BlockTable",
     "EnginesTable",
+    "LineCardTable",
     "LinkTable",
     "MemoryTable",
     "NetworkProcessorRouter",
@@ -196,6 +198,22 @@ class SliceTable(FileModel):
     )
 
 
+class LineCardTable(FileModel):
+    """What stands between each port and the processor: a card that validates frames, and a crossbar switch."""
+
+    per_packet: Span = Field(default=0.0, description="To validate a frame that comes in, s")
+    per_byte: TimePerByte = Field(default=0.0, description="Besides, for each byte of the frame, s/B")
+    out_per_packet: Span = Field(default=0.0, description="For a frame that goes out, s")
+    out_per_byte: TimePerByte = Field(default=0.0, description="Besides, for each byte of the frame, s/B")
+    latency: Span = Field(default=0.0, description="Of the crossbar, each time that it is crossed, s")
+    queue: FrameCount = Field(
+        default=64, description="That wait before a card, its link to the switch, and its line, each, frames"
+    )
+    link: BitRate | None = Field(
+        default=None, description="Rate of its line to the outside; none: that of the processor's, bit/s"
+    )
+
+
 class ProcessorFile(ProcessorTable):
     """A network processor as a ``*.processor.toml`` file, with the blocks of a router on it."""
 
@@ -261,6 +279,9 @@ class NetworkProcessorRouter(FileModel):
     stage: list[StageTable] = Field(default=[], description="Staged: which blocks run on which engines")
     slice: list[SliceTable] = Field(
         default=[], description="Meta-routers that share the processor; none: one"
+    )
+    line_card: LineCardTable | None = Field(
+        default=None, description="What stands before each port of the processor; none: nothing"
     )
     burst: FrameCount = Field(
         default=64, description="What a policed slice may send at once to a port, frames"

@@ -18,7 +18,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Block", "Engines", "Link", "Memory", "NetworkProcessor", "Reference", "Slice", "Stage", "State"]
+__all__ = [
+    "Block",
+    "Engines",
+    "LineCard",
+    "Link",
+    "Memory",
+    "NetworkProcessor",
+    "Reference",
+    "Slice",
+    "Stage",
+    "State",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,3 +252,40 @@ class Slice:
     share: float
     cycles_ratio: Mapping[str, float] = field(default_factory=dict)
     policing: Literal["none", "policed", "weighted"] = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineCard:
+    """What stands between each port and the network processor: a processor of its own, and a crossbar switch.
+
+    All are alike, one for each port of the processor. Frames are validated there, cross the switch to the processor,
+    and cross it again on their way out (Heller 2006, sec. 2.3). That the two directions have processors of their own is
+    an assumption, after the ingress and egress parts of that router's line card (J. DeHart, Design of a High
+    Performance PlanetLab Node: Line Card, 2006).
+
+    Parameters
+    ----------
+    per_packet_s, per_byte_s : float
+        To validate a frame that comes in.
+    out_per_packet_s, out_per_byte_s : float
+        For a frame that goes out; both 0: nothing is done to it.
+    latency_s : float
+        Of the crossbar, each time that it is crossed. It does not block: it takes time and no capacity.
+    queue_frames : int
+        That wait before each processor of a card, before its link to the switch, and before its line; 64 is an
+        assumption.
+    link_bps : float
+        Of the line to the outside; 0: that of the processor's ports, which is also the rate of the switch's.
+    """
+
+    per_packet_s: float = 0.0
+    per_byte_s: float = 0.0
+    out_per_packet_s: float = 0.0
+    out_per_byte_s: float = 0.0
+    latency_s: float = 0.0
+    queue_frames: int = 64
+    link_bps: float = 0.0
+
+    def line_bps(self, processor: NetworkProcessor) -> float:
+        """Return the rate of the line to the outside."""
+        return self.link_bps or processor.link_bps

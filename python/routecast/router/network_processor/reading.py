@@ -20,6 +20,7 @@ from routecast.router.network_processor.catalogue import (
 from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
 from routecast.router.network_processor.model import (
     Block,
+    LineCard,
     Link,
     NetworkProcessor,
     Slice,
@@ -47,6 +48,7 @@ class Parts:
     states: tuple[State, ...]
     stages: tuple[Stage, ...]
     slices: tuple[Slice, ...] = ()
+    line_card: LineCard | None = None
     frame_bytes: float = _SMALLEST_BYTES
     port_queue_frames: int = 0
     burst_frames: int = 64
@@ -77,6 +79,7 @@ def network_processor_from(
             parts.states,
             parts.stages,
             slices=parts.slices,
+            line_card=parts.line_card,
             frame_bytes=parts.frame_bytes,
             port_queue_frames=parts.port_queue_frames,
             burst_frames=parts.burst_frames,
@@ -147,6 +150,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
         states=_states(router, preset),
         stages=stages,
         slices=slices,
+        line_card=_line_card(router),
         frame_bytes=router.load.frames.mean_bytes if router.load is not None else _SMALLEST_BYTES,
         port_queue_frames=sum(queues.values()),
         burst_frames=router.burst,
@@ -154,6 +158,21 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
 
 
 _PLAIN = BlockTable(name="plain")
+
+
+def _line_card(router: NetworkProcessorRouter) -> LineCard | None:
+    card = router.line_card
+    if card is None:
+        return None
+    return LineCard(
+        per_packet_s=card.per_packet,
+        per_byte_s=card.per_byte,
+        out_per_packet_s=card.out_per_packet,
+        out_per_byte_s=card.out_per_byte,
+        latency_s=card.latency,
+        queue_frames=card.queue,
+        link_bps=card.link or 0.0,
+    )
 
 
 def _queue(table: BlockTable, frames: int) -> int:

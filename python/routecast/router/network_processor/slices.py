@@ -17,7 +17,8 @@ Where slices are weighted, each has a queue of its own before every port::
                         └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are bandwidths
 
 The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their latency
-counts the time on the wire twice.
+counts the time on the wire twice. With line cards that is no artefact: the scheduler is the blade's port, and theirs
+follows.
 """
 
 from __future__ import annotations
@@ -102,7 +103,12 @@ def are_weighted(slices: Sequence[Slice]) -> bool:
 
 
 def schedulers(
-    slices: Sequence[Slice], ports: Sequence[str], link_bps: float, queue_frames: int, frame_bytes: float
+    slices: Sequence[Slice],
+    ports: Sequence[str],
+    link_bps: float,
+    queue_frames: int,
+    frame_bytes: float,
+    following: Route | None = None,
 ) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
     """Return the way from the last stage to the ports: queues of each slice, and pools that serve them by weight.
 
@@ -115,6 +121,8 @@ def schedulers(
         Of each slice at each port.
     frame_bytes : float
         One such frame is the longest turn of a slice.
+    following : Route or None
+        Where frames go from there; None: to the port.
     """
     byte_s = 8.0 / link_bps
     turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
@@ -132,7 +140,7 @@ def schedulers(
                 service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
                 queue_frames=max(queue_frames, 1),
                 weight=one.bandwidth_bps,
-                route=Route(to=(port,)),
+                route=following or Route(to=(port,)),
             )
             for queue, port in zip(queues, ports, strict=True)
         ]
