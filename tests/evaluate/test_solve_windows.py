@@ -205,6 +205,30 @@ def test_unlike_engines_that_share_a_memory_are_about_as_fast_as_simulated(seed)
     assert solved == pytest.approx(simulated, rel=0.08)
 
 
+@pytest.mark.parametrize("seed", [19, 24, 27, 33, 34, 37])
+def test_engines_in_a_row_that_share_a_full_memory_come_to_one_rate(seed):
+    # Drawn with seeds at which two engines can take turns in what they let through, round after round.
+    chance = random.Random(seed)
+    count = chance.randint(2, 4)
+    tasks, pools = [], [ResourcePool(name="sram")]
+    for number in range(count):
+        steps = []
+        for _ in range(chance.randint(1, 3)):
+            steps += [
+                (f"engine {number}", float(chance.randint(20, 100))),
+                ("sram", chance.choice([20.0, 40.0, 80.0])),
+                ("", float(chance.randint(50, 150))),
+            ]
+        then = (f"e{number + 1} thread",) if number + 1 < count else ("out",)
+        more, pool = chain(f"e{number}", steps, chance.randint(1, 8), then)
+        tasks += more
+        pools += [pool, ResourcePool(name=f"engine {number}")]
+    model = router(tasks, pools, "e0 thread")
+    solved = Solve(model=model).trial(load(2e7), 1.0).forwarded_pps
+    simulated = Simulate(model=model).trial(load(2e7), 2e-3).forwarded_pps
+    assert solved == pytest.approx(simulated, rel=0.08)
+
+
 def test_below_overload_frames_stay_as_long_as_their_steps_take():
     steps = [("engine", 90.0), ("sram", 10.0), ("", 310.0)]
     trial = Solve(model=one_engine(steps, 8)).trial(load(1e5), 1.0)
