@@ -1,6 +1,6 @@
 """The integer program: which crews on how many engines, which state in which memory, which ring where.
 
-NP-Click's program (Plishker, Ravindran, Shah & Keutzer, Automated task allocation for network processors, NSCD 2004;
+NP-Click's program (Plishker, Ravindran, Shah & Keutzer, Automated task allocation for network processors, NSDC 2004;
 Shah, Plishker, Ravindran & Keutzer, NP-Click, IEEE Micro 24(5), 2004) assigns tasks to engines, with their states and
 links, under control stores, for the least makespan: the time that the most loaded engine needs for a frame. Here it is
 asked the other way round, for a makespan T given: then replication over engines, the waits of threads and the choice of
