@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,16 +114,18 @@ def test_a_full_disk_is_said_and_keeps_what_is_finished(
     from routecast.evaluate import ledger
 
     written = 0
-    write_whole = ledger._write_whole
+    unfinished = ledger.unfinished
 
-    def write(frame: object, path: Path) -> None:
+    @contextmanager
+    def full(path: Path) -> Iterator[Path]:
         nonlocal written
         written += 1
         if written > 3:
             raise OSError(28, "No space left on device")
-        write_whole(frame, path)  # type: ignore[arg-type]  # handed on
+        with unfinished(path) as draft:
+            yield draft
 
-    monkeypatch.setattr(ledger, "_write_whole", write)
+    monkeypatch.setattr(ledger, "unfinished", full)
     monkeypatch.setattr(ledger, "FLUSH_EVERY_S", 0.0)
     with pytest.raises(EnvironmentProblem, match=r"No space left.*finished trials are kept"):
         run(tmp_path)

@@ -138,7 +138,7 @@ def test_a_part_that_was_being_written_when_the_process_died_is_not_read(tmp_pat
     with Ledger(tmp_path, COLUMNS) as ledger:
         ledger.add(row)
     (tmp_path / "results.parts").mkdir()
-    (tmp_path / "results.parts" / "000007.unfinished").write_bytes(b"PAR1")
+    (tmp_path / "results.parts" / "000007.parquet.unfinished").write_bytes(b"PAR1")
     with Ledger(tmp_path, COLUMNS) as ledger:
         assert set(ledger.rows) == {"a"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import platform
 import time
 from collections import Counter
@@ -39,6 +38,7 @@ from routecast.benchmark.schedule import Clock
 from routecast.benchmark.stage import Stage
 from routecast.errors import ModelProblem, Problem
 from routecast.evaluate.protocol import Evaluator, Resettable
+from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
 
@@ -343,7 +343,5 @@ def _versions() -> dict[str, str]:
 
 def _write(result: BenchmarkResult, out: Path) -> None:
     """Write the summary last and at once: where it stands, the run is complete."""
-    unfinished = out / f"{SUMMARY}.unfinished"
     text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-    unfinished.write_text(text + "\n", encoding="utf-8")
-    os.replace(unfinished, out / SUMMARY)
+    write_whole(out / SUMMARY, text + "\n")

@@ -241,6 +241,7 @@ def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, fac
     from routecast.benchmark.exchange.record import Record
     from routecast.benchmark.exchange.table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
     from routecast.evaluate.plain import plain
+    from routecast.quantity.whole_file import write_whole
 
     plain_facts = plain(facts)
     assert isinstance(plain_facts, dict)
@@ -269,6 +270,4 @@ def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, fac
             file.write(text if is_new else text.partition("\n")[2])
             return
     # The table was begun with other columns: all its rows get those of today.
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    unfinished.write_text(csv_text([*there, record]), encoding="utf-8")
-    unfinished.replace(path)
+    write_whole(path, csv_text([*there, record]))

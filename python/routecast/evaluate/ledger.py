@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.whole_file import unfinished
 
 if TYPE_CHECKING:
     import polars
@@ -94,7 +94,8 @@ class Ledger:
         if self._fresh:
             self._parts.mkdir(exist_ok=True)
             number = 1 + max((int(path.stem) for path in self._parts.glob("*.parquet")), default=0)
-            _write_whole(self._frame(self._fresh), self._parts / f"{number:06d}.parquet")
+            with unfinished(self._parts / f"{number:06d}.parquet") as draft:
+                self._frame(self._fresh).write_parquet(draft)
             self._fresh = []
             if number >= MOST_PARTS:
                 self._gather()
@@ -112,7 +113,8 @@ class Ledger:
     def _gather(self) -> None:
         """Write everything as one table; killed before the parts are removed, both stand there and say the same."""
         if self._rows:
-            _write_whole(self._frame(list(self._rows.values())), self._table)
+            with unfinished(self._table) as draft:
+                self._frame(list(self._rows.values())).write_parquet(draft)
         shutil.rmtree(self._parts, ignore_errors=True)
 
     def _frame(self, rows: list[Row]) -> polars.DataFrame:
@@ -144,10 +146,3 @@ def read_rows(folder: Path, columns: Columns, *, table: str = "results") -> list
             message = f"cannot be read ({error}): remove it, or give another folder with --out"
             raise FileProblem(str(path), [Problem("", message)]) from error
     return [row for rows in (*read[-1:], *read[:-1]) for row in rows]
-
-
-def _write_whole(frame: polars.DataFrame, path: Path) -> None:
-    """Write under another name first, so that a file is whole or absent whenever the process dies."""
-    unfinished = path.with_suffix(".unfinished")
-    frame.write_parquet(unfinished)
-    os.replace(unfinished, path)

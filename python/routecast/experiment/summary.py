@@ -9,52 +9,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routecast import __version__
-from routecast.errors import FileProblem, Problem
 from routecast.evaluate.plain import plain
+from routecast.evaluate.result_folder import versions
 from routecast.experiment.designs.making import fraction_of
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.runs import levels_of_row
+from routecast.quantity.whole_file import unfinished
 
 if TYPE_CHECKING:
     from routecast.experiment.analysis import Analysis
 
-__all__ = ["check_owner", "design_json", "summary_json", "write_summary", "write_table"]
+__all__ = ["design_json", "summary_json", "write_table"]
 
 MOST_RUNS_TOLD = 1000
 """Of more runs the summary says nothing one by one: the table of results does."""
 
 _RESERVED = ("run", "row", "replication", "seed", "problem", "unsteady", "bottleneck", "key")
-
-
-def check_owner(out: Path, name: str) -> None:
-    """Refuse a folder whose summary is not of this experiment: its files would be replaced.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        It belongs to another experiment, or to something else.
-    """
-    summary = out / "summary.json"
-    if not summary.exists():
-        return
-    try:
-        document = json.loads(summary.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
-        document = None
-    owner = document.get("experiment") if isinstance(document, dict) else None
-    if owner != name:
-        whose = f'the experiment "{owner}"' if owner else "something else"
-        message = f"belongs to {whose}: give another folder with --out"
-        raise FileProblem(str(summary), [Problem("", message)])
 
 
 def write_table(results: Results, path: Path) -> None:
@@ -82,9 +56,8 @@ def write_table(results: Results, path: Path) -> None:
     for key in ("problem", "unsteady", "bottleneck"):
         columns[key] = [getattr(answer, key) for answer in results.answers]
     columns["key"] = [run.key for run in results.runs]
-    unfinished = path.with_suffix(".unfinished")
-    polars.DataFrame(columns).write_parquet(unfinished)
-    os.replace(unfinished, path)
+    with unfinished(path) as draft:
+        polars.DataFrame(columns).write_parquet(draft)
 
 
 def _column(name: str, kind: str) -> str:
@@ -131,7 +104,7 @@ def summary_json(
         "analyses": {
             name: _analysis_json(analysis, len(results.runs)) for name, analysis in analyses.items()
         },
-        "versions": _versions(),
+        "versions": versions(),
         "command": command,
     }
 
@@ -144,21 +117,3 @@ def _analysis_json(analysis: Analysis, runs: int) -> object:
     residuals = document.get("residuals")
     checks = {"checks": residuals["checks"]} if isinstance(residuals, dict) else None
     return {**document, "cells": [], "residuals": checks}
-
-
-def write_summary(out: Path, summary: Mapping[str, object]) -> None:
-    """Write the summary, whole or not at all."""
-    path = out / "summary.json"
-    unfinished = path.with_name("summary.json.unfinished")
-    unfinished.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(unfinished, path)
-
-
-def _versions() -> dict[str, str]:
-    found = {"routecast": __version__, "Python": platform.python_version()}
-    for name in ("numpy", "scipy", "polars"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

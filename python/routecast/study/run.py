@@ -10,8 +10,9 @@ from pathlib import Path
 from statistics import fmean
 
 from routecast.evaluate.ledger import Ledger
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.study.document import Study
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
 from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
@@ -69,7 +70,7 @@ def run_study(
     """
     started = time.monotonic()
     study = file.study
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     calibrating = read_measured(file.folder / study.measurements.calibrate)
     validating = read_measured(file.folder / study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None

@@ -18,6 +18,7 @@ from routecast.benchmark.exchange.document import MOST, read_text
 from routecast.benchmark.exchange.record import NAN, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
+from routecast.quantity.whole_file import unfinished
 
 if TYPE_CHECKING:
     import polars
@@ -140,9 +141,8 @@ def frame_of_records(records: Sequence[Record]) -> polars.DataFrame:
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
     """Write the records to a Parquet file, which is whole or absent."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    frame_of_records(records).write_parquet(unfinished)
-    unfinished.replace(path)
+    with unfinished(path) as draft:
+        frame_of_records(records).write_parquet(draft)
 
 
 def is_table(header: Sequence[str]) -> bool:

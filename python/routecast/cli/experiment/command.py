@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,8 +70,8 @@ def experiment(
     An experiment that was killed goes on where it stopped when it is started again with the same folder.
     """
     from routecast.errors import QuantityProblem
+    from routecast.evaluate.result_folder import check_folder
     from routecast.experiment.file.reading import read_experiment
-    from routecast.experiment.summary import check_owner
     from routecast.experiment.sweep import Shard
 
     part = Shard.parse(shard) if shard else None
@@ -83,7 +84,7 @@ def experiment(
         _print_plan(asked, as_json=as_json)
         return
     folder = out or Path(asked.name)
-    check_owner(folder, asked.name)
+    check_folder(folder, "experiment", asked.name)
     if not join:
         make_out_folder(folder)
     results = _results(asked, folder, executor=executor, workers=workers, shard=part, join=join)
@@ -120,7 +121,8 @@ def _results(
 def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> None:
     from routecast.errors import RoutecastError
     from routecast.experiment.analysis import analyse
-    from routecast.experiment.summary import summary_json, write_summary, write_table
+    from routecast.experiment.summary import summary_json, write_table
+    from routecast.quantity.whole_file import write_whole
     from routecast.report.experiment import write_experiment
 
     write_table(results, folder / "results.parquet")
@@ -134,7 +136,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
         }
         summary = summary_json(results, analyses, command=command)
         write_experiment(results, analyses, folder, command=command)
-        write_summary(folder, summary)
+        write_whole(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
     if as_json:
         print_json(summary)
     else:

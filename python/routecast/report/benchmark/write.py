@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from importlib.resources import files
 from pathlib import Path
 
 from routecast.benchmark.result import BenchmarkResult
+from routecast.quantity.whole_file import write_whole
 from routecast.report.benchmark.page import benchmark_page
 from routecast.report.drawing import draw
 from routecast.report.page import render_page
@@ -36,18 +36,11 @@ def write_report(result: BenchmarkResult, folder: Path) -> Path:
     pictures = folder / "figures"
     for figure in page.figures():
         pictures.mkdir(exist_ok=True)
-        _write_whole(pictures / f"{figure.name}.svg", draw(figure))
+        write_whole(pictures / f"{figure.name}.svg", draw(figure))
     schema = (files("routecast") / "data" / "schemas" / SCHEMA).read_text(encoding="utf-8")
-    _write_whole(folder / SCHEMA, schema)
+    write_whole(folder / SCHEMA, schema)
     if not (folder / DATA).exists():
         text = json.dumps(result.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
-        _write_whole(folder / DATA, text + "\n")
-    _write_whole(folder / "report.html", render_page(page))
+        write_whole(folder / DATA, text + "\n")
+    write_whole(folder / "report.html", render_page(page))
     return folder / "report.html"
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write under another name first, so that a file is whole or absent whenever the process dies."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)

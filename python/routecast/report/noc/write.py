@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from pathlib import Path
 
 from routecast.noc.answer.compare import Comparison
+from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.report.drawing import draw
 from routecast.report.noc.link_map import draw_link_map
 from routecast.report.noc.page import comparison_maps, comparison_page
@@ -30,14 +30,14 @@ def write_comparison(answer: Comparison, out: Path) -> Path:
     figures.mkdir(parents=True, exist_ok=True)
     page = comparison_page(answer)
     for figure in page.figures():
-        _write_whole(figures / f"{figure.name}.svg", draw(figure))
+        write_whole(figures / f"{figure.name}.svg", draw(figure))
     for link_map in comparison_maps(answer):
-        _write_whole(figures / f"{link_map.name}.svg", draw_link_map(link_map, has_heading=True))
+        write_whole(figures / f"{link_map.name}.svg", draw_link_map(link_map, has_heading=True))
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    _write_whole(out / "compare.json", text)
+    write_whole(out / "compare.json", text)
     _write_rows(out / "power.csv", _power_rows(answer))
     _write_rows(out / "links.csv", _link_rows(answer))
-    _write_whole(out / "report.html", render_page(page))
+    write_whole(out / "report.html", render_page(page))
     return out / "report.html"
 
 
@@ -95,14 +95,5 @@ def _link_rows(answer: Comparison) -> list[list[str]]:
 
 
 def _write_rows(path: Path, rows: list[list[str]]) -> None:
-    unfinished = path.with_name(path.name + ".unfinished")
-    with unfinished.open("w", newline="", encoding="utf-8") as file:
+    with unfinished(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
-    os.replace(unfinished, path)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write under another name first, so that a file is whole or absent whenever the process dies."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    os.replace(unfinished, path)

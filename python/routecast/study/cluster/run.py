@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
@@ -24,7 +25,7 @@ from routecast.study.cluster.chapters import cluster_page
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.cluster.result import ClusterResult, FleetSaving, Payback, Sampled
 from routecast.study.cluster.statements import statements
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.result import Criterion, Made
 
 __all__ = ["run_cluster_study"]
@@ -58,7 +59,7 @@ def run_cluster_study(
         The series cannot be read, or no fleet carries it.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     out.mkdir(parents=True, exist_ok=True)
     tell = progress or (lambda done, total, what: None)
     case = cluster_case(study, subject=study.name, folder=folder)

@@ -16,6 +16,7 @@ from typing import Any
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.executor import Submit, crew, finished
 from routecast.study.curves.calibrated import ROUNDS, calibrate, calibrating
 from routecast.study.curves.chapters import curves_page
@@ -24,7 +25,7 @@ from routecast.study.curves.judged import compared, criteria, statements
 from routecast.study.curves.point import Point, packed, point, unpacked
 from routecast.study.curves.result import CurveResult, FigureResult, Passed
 from routecast.study.curves.routers import Setting, document_of, load_of
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.result import Made
 
 __all__ = ["run_curve_study"]
@@ -69,7 +70,7 @@ def run_curve_study(
         A router cannot be built, or no cost meets a stated value that calibrates.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     tell = progress or (lambda done, total, what: None)
     rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)
     with Ledger(out, COLUMNS) as ledger, crew(workers) as submit:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.analysis import analyse
 from routecast.experiment.answer import answer
 from routecast.experiment.executor import chosen_executor, open_executor
@@ -25,7 +26,7 @@ from routecast.study.experiments.facts import found
 from routecast.study.experiments.judged import calculated, criteria, facts_found, judged
 from routecast.study.experiments.over_time import course_of
 from routecast.study.experiments.result import ExperimentsResult
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.result import Made
 
 __all__ = ["run_experiments_study"]
@@ -62,7 +63,7 @@ def run_experiments_study(
         A router cannot be built, or no values meet the facts that calibrate.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     tell = progress or (lambda done, total, what: None)
     work = len(study.experiment) + 2
     desk = _Desk(study, out, folder, workers)

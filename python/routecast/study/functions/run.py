@@ -11,12 +11,13 @@ from statistics import median, stdev
 
 from routecast.calibrate.refine import refine
 from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.functions.bench import FunctionBench
 from routecast.study.functions.chapters import functions_page
 from routecast.study.functions.document import FunctionStudy
@@ -75,7 +76,7 @@ def run_function_study(
         A function or the hardware file cannot be read, or a table does not fit into memory.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     chosen = list(points(study))
     total = 1 + len(chosen) * study.run.repeats
     hardware = _hardware(out, bench, progress, total)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from routecast.errors import FitProblem
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.evaluate.result_folder import check_folder, versions
+from routecast.study.folder import write_results
 from routecast.study.napi.alternatives import ALTERNATIVES, fit_alternative
 from routecast.study.napi.chapters import napi_page
 from routecast.study.napi.clock import explain_clock
@@ -54,7 +55,7 @@ def run_napi_study(
         A table cannot be read, or a curve cannot be fitted.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     curves = [(curve, read_idle(folder / curve.file, curve.series)) for curve in study.idle]
     if study.clock and not study.form:
         raise FitProblem("clock", "a clock needs a router: add [form], whose costs the clock scales")

@@ -15,11 +15,12 @@ from pathlib import Path
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.executor import finished, shared_out
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
 from routecast.report.noc.link_map import LinkMap
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.noc.chapters import noc_page
 from routecast.study.noc.document import Case, NocStudy
 from routecast.study.noc.judged import compared, criteria
@@ -71,7 +72,7 @@ def run_noc_study(
         A pattern does not fit its topology, or a traffic cannot be carried.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     tell = progress or (lambda done, total, what: None)
     tasks = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]

@@ -11,8 +11,9 @@ from typing import Any
 
 from routecast.evaluate.ledger import Ledger, Row
 from routecast.evaluate.protocol import Described, Evaluator
+from routecast.evaluate.result_folder import check_folder, versions
 from routecast.evaluate.trial import Trial
-from routecast.study.folder import check_folder, versions, write_results
+from routecast.study.folder import write_results
 from routecast.study.result import Criterion, Made
 from routecast.study.wire.bench import Bench
 from routecast.study.wire.calibrated import Calibrated, calibrate_latency, calibrate_throughput
@@ -59,7 +60,7 @@ def run_wire_study(
         The test bed cannot be made, or the points do not carry a calibration.
     """
     started = time.monotonic()
-    check_folder(out, study.name)
+    check_folder(out, "study", study.name)
     first, whole = list(first_points(study)), list(all_points(study))
     total = len(first) + len(whole)
 

@@ -1,0 +1,55 @@
+"""The folder of results: whose it is, and by which versions its figures were made."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from routecast import __version__
+from routecast.errors import FileProblem, Problem
+
+__all__ = ["check_folder", "versions"]
+
+
+def check_folder(out: Path, kind: str, name: str) -> None:
+    """Refuse a folder whose ``summary.json`` is something else's: its files would be replaced.
+
+    Parameters
+    ----------
+    out : Path
+    kind : str
+        Key of the summary that says whose it is: ``"study"`` or ``"experiment"``.
+    name : str
+        Of what is going to be written.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It belongs to another one, or to something else.
+    """
+    summary = out / "summary.json"
+    if not summary.exists():
+        return
+    try:
+        document = json.loads(summary.read_text(encoding="utf-8"))
+    except (ValueError, OSError):
+        document = None
+    owner = document.get(kind) if isinstance(document, dict) else None
+    if owner != name:
+        whose = f'the {kind} "{owner}"' if owner else "something else"
+        message = f"belongs to {whose}: give another folder with --out"
+        raise FileProblem(str(summary), [Problem("", message)])
+
+
+def versions(packages: Sequence[str] = ("numpy", "scipy", "polars")) -> dict[str, str]:
+    """Return the versions of what decides figures: routecast, Python, and those of the packages that are there."""
+    found = {"routecast": __version__, "Python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,24 @@
+"""Files that are whole or absent, whenever the process dies: they are written under another name first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["unfinished", "write_whole"]
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """Give the name to write to; the file gets its own when the block has ended without an error."""
+    draft = path.with_name(f"{path.name}.unfinished")
+    yield draft
+    os.replace(draft, path)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text to a file, which is whole or absent."""
+    with unfinished(path) as draft:
+        draft.write_text(text, encoding="utf-8")
