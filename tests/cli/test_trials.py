@@ -89,6 +89,27 @@ def test_options_change_the_load_of_the_file(router: str, capsys: pytest.Capture
     assert changed["l1_bps"] == pytest.approx(1e6 * 532 * 8)
 
 
+def test_other_frames_count_in_the_buffers_of_a_chip_as_those_of_the_file_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With stubs for queues only the chip's buffer stands before a port: a frame of 1500 bytes, or 21 of 78."""
+    losses = []
+    for size, options in (("78 B", ["--frame", "1500 B"]), ("1500 B", []), ("78 B", [])):
+        file = tmp_path / "chip.router.toml"
+        file.write_text(
+            'builder = "network_processor"\nprocessor = "ixp2850"\n'
+            'block = [{ name = "queue manager", stub = true }]\n'
+            f'[load]\nrate = "390 kpps"\nframes = "{size}"\narrivals = {{ kind = "poisson" }}\n'
+            'flows = { kind = "meshed", count = 20 }\n'
+        )
+        trial = json_of(["simulate", str(file), "--duration", "50 ms", *options], capsys)
+        assert isinstance(trial["loss_ratio"], float)
+        losses.append(trial["loss_ratio"])
+    asked, written, small = losses
+    assert asked == written > 0.0
+    assert small == 0.0
+
+
 def test_one_seed_gives_one_trial_and_another_seed_another(
     router: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

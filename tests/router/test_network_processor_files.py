@@ -157,6 +157,21 @@ def test_the_mean_size_of_the_load_sizes_the_buffers() -> None:
     assert imix.frame_bytes == pytest.approx(FrameMix.imix().mean_bytes)
 
 
+def test_frames_that_are_offered_instead_of_the_files_size_the_buffers(tmp_path) -> None:
+    file = tmp_path / "few.router.toml"
+    file.write_text(PIPELINED)
+    large, load = read_router_and_load(file, frames=FrameMix.fixed(1500))
+    assert load is not None
+    assert load.frames == FrameMix.fixed(78)
+    assert (
+        large
+        == build_router(vary(parse_toml(PIPELINED, str(file)), {"load.frames": "1500 B"}), subject=str(file))[
+            0
+        ]
+    )
+    assert large != read_router_and_load(file)[0]
+
+
 @pytest.mark.parametrize("name", processors())
 def test_every_value_of_a_processor_that_ships_has_its_source(name) -> None:
     sources = processor_sources(name)

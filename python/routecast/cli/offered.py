@@ -23,6 +23,7 @@ __all__ = [
     "LoadOption",
     "PeakOption",
     "RandomFlowsOption",
+    "frames_asked",
     "offered_load",
 ]
 
@@ -116,10 +117,15 @@ def offered_load(
         flow_set = base.flows
     return OfferedLoad(
         rate_pps=rate_pps,
-        frames=FrameMix.parse(frame) if frame else base.frames,
+        frames=frames_asked(frame) or base.frames,
         flows=flow_set,
         arrivals=process or base.arrivals,
     )
+
+
+def frames_asked(frame: str | None) -> FrameMix | None:
+    """Return the frames that ``--frame`` asks for, None where it is not given."""
+    return FrameMix.parse(frame) if frame else None
 
 
 def _arrivals(text: str, burst_frames: float, peak_ratio: float) -> Arrivals:

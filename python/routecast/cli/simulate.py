@@ -26,6 +26,7 @@ from routecast.cli.offered import (
     LoadOption,
     PeakOption,
     RandomFlowsOption,
+    frames_asked,
     offered_load,
 )
 from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
@@ -97,7 +98,7 @@ def simulate(
 
     refuse_no_figure_file(figure)
     is_over_time = over_time or bool(read_at) or figure is not None
-    model, default = read_router_and_load(file)
+    model, default = read_router_and_load(file, frames=frames_asked(frame))
     offered = offered_load(
         default,
         ports=len(model.ports),

@@ -16,6 +16,7 @@ from routecast.cli.offered import (
     LoadOption,
     PeakOption,
     RandomFlowsOption,
+    frames_asked,
     offered_load,
 )
 
@@ -42,7 +43,7 @@ def solve(
     from routecast.evaluate.solve import Solve
     from routecast.router.files import read_router_and_load
 
-    model, default = read_router_and_load(file)
+    model, default = read_router_and_load(file, frames=frames_asked(frame))
     offered = offered_load(
         default,
         ports=len(model.ports),

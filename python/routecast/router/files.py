@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
@@ -81,8 +82,16 @@ def read_router(path: str | Path) -> RouterModel:
     return read_router_and_load(path)[0]
 
 
-def read_router_and_load(path: str | Path) -> tuple[RouterModel, OfferedLoad | None]:
+def read_router_and_load(
+    path: str | Path, *, frames: FrameMix | None = None
+) -> tuple[RouterModel, OfferedLoad | None]:
     """Read a router model and the load that its file suggests, None where it suggests none.
+
+    Parameters
+    ----------
+    path : path
+    frames : FrameMix or None
+        What will be offered instead of the file's frames: buffers of a network processor are counted in them.
 
     Raises
     ------
@@ -91,7 +100,7 @@ def read_router_and_load(path: str | Path) -> tuple[RouterModel, OfferedLoad | N
     """
     path = Path(path)
     text = read_text(path, kind="router file")
-    return parse_router(text, subject=str(path), folder=path.parent)
+    return build_router(parse_toml(text, str(path)), subject=str(path), folder=path.parent, frames=frames)
 
 
 def parse_router(
@@ -126,7 +135,11 @@ def parse_router(
 
 
 def build_router(
-    document: Mapping[str, Any], *, subject: str = "router file", folder: Path | None = None
+    document: Mapping[str, Any],
+    *,
+    subject: str = "router file",
+    folder: Path | None = None,
+    frames: FrameMix | None = None,
 ) -> tuple[RouterModel, OfferedLoad | None]:
     """Build a router model and its load, if any, from what a router file says, as plain data.
 
@@ -136,6 +149,8 @@ def build_router(
         As :func:`~routecast.quantity.toml_file.parse_toml` returns it, or :func:`routecast.router.variants.vary`.
     subject, folder
         As :func:`parse_router`.
+    frames
+        As :func:`read_router_and_load`.
 
     Raises
     ------
@@ -147,7 +162,7 @@ def build_router(
     problems: list[Problem] = []
     model = load = None
     try:
-        model = _built(router, name, folder)
+        model = _built(router, name, folder, frames)
     except ModelProblem as problem:
         problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
     if router.load is not None:
@@ -222,7 +237,9 @@ def _ports(router: RouterTable, model: RouterModel | None) -> int:
     return router.ports
 
 
-def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
+def _built(
+    router: RouterTable, name: str, folder: Path | None, frames: FrameMix | None = None
+) -> RouterModel:
     if isinstance(router, MulticoreRouter):
         return _multicore(router, name)
     if isinstance(router, SoftirqRouter):
@@ -234,7 +251,7 @@ def _built(router: RouterTable, name: str, folder: Path | None) -> RouterModel:
     if isinstance(router, MultistageRouter):
         return multistage_from(router, name, folder)
     if isinstance(router, NetworkProcessorRouter):
-        return network_processor_from(router, name, folder)
+        return network_processor_from(router, name, folder, frames)
     return _explicit(router, name)
 
 

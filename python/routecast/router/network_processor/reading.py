@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import network_processor
@@ -55,7 +56,7 @@ class Parts:
 
 
 def network_processor_from(
-    router: NetworkProcessorRouter, name: str, folder: Path | None = None
+    router: NetworkProcessorRouter, name: str, folder: Path | None = None, frames: FrameMix | None = None
 ) -> RouterModel:
     """Build the router on a network processor that a file says.
 
@@ -65,6 +66,8 @@ def network_processor_from(
     name : str
     folder : Path or None
         Where processors that are files are looked for.
+    frames : FrameMix or None
+        That buffers are counted in; None: those of the file's load.
 
     Raises
     ------
@@ -80,7 +83,7 @@ def network_processor_from(
             parts.stages,
             slices=parts.slices,
             line_card=parts.line_card,
-            frame_bytes=parts.frame_bytes,
+            frame_bytes=parts.frame_bytes if frames is None else frames.mean_bytes,
             port_queue_frames=parts.port_queue_frames,
             burst_frames=parts.burst_frames,
             name=name,
