@@ -109,10 +109,12 @@ def _behind_link(fluid: Fluid, port: int) -> Spacing:
 
 def _link_wait_s(fluid: Fluid, port: int, rate_pps: float) -> float:
     """Mean wait of Poisson arrivals for the link that brings them (M/G/1)."""
+    if fluid.load.arrivals.kind != "poisson":
+        return 0.0
     frames = fluid.load.frames.share_by_bytes
     times = tuple(1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in frames)
     mix = ServiceMix(shares=tuple(frames.values()), times_s=times)
-    if fluid.load.arrivals.kind != "poisson" or rate_pps * mix.mean_s >= 1.0 - 1e-9:
+    if rate_pps * mix.mean_s >= 1.0 - 1e-9:
         return 0.0
     return MG1(arrival_pps=rate_pps, service=mix).waiting_mean_s
 
@@ -205,7 +207,7 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
     evenly spaced in the cycle. A part is at least as far apart as the whole.
     """
     if share >= _ALL:
-        return replace(stream, rate_pps=rate_pps)
+        return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)
     part = _part(stream, rate_pps, share, fluid, index, node)
     fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
     by_port = np.bincount(fluid.graph.ingress, weights=fluid.offered * fraction, minlength=fluid.graph.ports)
@@ -241,9 +243,8 @@ def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
     flows = fluid.load.flows.flows
     if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
         return False
-    graph, route = fluid.graph, fluid.graph.tasks[index].route
-    names = {task.name: number for number, task in enumerate(graph.tasks)}
-    names.update({port.name: len(graph.tasks) + number for number, port in enumerate(fluid.model.ports)})
+    tasks, ports, route = fluid.graph.tasks, fluid.model.ports, fluid.graph.tasks[index].route
+    name = tasks[node].name if node < len(tasks) else ports[node - len(tasks)].name
     places: dict[int, list[int]] = defaultdict(list)
     cycle: dict[int, int] = defaultdict(int)
     for number, flow in enumerate(flows):
@@ -256,8 +257,8 @@ def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
         elif route.kind == "by_egress":
             target = route.to[flow.egress]
         else:
-            target = fluid.model.ports[flow.egress].name
-        if names[target] == node:
+            target = ports[flow.egress].name
+        if target == name:
             places[flow.ingress].append(position)
     if len(places) != 1:
         return False

@@ -351,7 +351,7 @@ class _Walk:
         for node in range(len(self.graph.tasks), self.graph.exit):
             rate, shares = served[node], self.sizes.get(node, ())
             mean = (
-                math.fsum(share * size for share, size in zip(shares, frames.share_by_bytes, strict=True))
+                math.fsum(share * size for share, size in zip(shares, self.service.sizes_bytes, strict=True))
                 if shares
                 else frames.mean_bytes
             )

@@ -18,8 +18,9 @@ class ServiceTimes:
 
     def __init__(self, fluid: Fluid) -> None:
         self.fluid = fluid
-        self.sizes_bytes = tuple(fluid.load.frames.share_by_bytes)
-        self.shares = tuple(fluid.load.frames.share_by_bytes.values())
+        share_by_bytes = fluid.load.frames.share_by_bytes
+        self.sizes_bytes = tuple(share_by_bytes)
+        self.shares = tuple(share_by_bytes.values())
         """Of the frame sizes of the load, smallest first."""
         self._known: dict[tuple[object, ...], ServiceMix] = {}
 
