@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import experiment_results as made
 
+from routecast.experiment.answer.replay import course_of
 from routecast.experiment.model import Results
-from routecast.experiment.replay import course_of
 from routecast.report.experiment import write_experiment
 
 ROUTER = {

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from routecast import __version__
 from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.answer.replay import Course
 from routecast.experiment.model import Results
-from routecast.experiment.replay import Course
 from routecast.quantity import format_duration
 from routecast.report.experiment.scale import scale_of
 from routecast.report.experiment.sections import experiment_sections

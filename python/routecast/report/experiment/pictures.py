@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.answer.replay import Course
 from routecast.experiment.model import Results
-from routecast.experiment.replay import Course
 from routecast.report.drawing import draw
 from routecast.report.experiment.half_normal import half_normal_figure
 from routecast.report.experiment.levels import run_said

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.answer.replay import Course
 from routecast.experiment.model import Response, Results
-from routecast.experiment.replay import Course
 from routecast.quantity import format_duration
 from routecast.report.experiment.pictures import Picture, course_picture, pictures_of
 from routecast.report.experiment.scale import Scale, scale_of
@@ -51,7 +51,7 @@ def experiment_sections(
     analyses : mapping of str to Analysis
         By name of the response.
     course : Course or None
-        One run over time (:func:`routecast.experiment.replay.course_of`).
+        One run over time (:func:`routecast.experiment.answer.replay.course_of`).
     prefix : str
         Of the sections' anchors and titles, for pages with several experiments.
     """

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from routecast.experiment.analysis.outcome import Analysis
+from routecast.experiment.answer.replay import course_of
 from routecast.experiment.model import Results
-from routecast.experiment.replay import course_of
 from routecast.report.experiment.page import experiment_page
 from routecast.report.experiment.pictures import course_picture, pictures_of
 from routecast.report.experiment.scale import scale_of

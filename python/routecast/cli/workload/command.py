@@ -120,7 +120,7 @@ def workload(
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
     from routecast.cli.figure_file import refuse_no_figure_file, write_figure
     from routecast.cli.tables import print_table
-    from routecast.cli.workload_tables import answer_tables, required_table
+    from routecast.cli.workload.tables import answer_tables, required_table
     from routecast.quantity import parse_bit_rate_bps, parse_frequency_hz
 
     if name == _LIST:
@@ -154,7 +154,7 @@ def workload(
     if needs:
         print_table(console, required_table(needs, frequency_hz, ipc))
     if counted is not None:
-        from routecast.cli.workload_tables import counted_table
+        from routecast.cli.workload.tables import counted_table
 
         print_table(console, counted_table(answer, counted))
     for note in _notes(answer):
@@ -165,7 +165,7 @@ def _list(*, as_json: bool) -> None:
     from dataclasses import asdict
 
     from routecast.cli.tables import print_table
-    from routecast.cli.workload_tables import kernels_table
+    from routecast.cli.workload.tables import kernels_table
     from routecast.testbed.workload import kernels
 
     if as_json:

@@ -10,7 +10,7 @@ import pytest
 
 from routecast.cli.run import run
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "thesis.cluster.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "thesis.cluster.toml"
 
 
 @pytest.fixture

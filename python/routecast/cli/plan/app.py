@@ -1,10 +1,10 @@
-"""``routecast plan``: which machines to buy, which to switch on when, what to put where."""
+"""The commands of ``routecast plan`` get their names; each stands in a file of its own."""
 
 from __future__ import annotations
 
 import typer
 
-from routecast.cli import plan_cluster, plan_mapping, plan_placement
+from routecast.cli.plan import cluster, mapping, placement
 
 __all__ = ["app"]
 
@@ -20,6 +20,6 @@ def plan() -> None:
     """Plan: which machines to buy, which to switch on when, what to put where."""
 
 
-app.command("cluster")(plan_cluster.cluster)
-app.command("mapping")(plan_mapping.mapping)
-app.command("placement")(plan_placement.placement)
+app.command("cluster")(cluster.cluster)
+app.command("mapping")(mapping.mapping)
+app.command("placement")(placement.placement)
