@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.evaluate import Simulate
-from routecast.evaluate.batches import batch_means
-from routecast.evaluate.steadiness import latency_unsteady, reading, steadied, steadiness, steadiness_of
+from routecast.evaluate.batches import batch_means, greatest_step
+from routecast.evaluate.steadiness import (
+    STEP_LEVEL,
+    latency_unsteady,
+    reading,
+    steadied,
+    steadiness,
+    steadiness_of,
+)
 from routecast.evaluate.truncation import mser5
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import ServiceCost, multicore
@@ -76,6 +83,32 @@ def test_a_ramp_that_no_eye_sees_in_the_noise_is_found() -> None:
         noise = 0.05 * np.random.default_rng(seed).standard_normal(PARTS)
         rates = RATE_PPS * (1.0 + 0.05 * np.arange(PARTS) / PARTS + noise)
         assert not steadiness(list(rates), PART_S).is_steady
+
+
+@pytest.mark.parametrize(("level", "at"), [(0.5, 0.8), (1.2, 0.7), (0.95, 0.6)])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_late_step_is_two_levels_though_no_line_shows_it(level: float, at: float, noise: float) -> None:
+    # Noise a fifth of the smallest step: anybody sees it.
+    times = np.arange(PARTS) / PARTS
+    for seed in range(20):
+        random = np.random.default_rng(seed).standard_normal(PARTS)
+        verdict = steadiness(list(RATE_PPS * (np.where(times < at, 1.0, level) + noise * random)), PART_S)
+        assert not verdict.is_steady
+    step = greatest_step(list(np.where(times < at, 1.0, level)))
+    assert step.at == at * PARTS
+    assert step.rise == pytest.approx(level - 1.0)
+
+
+def test_the_reason_says_where_a_rate_falls_and_by_how_much() -> None:
+    halved = [RATE_PPS * (1.0 if n < 800 else 0.5) * (1.0 + 0.01 * (-1) ** n) for n in range(PARTS)]
+    reason = steadiness(halved, PART_S).reason
+    assert "two levels: at about 800 ms the rate falls by 50 %" in reason
+
+
+@pytest.mark.parametrize("coefficient", [0.0, 0.9])
+def test_chance_makes_no_steps(coefficient: float) -> None:
+    found = [greatest_step(autoregressive(coefficient, 5000 + seed)).p < STEP_LEVEL for seed in range(300)]
+    assert sum(found) <= 6  # drifts that the line shows are among them
 
 
 def test_drift_below_what_a_throughput_is_read_to_is_none() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["BATCHES", "BatchMeans", "batch_means"]
+__all__ = ["BATCHES", "BatchMeans", "Step", "batch_means", "greatest_step"]
 
 BATCHES = 20
 """As many as the simulator's own intervals rest on (``crates/sim/src/settled.rs``)."""
@@ -16,6 +16,8 @@ _RESOLUTION = 1e-9
 """Differences below this share of the mean are rounding."""
 _MOST_ALIKE = 0.9
 """Beyond this autocorrelation 20 batches would count as less than one."""
+_FEWEST_BESIDE = 3
+"""Batches on either side of a step: fewer say nothing about a level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,25 @@ class BatchMeans:
 
     mean: float
     half_width: float
+    rise: float
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The place where a series goes from one level to another, if it has two.
+
+    Parameters
+    ----------
+    at : int
+        First value of the second level.
+    rise : float
+        From the mean before it to the mean from there on.
+    p : float
+        How likely a series of one level shows at least this difference there; it is the least of all places.
+    """
+
+    at: int
     rise: float
     p: float
 
@@ -73,6 +94,42 @@ def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
         rise=slope * len(series) / size,
         p=_p_of(slope, times, rest, mean),
     )
+
+
+def greatest_step(series: Sequence[float], batches: int = BATCHES) -> Step:
+    """Return where a series of at least ``batches`` values is most likely to change its level.
+
+    A line does not see a step: what is left of the batch means without it makes neighbours look so alike that twenty of
+    them count as two. So each place with three batches on either side is tried, the two means on its sides are compared
+    by Student's t, and batches count as in :func:`batch_means`, for what is left of them without the *two* means.
+
+    The least of fifteen p values is small by chance more often than one is: of 1000 autoregressive series (1000 values)
+    without a step and without a drift that the line shows, 0.2 % come below 0.001 for a coefficient of 0, 0.4 % for
+    0.95 and 0.7 % for 0.98; at most 0.3 % below 0.0001.
+    """
+    size = len(series) // batches
+    first = len(series) - size * batches
+    values = np.asarray(series, dtype=float)
+    means = values[first:].reshape(batches, size).mean(axis=1)
+    whole = abs(float(values.mean()))
+    steps = [_step(means, place, whole) for place in range(_FEWEST_BESIDE, batches - _FEWEST_BESIDE + 1)]
+    rise, p, place = min(steps, key=lambda step: (step[1], -abs(step[0])))
+    return Step(at=first + size * place, rise=rise, p=p)
+
+
+def _step(means: np.ndarray, place: int, whole: float) -> tuple[float, float, int]:
+    from scipy.special import stdtr
+
+    before, after = means[:place], means[place:]
+    rise = float(after.mean() - before.mean())
+    rest = np.concatenate([before - before.mean(), after - after.mean()])
+    if float(np.abs(rest).max()) <= _RESOLUTION * whole:
+        return rise, 1.0 if abs(rise) <= _RESOLUTION * whole else 0.0, place
+    worth = _worth(rest, 1)
+    freedom = max(worth - 2.0, 1.0)
+    each = float(rest @ rest) / freedom * means.size / worth
+    error = math.sqrt(each * (1.0 / before.size + 1.0 / after.size))
+    return rise, 2.0 * float(stdtr(freedom, -abs(rise) / error)), place
 
 
 def _worth(residuals: np.ndarray, fitted: int) -> float:

@@ -1,9 +1,9 @@
 """Is a rate steady, from when on, and what is it then? A verdict in place of somebody's eye.
 
-Three questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
+Four questions, in this order. Are there frames enough to say anything? Does the transient end within the first half of
 the trial (MSER-5, :mod:`~routecast.evaluate.truncation`)? Does what is left drift (regression on batch means,
-:mod:`~routecast.evaluate.batches`)? A series that passes has a mean with a 95 % interval; one that does not has a
-reason.
+:mod:`~routecast.evaluate.batches`)? Has it one level, or two? A series that passes has a mean with a 95 % interval; one
+that does not has a reason.
 
 ::
 
@@ -31,6 +31,7 @@ __all__ = [
     "FEWEST_PARTS",
     "LEVEL",
     "NEGLIGIBLE_RATIO",
+    "STEP_LEVEL",
     "Reading",
     "Steadiness",
     "latency_unsteady",
@@ -48,9 +49,11 @@ FEWEST_PARTS = 40
 """Of these half may be the transient, and 20 batches of one part each are left."""
 LEVEL = 0.05
 """How often a rate without drift may be called drifting."""
+STEP_LEVEL = 0.0001
+"""How small a p value calls a step one; it is the least of many places, so :data:`LEVEL` would cry wolf."""
 NEGLIGIBLE_RATIO = 0.005
-"""Drift of less than this share of the mean is none, however certain: it is the width to which MLRsearch finds a
-throughput in CSIT (goal width 0.5 %)."""
+"""A drift or a step of less than this share of the mean is none, however certain: it is the width to which MLRsearch
+finds a throughput in CSIT (goal width 0.5 %)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,8 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
         )
     if cut is None:
         how = "the transient is longer than half of the trial" + (f": {how}" if how else "")
+    elif not how:
+        how = _two_levels(kept, part_s, cut)
     verdict = Steadiness(
         is_steady=not how,
         reason=how,
@@ -170,6 +175,21 @@ def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_
     if how:
         return verdict
     return replace(verdict, low=found.mean - found.half_width, high=found.mean + found.half_width)
+
+
+def _two_levels(kept: Sequence[float], part_s: float, cut: int) -> str:
+    from routecast.evaluate.batches import greatest_step
+
+    step = greatest_step(kept)
+    before = sum(kept[: step.at]) / step.at
+    ratio = step.rise / before if before else math.copysign(math.inf, step.rise)
+    if step.p >= STEP_LEVEL or abs(ratio) <= NEGLIGIBLE_RATIO:
+        return ""
+    word = "rises" if ratio > 0.0 else "falls"
+    at = format_duration(part_s * (cut + step.at))
+    return (
+        f"there are two levels: at about {at} the rate {word} by {format_ratio(abs(ratio))} and stays there"
+    )
 
 
 def _too_few(rates: Sequence[float], part_s: float, fewest: float) -> str:
