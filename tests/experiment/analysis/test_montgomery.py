@@ -56,7 +56,7 @@ def test_interactions_of_many_factors_pooled_on_request_become_the_errors(
 def test_a_half_fraction_has_montgomerys_contributions_and_lenths_margins(
     results_of: Make, standard_order: Order
 ) -> None:
-    # Problem 8.1 with the answers of its solutions manual: a 2^(4-1) design with I = ABCD.
+    # Problem 8.1: a 2^(4-1) design with I = ABCD. Lenth's margins are quoted second-hand from its solutions manual.
     rows = [(a, b, c, a * b * c) for a, b, c in standard_order(3)]
     answers = [[90], [72], [87], [83], [99], [81], [88], [80]]
     found = analyse(results_of(rows, answers, kind="fractional"), "y")

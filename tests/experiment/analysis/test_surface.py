@@ -92,7 +92,8 @@ def test_centre_points_find_curvature_that_corners_cannot_see(results_of: Make) 
 def test_a_first_order_fit_with_centre_points_has_the_lack_of_fit_of_the_rsm_package(
     results_of: Make,
 ) -> None:
-    # R. V. Lenth, rsm package 2.10, vignette "Response-surface illustration": its first (simulated) baking experiment.
+    # R. V. Lenth, rsm package 2.10, vignette "Response-surface illustration": its first (simulated) baking experiment,
+    # quoted second-hand; statsmodels fits the same values and standard errors.
     rows = [(1, -1, -1), (0, 0, 0), (-1, 1, -1), (1, 1, 1), (-1, -1, 1), (0, 0, 0), (0, 0, 0), (0, 0, 0)]
     answers = [[28.9], [25.5], [20.2], [27.1], [21.5], [24.7], [25.0], [24.7]]
     found = analyse(results_of(rows, answers, kind="fractional", quantities=True), "y")
