@@ -5,6 +5,7 @@ command lines carry texts; this room turns them into numbers, and numbers into t
 """
 
 from routecast.quantity.format import (
+    format_binary_bytes,
     format_bps,
     format_bytes,
     format_duration,
@@ -40,6 +41,7 @@ from routecast.quantity.parse import (
 __all__ = [
     "MAX_FRAME_BYTES",
     "MIN_FRAME_BYTES",
+    "format_binary_bytes",
     "format_bps",
     "format_bytes",
     "format_duration",

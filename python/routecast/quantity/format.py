@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 __all__ = [
+    "format_binary_bytes",
     "format_bps",
     "format_bytes",
     "format_duration",
@@ -13,6 +15,7 @@ __all__ = [
     "format_power",
     "format_pps",
     "format_ratio",
+    "prefixed",
 ]
 
 
@@ -41,6 +44,22 @@ def format_bps(rate_bps: float) -> str:
 def format_bytes(size_bytes: float) -> str:
     """Write a size for a screen; up to 100 kB in bytes."""
     return f"{size_bytes:.6g} B" if abs(size_bytes) < 1e5 else _format(size_bytes, "B")
+
+
+def format_binary_bytes(size_bytes: float) -> str:
+    """Write a size in powers of 1024, as those of caches are; a dash for an infinite one.
+
+    Examples
+    --------
+    >>> format_binary_bytes(32768), format_binary_bytes(96)
+    ('32 KiB', '96 B')
+    """
+    if not math.isfinite(size_bytes):
+        return "–"
+    for prefix, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.4g} {prefix}"
+    return f"{size_bytes:.4g} B"
 
 
 def format_duration(time_s: float) -> str:
@@ -87,6 +106,25 @@ def format_ratio(ratio: float) -> str:
 
 
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def prefixed(values: Iterable[float], unit: str) -> tuple[float, str]:
+    """Return what to divide values by, and the unit with its prefix, so that the largest is 1 to 1000.
+
+    One prefix for all values of an axis or a column: they can be compared at a glance.
+
+    Examples
+    --------
+    >>> prefixed([0.0, 14_880_952.4], "pps")
+    (1000000.0, 'Mpps')
+    >>> prefixed([], "s")
+    (1.0, 's')
+    """
+    greatest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if not unit or greatest == 0.0:
+        return 1.0, unit
+    step, prefix = next((one for one in _STEPS if greatest >= one[0]), _STEPS[-1])
+    return step, prefix + unit
 
 
 def _format(value: float, unit: str) -> str:

@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from routecast.quantity import format_duration, format_pps, format_ratio
+from routecast.quantity.format import prefixed
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.scales import prefixed
 from routecast.report.tables import Column, Table, signed_percent
 from routecast.report.ticks import linear_ends
 

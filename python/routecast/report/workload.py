@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from routecast.quantity import format_binary_bytes
 from routecast.report.figures import Axis, Figure, Line, palette
 
 if TYPE_CHECKING:
     from routecast.testbed.workload.answer import Characterisation, Misses
 
-__all__ = ["cache_size", "miss_figure"]
+__all__ = ["miss_figure"]
 
 _LABELLED_EVERY = 2
-
-
-def cache_size(size_bytes: float) -> str:
-    """Write a size as those of caches are written: in powers of 1024.
-
-    Examples
-    --------
-    >>> cache_size(32768), cache_size(96)
-    ('32 KiB', '96 B')
-    """
-    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size_bytes >= unit:
-            return f"{size_bytes / unit:.4g} {name}"
-    return f"{size_bytes:.0f} B"
 
 
 def miss_figure(answer: Characterisation) -> Figure:
@@ -43,7 +30,9 @@ def miss_figure(answer: Characterisation) -> Figure:
         name=f"workload-{kernel.name}",
         title=f"{kernel.name}: misses per packet by size of the cache",
         caption="Fully associative caches of 64 B lines that replace the least recently used one.",
-        x=Axis(title="Cache", scale="log", ticks=ticks, labels=tuple(cache_size(size) for size in ticks)),
+        x=Axis(
+            title="Cache", scale="log", ticks=ticks, labels=tuple(format_binary_bytes(size) for size in ticks)
+        ),
         y=Axis(title="Misses per packet", low=0.0),
         marks=tuple(
             Line(name=name, x=sizes, y=tuple(of(one) for one in answer.misses), colour=colour)

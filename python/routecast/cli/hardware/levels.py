@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from routecast.hardware.model import Hardware, MemoryLevel
     from routecast.report.tables import Table
 
-__all__ = ["binary_size", "levels_table", "line_seconds"]
+__all__ = ["levels_table", "line_seconds"]
 
 
 def levels_table(hardware: Hardware) -> Table:
     """Return the levels with their sizes and what a line costs there, in nanoseconds."""
+    from routecast.quantity import format_binary_bytes
     from routecast.report.tables import Column, Table
 
     separate = hardware.stalls == "separate"
@@ -33,7 +33,7 @@ def levels_table(hardware: Hardware) -> Table:
         rows=tuple(
             (
                 level.name,
-                binary_size(level.size_bytes),
+                format_binary_bytes(level.size_bytes),
                 *(line_seconds(level, pattern, clock) * 1e9 for pattern in patterns),
             )
             for level in hardware.levels
@@ -44,13 +44,3 @@ def levels_table(hardware: Hardware) -> Table:
 def line_seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
     """Return what a line of a level costs: ``pattern`` is dependent, batched or streamed."""
     return level.line_cycles(pattern, clock_hz) / clock_hz
-
-
-def binary_size(size_bytes: float) -> str:
-    """Write a size in powers of 1024, as those of caches are; a dash for an infinite one."""
-    if not math.isfinite(size_bytes):
-        return "–"
-    for prefix, size in (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10)):
-        if size_bytes >= size:
-            return f"{size_bytes / size:.4g} {prefix}"
-    return f"{size_bytes:.4g} B"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from routecast.cli.console import data, print_json, remark
-from routecast.cli.hardware.levels import binary_size, levels_table
+from routecast.cli.hardware.levels import levels_table
 
 if TYPE_CHECKING:
     from routecast.hardware.model import Hardware, OperationCost
@@ -98,7 +98,7 @@ def show(
 
 
 def _facts(hardware: Hardware) -> list[str]:
-    from routecast.quantity import format_bps, format_duration, format_frequency
+    from routecast.quantity import format_binary_bytes, format_bps, format_duration, format_frequency
 
     cpu = hardware.cpu
     lines = [
@@ -106,7 +106,7 @@ def _facts(hardware: Hardware) -> list[str]:
         f"processor  {cpu.name}, {cpu.sockets} x {cpu.cores_per_socket} cores at {format_frequency(cpu.frequency_hz)}",
     ]
     if math.isfinite(hardware.memory_bytes):
-        lines.append(f"memory     {binary_size(hardware.memory_bytes)}")
+        lines.append(f"memory     {format_binary_bytes(hardware.memory_bytes)}")
     if hardware.memory is not None:
         timing = hardware.memory
         lines.append(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from routecast.quantity import format_frequency, format_pps
+from routecast.quantity import format_binary_bytes, format_frequency, format_pps
 from routecast.report.tables import Column, Table, percent
-from routecast.report.workload import cache_size
 
 if TYPE_CHECKING:
     from routecast.testbed.workload import Characterisation, Required
@@ -112,8 +111,11 @@ def _facts(answer: Characterisation) -> Table:
         ("Instructions executed at least once", f"{answer.static_instructions} ({answer.code_bytes} B)"),
         ("Instructions that make up 99 % of all", str(answer.for_99_percent)),
         ("Instructions that make up 90 % of all", str(answer.for_90_percent)),
-        ("Lines of packets touched", f"{answer.packet_lines} ({cache_size(64 * answer.packet_lines)})"),
-        ("Other lines touched", f"{answer.other_lines} ({cache_size(64 * answer.other_lines)})"),
+        (
+            "Lines of packets touched",
+            f"{answer.packet_lines} ({format_binary_bytes(64 * answer.packet_lines)})",
+        ),
+        ("Other lines touched", f"{answer.other_lines} ({format_binary_bytes(64 * answer.other_lines)})"),
     ]
     if answer.tempo is not None:
         rows += [
@@ -138,7 +140,7 @@ def _misses(answer: Characterisation) -> Table:
         f"al. 1970). {answer.cold_misses:.2f} misses a packet are first touches. Without packets: data caches whose "
         "packets lie in a memory of their own.",
         columns=(
-            Column(title="Cache", form=cache_size),
+            Column(title="Cache", form=format_binary_bytes),
             Column(title="Data", form=".2f"),
             Column(title="Of accesses", unit="%", form=percent),
             Column(title="Data without packets", form=".2f"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from routecast.experiment.model import Results
-from routecast.report.scales import prefixed
+from routecast.quantity.format import prefixed
 
 __all__ = ["Scale", "scale_of", "unit_of"]
 
