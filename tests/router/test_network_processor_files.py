@@ -306,6 +306,14 @@ def test_all_faults_of_a_file_come_at_once() -> None:
             'processor = { base = "ixp2850", memory = [{ name = "dram", capacity = "1 MiB" }] }',
             '"dram" is too small',
         ),
+        (
+            'processor = { base = "ixp2850", memory = [{ name = "scratch", capacity = "1 KiB" }] }',  # six rings of 128 handles of 12 B
+            'ring.memory: "scratch" is too small: 0 bytes of states and 9,216 of rings in 1,024 bytes',
+        ),
+        (
+            'processor = { base = "ixp2850", memory = [{ name = "drma", latency = "5 ns" }] }',
+            'did you mean "dram"? One of your own needs bandwidth',
+        ),
     ],
 )
 def test_a_processor_that_cannot_be_is_refused(line, said) -> None:
@@ -327,6 +335,20 @@ def test_a_processor_that_cannot_be_is_refused(line, said) -> None:
         (
             'slice = [{ name = "a", bandwidth = "1 Gbit/s", share = 1.0 }]\nload = { rate = "1 Mpps" }',
             "load.flows.count",
+        ),
+        ('block = [{ name = "parse" }, { name = "lookup" }, { name = "parse" }]', "block[2].name"),
+        ('state = [{ name = "routes" }, { name = "routes" }]', "state[1].name"),
+        (
+            'slice = [{ name = "a", bandwidth = "1 Gbit/s", share = 1.0, cycles_ratio = { parze = 2.0 } }]',
+            "slice[0].cycles_ratio.parze",
+        ),
+        (
+            'processor = { base = "ixp2850", memory = [{ name = "drma", latency = "5 ns" }] }',
+            "processor.memory[0].name",
+        ),
+        (
+            'processor = { base = "ixp2850", memory = [{ name = "dram" }, { name = "dram" }] }',
+            "processor.memory[1].name",
         ),
         (
             'processor = { base = "ixp2850", memory = [{ name = "dram", latency = "0 s" }] }',

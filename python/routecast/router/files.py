@@ -68,7 +68,9 @@ _BUILDERS: dict[str, type[RouterTable]] = {
     "multistage": MultistageRouter,
     "network_processor": NetworkProcessorRouter,
 }
-_UNIT_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|ratio|bytes|w|j|v|s)\b")
+_UNIT_SUFFIX = re.compile(
+    r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)\b"  # files say cycles_ratio, too
+)
 
 
 def read_router(path: str | Path) -> RouterModel:

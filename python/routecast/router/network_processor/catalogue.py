@@ -30,6 +30,7 @@ from routecast.router.network_processor.model import (
     Reference,
     State,
 )
+from routecast.router.network_processor.table_faults import twins
 
 __all__ = [
     "Preset",
@@ -270,6 +271,11 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
         for place, table, key in _given(document)
         if not table.source.get(key, "").strip()
     ]
+    problems += [
+        *twins("memory", document.memory),
+        *twins("state", document.state),
+        *twins("block", document.block),
+    ]
     base = None
     if document.base:
         if document.base.endswith(".toml"):
@@ -278,6 +284,10 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
             )
         else:
             base = read_preset(document.base)
+            has = {memory.name for memory in base.processor.memories}
+            for index, memory in enumerate(document.memory):
+                if memory.name not in has:
+                    problems += _memory_problems(f"memory[{index}]", memory)
     else:
         problems += _missing(document)
     if problems:

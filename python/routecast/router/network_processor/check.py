@@ -40,10 +40,11 @@ def problems_of(
 
     _check_processor(processor, add)
     memories = {memory.name: memory for memory in processor.memories}
-    _check_states(states, memories, processor, add)
+    _check_states(states, memories, add)
     _check_blocks(blocks, [state.name for state in states], add)
     _check_stages(processor, {block.name: block for block in blocks}, stages, memories, add)
     _check_engines(processor, {block.name: block for block in blocks}, stages, add)
+    _check_capacities(processor, states, stages, add)
     _check_slices(slices, [block.name for block in blocks], add)
     if line_card is not None:
         _check_line_card(line_card, add)
@@ -72,9 +73,7 @@ def _check_processor(processor: NetworkProcessor, add: Add) -> None:
     _no_twins("processor.memory", [memory.name for memory in processor.memories], add)
 
 
-def _check_states(
-    states: Sequence[State], memories: Mapping[str, object], processor: NetworkProcessor, add: Add
-) -> None:
+def _check_states(states: Sequence[State], memories: Mapping[str, object], add: Add) -> None:
     _no_twins("state", [state.name for state in states], add)
     for index, state in enumerate(states):
         if state.memory not in memories:
@@ -83,11 +82,23 @@ def _check_states(
                 f'"{state.memory}" is no memory: {did_you_mean(state.memory, memories)}',
             )
         _not_negative(f"state[{index}].size_bytes", state.size_bytes, add)
+
+
+def _check_capacities(
+    processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add
+) -> None:
+    """Check that memories have room for the states and rings that are in them."""
+    links = [stage.link for stage in stages[1:]]  # before the first stage is the receive buffer
     for memory in processor.memories:
-        wanted = sum(state.size_bytes for state in states if state.memory == memory.name)
-        if memory.capacity_bytes and wanted > memory.capacity_bytes:
-            there = f"{wanted:,} bytes of states in {memory.capacity_bytes:,} bytes"
-            add("state", f'"{memory.name}" is too small: {there}; move one or make it smaller')
+        kept = sum(state.size_bytes for state in states if state.memory == memory.name)
+        rings = sum(link.frames * link.access_bytes for link in links if link.memory == memory.name)
+        if memory.capacity_bytes and kept + rings > memory.capacity_bytes:
+            wanted = f"{kept:,} bytes of states" + (f" and {rings:,} of rings" if rings else "")
+            there = f"{wanted} in {memory.capacity_bytes:,} bytes"
+            add(
+                "state" if kept else "stage[1].link.memory",
+                f'"{memory.name}" is too small: {there}; move one or make it smaller',
+            )
 
 
 def _check_blocks(blocks: Sequence[Block], states: Collection[str], add: Add) -> None:

@@ -31,6 +31,7 @@ from routecast.router.network_processor.model import (
 from routecast.router.network_processor.organisation import parallel
 from routecast.router.network_processor.places import in_the_file
 from routecast.router.network_processor.slices import flows_of_a_round
+from routecast.router.network_processor.table_faults import memories_without_base, twins
 
 __all__ = ["Parts", "network_processor_from", "parts_of"]
 
@@ -120,7 +121,12 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
             for one in problem.problems
         ]
         raise ModelProblem(subject, told) from problem
-    problems: list[Problem] = []
+    problems = [
+        *twins("processor.memory", router.processor.memory),
+        *twins("state", router.state),
+        *twins("block", router.block),
+        *memories_without_base(router.processor, preset.processor),
+    ]
     blocks = _blocks(router, preset, problems)
     by_name = {table.name: table for table in router.block}
     running = [block for block in blocks if by_name.get(block.name, _PLAIN).present]
