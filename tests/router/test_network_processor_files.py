@@ -306,8 +306,8 @@ def test_all_faults_of_a_file_come_at_once() -> None:
             'processor = { base = "ixp2850", memory = [{ name = "dram", capacity = "1 MiB" }] }',
             '"dram" is too small',
         ),
-        (
-            'processor = { base = "ixp2850", memory = [{ name = "scratch", capacity = "1 KiB" }] }',  # six rings of 128 handles of 12 B
+        (  # six rings of 128 handles of 12 bytes
+            'processor = { base = "ixp2850", memory = [{ name = "scratch", capacity = "1 KiB" }] }',
             'ring.memory: "scratch" is too small: 0 bytes of states and 9,216 of rings in 1,024 bytes',
         ),
         (
