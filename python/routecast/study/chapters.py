@@ -253,16 +253,14 @@ def _next(result: StudyResult) -> Section:
 
 def _made(result: StudyResult) -> tuple[tuple[str, str], ...]:
     made, study = result.made, result.study
-    versions = ", ".join(f"{name} {number}" for name, number in made.versions.items())
     resumed = f", {made.resumed_trials} of them kept from an interrupted run" if made.resumed_trials else ""
     return (
-        ("Command", f"`{made.command}`"),
-        ("Evaluators", " and ".join(study.evaluate.evaluators)),
-        ("Trials", f"{made.trials}{resumed}"),
-        ("Simulated time", f"{format_duration(study.evaluate.duration)} of overload per trial"),
-        ("Seed", str(made.seed)),
-        ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-        ("Versions", versions),
+        *made.rows(
+            ("Evaluators", " and ".join(study.evaluate.evaluators)),
+            ("Trials", f"{made.trials}{resumed}"),
+            ("Simulated time", f"{format_duration(study.evaluate.duration)} of overload per trial"),
+            ("Seed", str(made.seed)),
+        ),
         (
             "Terms",
             "throughput in bit/s counts the 20 bytes that a frame occupies on the wire besides its own (S1, S2)",

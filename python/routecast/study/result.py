@@ -10,6 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from routecast.evaluate.plain import plain
+from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
 from routecast.study.document import Study
 
@@ -123,6 +124,16 @@ class Criterion:
         """Whether the error is within the bound (NaN is not)."""
         return self.reached <= self.bound
 
+    @property
+    def told(self) -> str:
+        """The criterion in a line."""
+        mark = "met" if self.is_met else "MISSED"
+        return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data."""
+        return {"name": self.name, "bound": self.bound, "reached": self.reached, "met": self.is_met}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
@@ -155,6 +166,15 @@ class Made:
     trials: int
     resumed_trials: int
     elapsed_s: float
+
+    def rows(self, *between: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+        """Return how the page was made, for its foot; ``between`` is what a kind of study says besides."""
+        return (
+            ("Command", f"`{self.command}`"),
+            *between,
+            ("Took", format_duration(float(f"{self.elapsed_s:.2g}"))),
+            ("Versions", ", ".join(f"{name} {number}" for name, number in self.versions.items())),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +235,7 @@ class StudyResult:
             "rows": [_row(row) for row in self.comparisons],
             "scenarios": self.scenarios,
             "next_points": self.next_points,
-            "criteria": [{**_dict(c), "met": c.is_met} for c in self.criteria],
+            "criteria": [one.to_json() for one in self.criteria],
             "notes": self.notes,
             "made": self.made,
         }

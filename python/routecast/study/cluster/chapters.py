@@ -23,7 +23,6 @@ from routecast.study.cluster.plots import (
 )
 from routecast.study.cluster.result import ClusterResult, FleetSaving
 from routecast.study.cluster.tabulate import STATED_IN, fleets_table, mismatch_table
-from routecast.study.result import Criterion
 from routecast.study.stated import statements_table
 
 __all__ = ["cluster_page"]
@@ -62,20 +61,12 @@ def cluster_page(result: ClusterResult) -> Page:
         question=study.question,
         answer=answer,
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),
-            ("Criteria", "; ".join(_told(one) for one in result.criteria) or "none"),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
+            ("Criteria", "; ".join(one.told for one in result.criteria) or "none"),
         ),
         source=study.source,
     )
-
-
-def _told(criterion: Criterion) -> str:
-    mark = "met" if criterion.is_met else "MISSED"
-    return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
 def _chosen(result: ClusterResult) -> FleetSaving:

@@ -163,10 +163,7 @@ class ClusterResult:
                 for one in self.paybacks
             ],
             "statements": self.statements,
-            "criteria": [
-                {"name": one.name, "bound": one.bound, "reached": one.reached, "met": one.is_met}
-                for one in self.criteria
-            ],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         result = plain(document)

@@ -13,7 +13,6 @@ from routecast.study.curves.tabulate import (
     passed_table,
     threads_table,
 )
-from routecast.study.result import Criterion
 from routecast.study.stated import statements_table
 
 __all__ = ["curves_page"]
@@ -46,21 +45,13 @@ def curves_page(result: CurveResult) -> Page:
         question=study.question,
         answer=_answer(result),
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Points", f"{made.trials} asked for, of which {made.resumed_trials} were there already"),
             ("Simulated time of each", format_duration(study.run.duration)),
-            ("Criteria", "; ".join(_told(one) for one in result.criteria) or "none"),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
+            ("Criteria", "; ".join(one.told for one in result.criteria) or "none"),
         ),
         source=study.source,
     )
-
-
-def _told(criterion: Criterion) -> str:
-    mark = "met" if criterion.is_met else "MISSED"
-    return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
 def _answer(result: CurveResult) -> str:

@@ -114,10 +114,7 @@ class CurveResult:
                 for one in self.passed
             ],
             "statements": self.statements,
-            "criteria": [
-                {"name": one.name, "bound": one.bound, "reached": one.reached, "met": one.is_met}
-                for one in self.criteria
-            ],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         result = plain(document)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routecast.quantity import format_duration
 from routecast.report.experiment import experiment_sections
 from routecast.report.page import Block, Page, Section
 from routecast.study.experiments.plots import lines_figure
@@ -58,11 +57,8 @@ def experiments_page(result: ExperimentsResult) -> Page:
         question=study.question,
         answer=_answer(result),
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Runs", f"{made.trials} asked for, those of the calibration among them"),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ),
         source=study.source,
     )

@@ -133,10 +133,7 @@ class ExperimentsResult:
                 }
                 for one in self.calculated
             ],
-            "criteria": [
-                {"name": one.name, "bound": one.bound, "reached": one.reached, "met": one.is_met}
-                for one in self.criteria
-            ],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         made = plain(document)

@@ -39,13 +39,10 @@ def functions_page(result: FunctionResult) -> Page:
             f"the others is **{percent(refined.median_abs_error_ratio)} %**."
         ),
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Runs", f"{made.trials}, {made.resumed_trials} kept from an interrupted study"),
             ("Length of a run", format_duration(study.run.duration)),
             ("Seed", str(made.seed)),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ),
         source="Baldi & Sapio 2018, Network Function Modeling and Performance Estimation, IJECE 8(5)",
     )

@@ -148,7 +148,7 @@ class FunctionResult:
             "errors": self.errors(),
             "refined_errors": self.refined_errors(),
             "rows": [_row(row) for row in self.rows],
-            "criteria": [{**_dict(one), "met": one.is_met} for one in self.criteria],
+            "criteria": [one.to_json() for one in self.criteria],
             "notes": self.notes,
             "made": self.made,
         }

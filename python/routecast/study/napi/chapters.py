@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from routecast.quantity import format_duration
 from routecast.report.page import Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import percent
 from routecast.study.napi.clock import ClockResult
@@ -49,12 +48,9 @@ def napi_page(result: NapiResult) -> Page:
             "closed form."
         ),
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Frames of a trial", f"{study.run.frames:,}"),
             ("Seed", str(made.seed)),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ),
         source=study.source,
     )

@@ -37,7 +37,7 @@ class NapiResult:
             "idle": [_idle(each) for each in self.idle],
             "form": _form(self.form) if self.form else None,
             "clock": _parts(self.clock) if self.clock else None,
-            "criteria": [{**_dict(one), "met": one.is_met} for one in self.criteria],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         return _dict(document)

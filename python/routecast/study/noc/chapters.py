@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from routecast.quantity import format_duration
 from routecast.report.noc.link_map import draw_link_map
 from routecast.report.page import Block, Drawing, Folded, Page, Section, Tile, Tiles
 from routecast.study.noc.glossary import glossary
@@ -19,7 +18,6 @@ from routecast.study.noc.tabulate import (
     flits_table,
     power_table,
 )
-from routecast.study.result import Criterion
 from routecast.study.stated import statements_table
 
 __all__ = ["noc_page"]
@@ -60,20 +58,12 @@ def noc_page(result: NocResult) -> Page:
         question=study.question,
         answer=_answer(result),
         sections=tuple(sections),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             ("Matrices", f"{made.trials}, of which {made.resumed_trials} were there from a run before"),
-            ("Criteria", "; ".join(_told(one) for one in result.criteria) or "none"),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
+            ("Criteria", "; ".join(one.told for one in result.criteria) or "none"),
         ),
         source=study.source,
     )
-
-
-def _told(criterion: Criterion) -> str:
-    mark = "met" if criterion.is_met else "MISSED"
-    return f"{criterion.name} {criterion.reached:.3g}, allowed {criterion.bound:.3g}: {mark}"
 
 
 def _answer(result: NocResult) -> str:

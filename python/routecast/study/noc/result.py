@@ -129,10 +129,7 @@ class NocResult:
                 for one in self.compared
             ],
             "statements": self.statements,
-            "criteria": [
-                {"name": one.name, "bound": one.bound, "reached": one.reached, "met": one.is_met}
-                for one in self.criteria
-            ],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         result = plain(document)

@@ -38,8 +38,7 @@ def wire_page(result: WireResult) -> Page:
             )
             if section.blocks
         ),
-        made=(
-            ("Command", f"`{made.command}`"),
+        made=made.rows(
             (
                 "Trials",
                 f"{made.trials}, {result.invalid_trials} invalid, {made.resumed_trials} kept from an interrupted run",
@@ -47,8 +46,6 @@ def wire_page(result: WireResult) -> Page:
             ("Length of a trial", format_duration(study.testbed.duration)),
             ("Simulated time", format_duration(study.evaluate.duration)),
             ("Seed", str(made.seed)),
-            ("Took", format_duration(float(f"{made.elapsed_s:.2g}"))),
-            ("Versions", ", ".join(f"{name} {number}" for name, number in made.versions.items())),
         ),
     )
 

@@ -241,7 +241,7 @@ class WireResult:
             },
             "facts": self.facts,
             "invalid_trials": self.invalid_trials,
-            "criteria": [{**_dict(c), "met": c.is_met} for c in self.criteria],
+            "criteria": [one.to_json() for one in self.criteria],
             "made": self.made,
         }
         return _dict(document)
