@@ -121,49 +121,43 @@ def absences_asked(
     from routecast.router.multistage.failures import away_by_plan, failed
 
     fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
-    for option, names in (("--fail", fails), ("--switch-off", switched_off)):
-        if not all(name.strip() for name in names):
+    for option, given in (("--fail", fails), ("--switch-off", switched_off)):
+        if not all(name.strip() for name in given):
             raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
-    count = len(fails) + len(switched_off)
-    if count == 0:
-        for option, given in (("--at", at), ("--until", until), ("--detect", detect)):
-            if given:
-                raise QuantityProblem(
-                    "", f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
-                )
+    names = (*fails, *switched_off)
+    if not names:
+        for option, text in (("--at", at), ("--until", until), ("--detect", detect)):
+            if text:
+                message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
+                raise QuantityProblem("", message)
         return ()
     if not at:
         raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
-    starts = [parse_duration_s(text) for text in _for_each("--at", at, count)]
+    starts = [parse_duration_s(text) for text in _for_each("--at", at, len(names))]
     ends = [
         math.inf if text == _NEVER else parse_duration_s(text)
-        for text in _for_each("--until", until or (_NEVER,), count)
+        for text in _for_each("--until", until or (_NEVER,), len(names))
     ]
-    for name, start_s in zip((*fails, *switched_off), starts, strict=True):
-        if start_s >= duration_s:
-            message = (
-                f'"{name}" goes down at {format_duration(start_s)}, but the trial ends at '
-                f"{format_duration(duration_s)}: give an earlier --at or a longer --duration"
-            )
-            raise QuantityProblem("", message)
     detection_s = parse_duration_s(detect) if detect else math.inf
     drain_s = parse_duration_s(drain)
-    for name, start_s in zip(switched_off, starts[len(fails) :], strict=True):
-        if start_s + drain_s >= duration_s:
-            message = (
-                f'"{name}" drains for {drain} from {format_duration(start_s)} on, but the trial '
-                f"ends at {format_duration(duration_s)}: give a shorter --drain, an earlier --at or a longer --duration"
-            )
-            raise QuantityProblem("", message)
-    absences = [
-        failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s)
-        for name, start_s, end_s in zip(fails, starts, ends, strict=False)
-    ]
-    absences += [
-        away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s)
-        for name, start_s, end_s in zip(switched_off, starts[len(fails) :], ends[len(fails) :], strict=True)
-    ]
+    absences = []
+    for number, (name, start_s, end_s) in enumerate(zip(names, starts, ends, strict=True)):
+        start = format_duration(start_s)
+        _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
+        if number < len(fails):
+            absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s))
+            continue
+        drains = f'"{name}" drains for {drain} from {start} on'
+        _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
+        absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
     return tuple(_until_the_end(away, duration_s) for away in absences)
+
+
+def _require_before_end(time_s: float, duration_s: float, what: str, remedy: str) -> None:
+    if time_s >= duration_s:
+        end = format_duration(duration_s)
+        message = f"{what}, but the trial ends at {end}: give {remedy} or a longer --duration"
+        raise QuantityProblem("", message)
 
 
 def _until_the_end(away: Absence, duration_s: float) -> Absence:
