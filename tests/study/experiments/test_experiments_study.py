@@ -138,7 +138,8 @@ def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
     )
     result = run(tmp_path, more)
     assert [one.holds for one in result.judged] == [True, False, True, False, False, True]
-    assert result.judged[2].here == "at 4"
+    assert result.judged[2].here == "at cores = 4"
+    assert result.judged[5].here == "at most 1.333 Mpps, 95.2% of it"
 
 
 def test_calculations_of_the_source_are_done_again(tmp_path: Path) -> None:

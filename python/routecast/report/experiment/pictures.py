@@ -186,7 +186,7 @@ def _sampled(results: Results, analysis: Analysis, scale: Scale) -> Picture | No
     return _panels(
         "samples",
         f"{scale.name[:1].upper()}{scale.name[1:]} over each factor",
-        f"A dot is a run; the line is their mean. Where it climbs, the factor matters.{count}",
+        f"A dot is a run; the line is their mean. Where it climbs or falls, the factor matters.{count}",
         sample_panels(results, analysis, scale),
     )
 
@@ -195,7 +195,7 @@ def _mapped(results: Results, analysis: Analysis, scale: Scale) -> Picture | Non
     figure = surface_figure(results.experiment, analysis, scale)
     if figure is None:
         return None
-    how = f"Along a line the response is the same; numbers say how much{_in(scale)}."
+    how = f"A smooth surface fitted to all runs: along a line it is level; numbers say how high{_in(scale)}."
     caption = f"{how} {figure.caption}".strip()
     return Picture(
         name="surface",

@@ -62,9 +62,9 @@ def screening_bars(screening: Screening) -> tuple[Bar, ...]:
             return ()
         alone = max(one.first_order_ratio, 0.0)
         total = max(one.total_ratio or 0.0, alone)
-        said = f"{100.0 * alone:.1f} %"
+        said = f"{100.0 * total:.1f} %"
         if total - alone > 0.001:
-            said += f" ({100.0 * total:.1f} % with others)"
+            said += f" ({100.0 * alone:.1f} % by itself)"
         bars.append(Bar(label=one.name, ratio=alone, behind_ratio=total, said=said))
     return tuple(bars)
 

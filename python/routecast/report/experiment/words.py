@@ -244,9 +244,13 @@ def _part(one: Screened, of: str = "") -> str:
     if one.first_order_ratio is None:
         return f"rank correlation {one.importance:.2f}{way}"
     alone = max(one.first_order_ratio, 0.0)
-    said = f"alone it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
-    if one.total_ratio is not None and one.total_ratio > alone + _WORTH_NAMING:
-        said += f", {percent_said(one.total_ratio)} with others"
+    if one.total_ratio is None or one.total_ratio <= alone + _WORTH_NAMING:
+        said = f"it explains **{percent_said(alone)}**{of}" if of else percent_said(alone)
+        return said + way
+    # The order is that of the parts with interactions: the number that decides it comes first.
+    whole = percent_said(one.total_ratio)
+    said = f"it has a part in **{whole}**{of}" if of else f"a part in {whole}"
+    said += f", {percent_said(alone)} by itself"
     return said + way
 
 

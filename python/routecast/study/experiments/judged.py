@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from routecast.experiment.model import Results
 from routecast.hardware.formula import Formula
+from routecast.quantity.format import prefixed
+from routecast.report.experiment.scale import unit_of
 from routecast.study.experiments.document import Arithmetic, Expectation, ExperimentsStudy
 from routecast.study.experiments.facts import cells, found, series
 from routecast.study.experiments.result import Calculated, Found, Judged
@@ -53,7 +55,9 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         values = [v for v in cells(results, expectation.response, expectation.at) if not math.isnan(v)]
         most, bound = max(values, default=math.nan), expectation.value or math.inf
         return Judged(
-            expectation=expectation, holds=most < bound, here=f"at most {most:.4g}, {most / bound:.1%} of it"
+            expectation=expectation,
+            holds=most < bound,
+            here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of it",
         )
     points = [
         (x, y)
@@ -70,7 +74,7 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         return Judged(
             expectation=expectation,
             holds=abs(worst - 1.0) <= expectation.within,
-            here=f"{worst:.0%} of proportional at {worst_x:g}",
+            here=f"{worst:.0%} of proportional, at {expectation.factor} = {worst_x:g}",
         )
     if expectation.kind == "flat":
         values = [y for _, y in points]
@@ -82,6 +86,18 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
     reached = next((x for x, y in points if y >= bound * (1.0 - expectation.within)), None)
     most = max(y for _, y in points)
     here = (
-        f"at {reached:g}" if reached is not None else f"never: at most {most:.4g}, {most / bound:.0%} of it"
+        f"at {expectation.factor} = {reached:g}"
+        if reached is not None
+        else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of it"
     )
     return Judged(expectation=expectation, holds=reached is not None, here=here)
+
+
+def _said(value: float, expectation: Expectation, results: Results) -> str:
+    """Write a value of the response with its unit."""
+    path = next(one.of for one in results.experiment.responses if one.name == expectation.response)
+    unit = unit_of(path)
+    if unit == "%":
+        return f"{100.0 * value:.4g} %"
+    step, prefix = prefixed([value], unit)
+    return f"{value / step:.4g} {prefix}".strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
@@ -54,14 +54,23 @@ def course_of(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: 
     if load is None:
         raise ModelProblem(subject, [Problem("load", "is missing in the router document")])
     trial = Simulate(model, over_time=True, steady_state=False).trial(load, one.duration)
-    part_s = one.duration / len(trial.over_time)
-    rates = [moment.forwarded_pps for moment in trial.over_time]
+    moments = _merged(trial.over_time, one.parts)
     return Course(
         over_time=one,
-        moments=_merged(trial.over_time, one.parts),
+        moments=moments,
         verdict=steadiness_of(trial),
-        readings=tuple(reading(rates, part_s, at_s) for at_s in one.read_at),
+        readings=tuple(_read(trial.over_time, moments, one.duration, at_s) for at_s in one.read_at),
     )
+
+
+def _read(fine: Sequence[Moment], drawn: Sequence[Moment], duration_s: float, at_s: float) -> Reading:
+    """Read at an instant: the mean until then from all there is, the rate then as the figure draws it."""
+    rates = [moment.forwarded_pps for moment in fine]
+    then = next(
+        (moment for moment in reversed(drawn) if moment.time_s < at_s * (1.0 - 1e-12)),
+        drawn[0],
+    )
+    return replace(reading(rates, duration_s / len(rates), at_s), now=then.forwarded_pps)
 
 
 def _merged(moments: Sequence[Moment], parts: int) -> tuple[Moment, ...]:
