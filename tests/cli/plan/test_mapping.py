@@ -73,6 +73,11 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
             [],
             "only blocks on a network processor",
         ),
+        (
+            ('builder = "network_processor"', 'builder = "network_processor"\nline_card = {}'),
+            [],
+            "line cards cannot be mapped",
+        ),
         (("", ""), ["--figure", "x.pdf"], "a figure is an SVG file"),
     ],
 )
