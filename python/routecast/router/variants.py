@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +82,7 @@ def vary(
 def field_of(table: type[BaseModel], path: str) -> FieldInfo | None:
     """Return the field of a file that a path leads to; None where its writer chooses the key, or none is there."""
     try:
-        steps = list(_steps(path))
+        steps = _steps(path)
     except _WrongPathError:
         return None
     place: list[int | str] = []
@@ -105,23 +105,26 @@ class _WrongPathError(Exception):
     """A path that leads nowhere; says why."""
 
 
-def _steps(path: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the keys of a path, each with the entries in brackets after it."""
+@lru_cache(maxsize=1024)
+def _steps(path: str) -> tuple[tuple[str, list[str]], ...]:
+    """Return the keys of a path, each with the entries in brackets after it."""
     at = 0
+    steps: list[tuple[str, list[str]]] = []
     while at < len(path):
         found = _KEY.match(path, at)
         if not found or (found[3] == "." and found.end() == len(path)):
             raise _WrongPathError(
                 'is no path: write keys and dots, list entries in brackets: "pool[cpu].units"'
             )
-        yield found[1], _ENTRY.findall(found[2])
+        steps.append((found[1], _ENTRY.findall(found[2])))
         at = found.end()
     if not path:
         raise _WrongPathError('is empty: write keys and dots, list entries in brackets: "pool[cpu].units"')
+    return tuple(steps)
 
 
 def _override(document: dict[str, Any], table: type[BaseModel], path: str, value: object) -> None:
-    steps = list(_steps(path))
+    steps = _steps(path)
     tables: list[dict[str, Any]] = [document]
     place: list[int | str] = []
     for number, (key, entries) in enumerate(steps):

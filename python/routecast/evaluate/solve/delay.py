@@ -86,6 +86,7 @@ class _Walk:
         self.port_wait_s: dict[int, float] = {}
         self.guessed: list[str] = []
         self.sizes: dict[int, tuple[float, ...]] = {}
+        self.kinds: dict[str, str] = {}
         for node, arriving in enter(fluid).items():
             self.arriving.setdefault(node, []).append(arriving)
 
@@ -97,8 +98,11 @@ class _Walk:
     def _station(self, index: int) -> None:
         fluid = self.fluid
         task, cost = self.graph.tasks[index], fluid.costs[index]
+        if index not in self.arriving:
+            return
+        arriving = merge(self.arriving[index])
+        self.kinds[task.name] = arriving.kind
         rate = float(self.rates[index].sum())
-        arriving = merge(self.arriving.get(index, []))
         if rate <= 0.0:
             return
         departing = arriving
@@ -328,11 +332,7 @@ class _Walk:
             latency=latency,
             waiting=waiting,
             queue_frames=queue_frames,
-            arriving={
-                task.name: merge(self.arriving[index]).kind
-                for index, task in enumerate(graph.tasks)
-                if index in self.arriving
-            },
+            arriving=self.kinds,
             notes=gathered(self.notes + window_notes(fluid)),
         )
 
