@@ -12,6 +12,7 @@ from routecast.benchmark.compliance import compliance_of, search_statements
 from routecast.benchmark.result import Compliance
 from routecast.benchmark.schedule import Clock, expected
 from routecast.errors import FileProblem, ModelProblem
+from routecast.quantity.shipped import shipped_files
 
 
 def judged(profile: Profile) -> Compliance:
@@ -157,9 +158,7 @@ def test_an_unknown_profile_is_guessed() -> None:
 
 def test_a_profiles_faults_are_all_named_with_their_places(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    text = (
-        Path(str(read_profile.__globals__["files"]("routecast"))) / "data/benchmark/quick.toml"
-    ).read_text()
+    text = shipped_files("benchmark", ".toml")["quick"].read_text(encoding="utf-8")
     text = text.replace("step = 0.1", "step = 1.5").replace('settle = "10 ms"', 'settle = "20 parsecs"')
     file.write_text(text + "\nvorsicht = 1\n", encoding="utf-8")
     with pytest.raises(FileProblem) as caught:

@@ -6,7 +6,6 @@ value, so that :mod:`routecast.benchmark.compliance` can compute what differs.
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,6 +16,7 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FileModel, Span
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 
 __all__ = [
@@ -228,10 +228,7 @@ class Profile(_Table):
 
 def shipped_profiles() -> tuple[str, ...]:
     """Names of the profiles that come with routecast."""
-    folder = files("routecast") / "data" / "benchmark"
-    return tuple(
-        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-    )
+    return tuple(shipped_files("benchmark", ".toml"))
 
 
 def read_profile(name_or_file: str | Path) -> Profile:
@@ -247,12 +244,12 @@ def read_profile(name_or_file: str | Path) -> Profile:
 
 
 def _text_of(name_or_file: str) -> tuple[str, str]:
-    if name_or_file in shipped_profiles():
-        resource = files("routecast") / "data" / "benchmark" / f"{name_or_file}.toml"
-        return resource.read_text(encoding="utf-8"), f"profile {name_or_file}"
+    shipped = shipped_files("benchmark", ".toml")
+    if name_or_file in shipped:
+        return shipped[name_or_file].read_text(encoding="utf-8"), f"profile {name_or_file}"
     if name_or_file.endswith(".toml"):
         return read_text(Path(name_or_file), kind="profile"), name_or_file
-    hint = did_you_mean(name_or_file, shipped_profiles())
+    hint = did_you_mean(name_or_file, shipped)
     raise FileProblem(
         f"profile {name_or_file!r}", [Problem("", f"there is none; {hint}, or give a FILE.toml")]
     )

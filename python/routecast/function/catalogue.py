@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.function.model import Direction, NetworkFunction, Step, TableSize
 from routecast.function.steps import step_problems
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ _VARIABLES = ("frame", "payload")
 
 def function_names() -> tuple[str, ...]:
     """Return the names of the functions that ship, in alphabetical order."""
-    folder = files("routecast") / "data" / "functions"
-    return tuple(
-        sorted(one.name.removesuffix(_SUFFIX) for one in folder.iterdir() if one.name.endswith(_SUFFIX))
-    )
+    return tuple(shipped_files("functions", _SUFFIX))
 
 
 def read_function(name: str | Path) -> NetworkFunction:
@@ -46,13 +43,12 @@ def read_function(name: str | Path) -> NetworkFunction:
     >>> read_function("l2_switch").directions[0].steps[2].operation
     'ht_lookup'
     """
-    names = function_names()
-    if str(name) in names:
-        shipped = files("routecast") / "data" / "functions" / f"{name}{_SUFFIX}"
-        return parse_function(shipped.read_text(encoding="utf-8"), subject=f"{name}{_SUFFIX}")
+    shipped = shipped_files("functions", _SUFFIX)
+    if str(name) in shipped:
+        return parse_function(shipped[str(name)].read_text(encoding="utf-8"), subject=f"{name}{_SUFFIX}")
     path = Path(name)
     if path.suffix != ".toml" and not path.is_file():
-        hint = f"is no function that ships, and no file; {did_you_mean(str(name), names)}"
+        hint = f"is no function that ships, and no file; {did_you_mean(str(name), shipped)}"
         raise FileProblem(f"function {str(name)!r}", [Problem("", hint)])
     text = read_text(path, kind="function file", largest_bytes=_LARGEST_FILE_BYTES)
     return parse_function(text, subject=str(path))

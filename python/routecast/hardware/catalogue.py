@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from importlib.resources import files
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
@@ -12,6 +11,7 @@ from routecast.hardware.model import Hardware
 from routecast.hardware.reading import parse_hardware
 from routecast.hardware.writing import hardware_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import read_text
 
 __all__ = [
@@ -32,8 +32,7 @@ _SUFFIX = ".hardware.toml"
 
 def shipped_hardware() -> dict[str, Path]:
     """Return the files of the hosts that come with routecast, by name."""
-    room = Path(str(files("routecast"))) / "data" / "hardware"
-    return {path.name.removesuffix(_SUFFIX): path for path in sorted(room.glob(f"*{_SUFFIX}"))}
+    return shipped_files("hardware", _SUFFIX)
 
 
 def hardware_names() -> tuple[str, ...]:

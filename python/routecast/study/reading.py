@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.curves.contradictions import contradictions as curve_contradictions
@@ -54,8 +54,7 @@ SUFFIX = ".study.toml"
 
 def shipped_studies() -> dict[str, Path]:
     """Return the studies that come with the package, by name."""
-    room = Path(str(files("routecast"))) / "data" / "studies"
-    return {path.name.removesuffix(SUFFIX): path for path in sorted(room.glob(f"*{SUFFIX}"))}
+    return shipped_files("studies", SUFFIX)
 
 
 def find_study(name_or_file: str) -> Path:

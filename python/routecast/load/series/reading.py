@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +22,7 @@ from routecast.load.series.table import (
     shortened,
 )
 from routecast.load.series.units import SERIES_UNITS_TEXT, SeriesUnit, parse_series_unit, unit_in_name
+from routecast.quantity.shipped import shipped_files
 
 __all__ = ["Gaps", "read_series", "shipped_series"]
 
@@ -40,8 +40,7 @@ _SUFFIX = ".series.csv"
 
 def shipped_series() -> dict[str, Path]:
     """Return the series that come with routecast, by name."""
-    room = Path(str(files("routecast"))) / "data" / "traces"
-    return {path.name.removesuffix(_SUFFIX): path for path in sorted(room.glob(f"*{_SUFFIX}"))}
+    return shipped_files("traces", _SUFFIX)
 
 
 def read_series(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import FileModel
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.router.network_processor.file_models import (
     BlockTable,
@@ -129,10 +129,7 @@ class Preset:
 
 def processors() -> tuple[str, ...]:
     """Return the names of the network processors that ship, in alphabetical order."""
-    folder = files("routecast") / "data" / "processors"
-    return tuple(
-        sorted(one.name.removesuffix(_SUFFIX) for one in folder.iterdir() if one.name.endswith(_SUFFIX))
-    )
+    return tuple(shipped_files("processors", _SUFFIX))
 
 
 def processor(name: str) -> NetworkProcessor:
@@ -254,11 +251,11 @@ def _document(path: str | Path, folder: Path | None) -> tuple[ProcessorFile, Pat
 
 @cache  # sweeps ask for the same one thousands of times, and nothing changes it
 def _shipped(name: str) -> ProcessorFile:
-    known = processors()
-    if name not in known:
-        hint = f"is no processor that ships: {did_you_mean(name, known)}"
+    shipped = shipped_files("processors", _SUFFIX)
+    if name not in shipped:
+        hint = f"is no processor that ships: {did_you_mean(name, shipped)}"
         raise FileProblem(f'"{name}"', [Problem("", hint)])
-    text = (files("routecast") / "data" / "processors" / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+    text = shipped[name].read_text(encoding="utf-8")
     return validated(ProcessorFile, parse_toml(text, name), f"{name}{_SUFFIX}")
 
 

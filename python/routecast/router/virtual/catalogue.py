@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.router.from_tables import random_time
 from routecast.router.model import ServiceCost
@@ -67,10 +67,7 @@ _POLICY_FIELDS = {"kind": "kind", "quantum": "quantum_s", "wakeup_granularity": 
 
 def technologies() -> tuple[str, ...]:
     """Return the names of the virtualisation techniques that ship, in alphabetical order."""
-    folder = files("routecast") / "data" / "virtualisation"
-    return tuple(
-        sorted(one.name.removesuffix(_SUFFIX) for one in folder.iterdir() if one.name.endswith(_SUFFIX))
-    )
+    return tuple(shipped_files("virtualisation", _SUFFIX))
 
 
 def technology(name: str) -> Technology:
@@ -164,12 +161,11 @@ def technology_schema() -> dict[str, Any]:
 
 
 def _shipped(name: str) -> str:
-    names = technologies()
-    if name not in names:
-        hint = f"is no virtualisation technique that ships: {did_you_mean(name, names)}"
+    shipped = shipped_files("virtualisation", _SUFFIX)
+    if name not in shipped:
+        hint = f"is no virtualisation technique that ships: {did_you_mean(name, shipped)}"
         raise FileProblem(f'"{name}"', [Problem("", hint)])
-    shipped = files("routecast") / "data" / "virtualisation" / f"{name}{_SUFFIX}"
-    return shipped.read_text(encoding="utf-8")
+    return shipped[name].read_text(encoding="utf-8")
 
 
 def _read(path: str | Path, *, above: tuple[str, ...], folder: Path | None = None) -> Technology:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -121,13 +120,6 @@ class FunctionResult:
     def refined_errors(self) -> ErrorSummary:
         """Summary of the refined estimates over the points that did not refine."""
         return ErrorSummary.of(row.refined_error_ratio for row in self.held_out)
-
-    def errors_by(self, names: Iterable[str]) -> dict[str, ErrorSummary]:
-        """Summaries of the estimates of single functions (titles of points)."""
-        return {
-            name: ErrorSummary.of(row.error_ratio for row in self.rows if row.point.title == name)
-            for name in names
-        }
 
     @property
     def held_out(self) -> tuple[FunctionRow, ...]:

@@ -107,11 +107,6 @@ class LossRow:
         """Error of the solver's loss ratio (0.01 is one point of loss)."""
         return self.solved - self.measured.median
 
-    @property
-    def simulated_error(self) -> float:
-        """Error of the simulator's loss ratio."""
-        return self.simulated - self.measured.median
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossCurve:
