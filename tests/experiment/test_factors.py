@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
@@ -137,6 +138,8 @@ def test_whole_numbers_settle_on_what_is_tried(at: float, low: int, high: int) -
         ({"path": "cores", "between": [1, 2, 3]}, "has 3 values"),
         ({"levels": [1, 2]}, "the factor has no path"),
         ({"path": "cores", "levels": [2, 2]}, "comes twice"),
+        ({"path": "cores", "levels": [datetime.date(1979, 5, 27), 4]}, "got 1979-05-27: holds a date"),
+        ({"levels": [{"cores": 2}, {"cores": [datetime.time(7, 32)]}]}, "holds a date or a time"),
         ({"path": "distribution", "between": ["rss", "per_flow"]}, "no quantities of one kind"),
         ({"path": "queue", "between": ["1 ms", "64 frames"]}, "no quantities of one kind"),
         ({"path": "contention.sigma", "between": [0.0, 1.0], "log": True}, "levels > 0"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
@@ -167,6 +168,10 @@ def _contradictions(table: FactorTable, place: str) -> list[Problem]:
 
 def _level(value: Any, paths: tuple[str, ...]) -> tuple[str, Mapping[str, Plain]]:
     """Return label and overrides of a level as the file says it."""
+    if _has_time(value):
+        raise ValueError(
+            f"got {_label(value)}: holds a date or a time of day, which nothing here is: write a text"
+        )
     if (
         isinstance(value, dict)
         and ("set" in value or "value" in value)
@@ -190,6 +195,15 @@ def _level(value: Any, paths: tuple[str, ...]) -> tuple[str, Mapping[str, Plain]
             )
         return _label(value), value
     return _label(value), dict.fromkeys(paths, value)
+
+
+def _has_time(value: object) -> bool:
+    """Return whether a value holds one of TOML's dates and times, which neither files nor summaries take."""
+    if isinstance(value, dict):
+        return any(map(_has_time, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_time, value))
+    return isinstance(value, datetime.date | datetime.time)
 
 
 def _label(value: object) -> str:

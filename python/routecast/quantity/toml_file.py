@@ -100,10 +100,22 @@ def place_of(location: Sequence[int | str]) -> str:
 
 
 def shown(value: object) -> str:
-    """Write a wrong value for a message, not longer than a line."""
+    """Write a wrong value for a message as a file would, not longer than a line.
+
+    Examples
+    --------
+    >>> shown("two"), shown(True), shown({"count": 2})
+    ('"two"', 'true', 'a table')
+    """
     if isinstance(value, dict):
         return "a table"
-    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    text = (
+        f'"{value}"'
+        if isinstance(value, str)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else repr(value)
+    )
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
 
 

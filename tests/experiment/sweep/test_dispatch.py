@@ -191,7 +191,7 @@ def test_what_a_lost_worker_had_is_run_again(tmp_path: Path) -> None:
 def test_a_run_that_ends_its_worker_each_time_is_named_and_all_others_are_kept(tmp_path: Path) -> None:
     runs = sweep_runs.runs_of(30)
     with (
-        pytest.raises(EnvironmentProblem, match=r"2 of 30 runs .*row 3 .*row 11 ") as caught,
+        pytest.raises(EnvironmentProblem, match=r"2 of 30 runs .*row 4 .*row 12 ") as caught,
         open_executor("processes", 2) as executor,
     ):
         sweep(runs, sweep_runs.always_fatal, executor=executor, out=tmp_path)
@@ -202,7 +202,7 @@ def test_a_run_that_ends_its_worker_each_time_is_named_and_all_others_are_kept(t
 def test_a_run_is_blamed_only_for_what_happens_when_it_is_alone() -> None:
     culprit = 17
     inline = Inline(loses=lambda runs: any(run.row == culprit for run in runs))
-    with pytest.raises(EnvironmentProblem, match=rf"1 of 50 runs .*row {culprit} "):
+    with pytest.raises(EnvironmentProblem, match=rf"1 of 50 runs .*row {culprit + 1} "):
         sweep(sweep_runs.runs_of(50), sweep_runs.waits, executor=inline)
     lost = [batch for batch in inline.batches if inline.loses(batch)]
     assert len(lost) == 3
@@ -236,7 +236,7 @@ def test_an_error_that_is_no_answer_ends_the_sweep_names_the_run_and_keeps_the_r
 ) -> None:
     with pytest.raises(ZeroDivisionError) as caught, open_executor(spec, 1) as executor:
         sweep(sweep_runs.runs_of(10), sweep_runs.faulty, executor=executor, out=tmp_path)
-    assert "row 6" in caught.value.__notes__[0]
+    assert "row 7," in caught.value.__notes__[0]
     assert {f"{key}" for key in answers_on_disk(tmp_path)} >= {run.key for run in sweep_runs.runs_of(10)[:6]}
 
 

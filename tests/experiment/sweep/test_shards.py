@@ -92,7 +92,7 @@ def test_joining_names_what_is_missing_and_which_shard_to_start_again(sharded: P
         join(runs, sharded / "out")
     message = str(caught.value)
     assert f"{len(lacking)} of 20 runs are missing" in message
-    assert f"row {lacking[0].row} " in message
+    assert f"row {lacking[0].row + 1} " in message
     assert "--shard 2/3;" in message
 
 

@@ -89,9 +89,7 @@ def _simulated(run: Run) -> Answer:
 def _measured(run: Run) -> Answer:
     from routecast.experiment.answer.testbeds import measured
 
-    trial = measured(
-        run.document, run.duration_s, seed=run.seed, subject=_subject(run), folder=Path(run.folder)
-    )
+    trial = measured(run.document, run.duration_s, seed=run.seed, subject="test bed", folder=Path(run.folder))
     if not trial.is_valid:
         raise RoutecastError(f"the trial is invalid: {'; '.join(trial.invalid)}")
     return _read(run, trial)
@@ -108,7 +106,7 @@ def _built(run: Run) -> tuple[RouterModel, OfferedLoad]:
     from routecast.router.files import build_router
 
     model, load = build_router(
-        run.document, subject=_subject(run), folder=Path(run.folder) if run.folder else None
+        run.document, subject="router", folder=Path(run.folder) if run.folder else None
     )
     if load is None:
         raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
@@ -137,7 +135,3 @@ def _read(run: Run, trial: Trial) -> Answer:
 
 def _bottleneck(trial: Trial) -> str:
     return f"{trial.bottleneck.name} {trial.bottleneck.reason}".strip()
-
-
-def _subject(run: Run) -> str:
-    return f"row {run.row}"

@@ -55,7 +55,7 @@ def course_of(results: Results) -> Course | None:
     run = results.runs[number]
     folder = Path(run.folder) if run.folder else None
     try:
-        model, load = build_router(run.document, subject=f"row {run.row}", folder=folder)
+        model, load = build_router(run.document, subject="router", folder=folder)
         if load is None:
             return None
         simulate = Simulate(model, seed=run.seed, over_time=True, steady_state=False)

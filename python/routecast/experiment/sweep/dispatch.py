@@ -196,7 +196,7 @@ class _Sweep:
         except self._lost:
             return runs
         except BaseException as error:
-            error.add_note(f"run {runs[0].key}: row {runs[0].row}, replication {runs[0].replication}")
+            error.add_note(f"run {runs[0].key}: row {runs[0].row + 1}, replication {runs[0].replication + 1}")
             raise
         self._enter(runs, answers)
         self._run_s = took_s / len(answers)
@@ -238,7 +238,7 @@ class _Sweep:
 
     def _why_given_up(self) -> str:
         in_order = sorted(self._given_up, key=lambda run: (run.row, run.replication))
-        named = ", ".join(f"row {run.row} replication {run.replication}" for run in in_order[:_SHOWN])
+        named = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in in_order[:_SHOWN])
         more = f" and {len(self._given_up) - _SHOWN} more" if len(self._given_up) > _SHOWN else ""
         return (
             f"{len(self._given_up)} of {self._total} runs ended their worker {MOST_LOSSES} times, the last time "

@@ -144,7 +144,7 @@ def _shards(out: Path) -> list[re.Match[str]]:
 
 
 def _told(missing: Sequence[Run], total: int) -> str:
-    named = ", ".join(f"row {run.row} replication {run.replication}" for run in missing[:_SHOWN])
+    named = ", ".join(f"row {run.row + 1} replication {run.replication + 1}" for run in missing[:_SHOWN])
     more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
     return f"{len(missing)} of {total} runs are missing ({named}{more})"
 
