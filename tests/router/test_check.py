@@ -114,6 +114,27 @@ def test_cycles_are_named_and_unreachable_task_units_too():
     assert "never reached" in found["task[3]"]
 
 
+def test_a_part_that_task_units_share_is_faulty_at_each_of_them():
+    activation, way_on = Activation(budget_frames=0), Route(to=("nowhere",))
+    tasks = tuple(
+        replace(TASK, name=name, activation=activation, route=way_on) for name in (TASK.name, "u", "v")
+    )
+    found = faults(tasks=tasks)
+    for number in range(3):
+        assert f"task[{number}].activation.budget_frames" in found
+        assert f"task[{number}].route.to[0]" in found
+
+
+def test_a_service_in_cycles_is_sound_only_where_the_pool_has_a_frequency():
+    service = ServiceCost(per_packet_cycles=100.0)
+    tasks = tuple(
+        replace(TASK, name=name, service=service, needs=(Need(pool=pool),), route=Route(to=to))
+        for name, pool, to in ((TASK.name, "clocked", ("u",)), ("u", "cpu", ()))
+    )
+    found = faults(tasks=tasks, pools=(ResourcePool(name="clocked", frequency_hz=1e9), POOL))
+    assert list(found) == ["task[1].service"]
+
+
 def test_all_faults_come_at_once():
     found = faults(
         ports=(Port(name="p", link_bps=-1.0, tx_ring_frames=0, entry="x"),),
