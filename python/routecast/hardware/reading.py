@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["PARAMETERS", "hardware_schema", "parse_hardware"]
 
-PARAMETERS = frozenset({"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst"})
+PARAMETERS = frozenset(
+    {"hdr", "data", "b", "es", "max", "N", "HE", "p", "rules", "tuples", "burst", "n", "lines"}
+)
 """Names that the formulas of operations may have: the parameters of all elementary operations."""
 
 _LEVELS = ("L1", "L2", "L3", "DRAM")
