@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -10,32 +10,30 @@ from typing import Any
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import FileModel
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.router.network_processor.file_models import (
-    BlockTable,
-    LinkTable,
-    MemoryTable,
     ProcessorFile,
     ProcessorTable,
-    StateTable,
 )
 from routecast.router.network_processor.model import (
     Block,
     Engines,
     Link,
-    Memory,
     NetworkProcessor,
-    Reference,
     State,
 )
-from routecast.router.network_processor.table_faults import twins
+from routecast.router.network_processor.overrides import (
+    block_over,
+    link_over,
+    processor_over,
+    state_over,
+    values_given,
+)
+from routecast.router.network_processor.table_faults import lacking_memory, missing_without_base, twins
 
 __all__ = [
     "Preset",
-    "block_over",
-    "link_over",
     "preset_from",
     "processor",
     "processor_schema",
@@ -43,57 +41,10 @@ __all__ = [
     "processors",
     "read_preset",
     "read_processor",
-    "state_over",
 ]
 
 _SUFFIX = ".processor.toml"
 _LARGEST_FILE_BYTES = 1_000_000
-_ENGINES = {
-    "count": "count",
-    "threads": "threads",
-    "frequency": "frequency_hz",
-    "registers": "registers",
-    "spill": "spill_cycles",
-    "switch": "switch_cycles",
-    "code_words": "code_words",
-}
-_MEMORY = {
-    "channels": "channels",
-    "latency": "latency_s",
-    "bandwidth": "bytes_per_s",
-    "least": "least_bytes",
-    "capacity": "capacity_bytes",
-}
-_PROCESSOR = {
-    "ports": "ports",
-    "link": "link_bps",
-    "receive_buffer": "receive_buffer_bytes",
-    "transmit_buffer": "transmit_buffer_bytes",
-}
-_BLOCK = {
-    "cycles": "cycles",
-    "cycles_per_byte": "cycles_per_byte",
-    "registers": "registers",
-    "code_words": "code_words",
-}
-_LINK = {
-    "memory": "memory",
-    "put": "put_cycles",
-    "get": "get_cycles",
-    "access": "access_bytes",
-    "frames": "frames",
-}
-_STATE = {"memory": "memory", "size": "size_bytes"}
-_WHOLE = frozenset(
-    {
-        "least_bytes",
-        "capacity_bytes",
-        "receive_buffer_bytes",
-        "transmit_buffer_bytes",
-        "access_bytes",
-        "size_bytes",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +135,7 @@ def preset_from(table: ProcessorTable, *, folder: Path | None = None) -> Preset:
         missing = f"is missing: name a processor that ships, or a file; {did_you_mean('', processors())}"
         raise FileProblem("processor", [Problem("base", missing)])
     base = read_preset(table.base, folder=folder)
-    return replace(base, processor=_changed(base.processor, table))
+    return replace(base, processor=processor_over(base.processor, table))
 
 
 def processor_sources(name: str) -> Mapping[str, str]:
@@ -196,7 +147,7 @@ def processor_sources(name: str) -> Mapping[str, str]:
         As :func:`processor`.
     """
     document, _ = _document(name, None)
-    return {place: table.source[key] for place, table, key in _given(document) if key in table.source}
+    return {place: table.source[key] for place, table, key in values_given(document) if key in table.source}
 
 
 def processor_schema() -> dict[str, Any]:
@@ -206,38 +157,6 @@ def processor_schema() -> dict[str, Any]:
         **ProcessorFile.model_json_schema(),
         "title": "routecast processor file",
     }
-
-
-def block_over(base: Block, table: BlockTable) -> Block:
-    """Return a block with what a table gives in the place of its own."""
-    changed = _values(table, _BLOCK)
-    if table.references is not None:
-        changed["references"] = tuple(
-            Reference(
-                state=one.state,
-                accesses=one.accesses,
-                accesses_per_byte=one.accesses_per_byte,
-                access_bytes=round(one.access),
-                waits=one.waits,
-            )
-            for one in table.references
-        )
-    return replace(base, **changed)
-
-
-def link_over(base: Link, table: LinkTable) -> Link:
-    """Return a link with what a table gives in the place of its own."""
-    return replace(base, **_values(table, _LINK))
-
-
-def state_over(base: State, table: StateTable) -> State:
-    """Return a state with what a table gives in the place of its own."""
-    return replace(base, **_values(table, _STATE))
-
-
-def _values(table: FileModel, fields: Mapping[str, str]) -> dict[str, Any]:
-    given = {field: getattr(table, key) for key, field in fields.items() if getattr(table, key) is not None}
-    return {field: round(value) if field in _WHOLE else value for field, value in given.items()}
 
 
 def _document(path: str | Path, folder: Path | None) -> tuple[ProcessorFile, Path | None]:
@@ -265,7 +184,7 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
             f"{place.rpartition('.')[0]}.source.{key}".lstrip("."),
             "is missing: say where the value comes from",
         )
-        for place, table, key in _given(document)
+        for place, table, key in values_given(document)
         if not table.source.get(key, "").strip()
     ]
     problems += [
@@ -284,15 +203,15 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
             has = {memory.name for memory in base.processor.memories}
             for index, memory in enumerate(document.memory):
                 if memory.name not in has:
-                    problems += _memory_problems(f"memory[{index}]", memory)
+                    problems += lacking_memory(f"memory[{index}]", memory)
     else:
-        problems += _missing(document)
+        problems += missing_without_base(document)
     if problems:
         raise FileProblem(subject, problems)
     empty = NetworkProcessor(
         name=document.name, engines=Engines(count=1, frequency_hz=1.0), memories=(), ports=1, link_bps=1e9
     )
-    chip = _changed(base.processor if base else empty, document)
+    chip = processor_over(base.processor if base else empty, document)
     sources = tuple(one for one in (document.reference,) if one)
     blocks = {one.name: one for one in (base.blocks if base else ())}
     for block in document.block:
@@ -312,52 +231,3 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
         engines={**(base.engines if base else {})}
         | {one.name: one.engines for one in document.block if one.engines is not None},
     )
-
-
-def _changed(base: NetworkProcessor, table: ProcessorTable) -> NetworkProcessor:
-    memories = {memory.name: memory for memory in base.memories}
-    for one in table.memory:
-        before = memories.get(one.name, Memory(name=one.name, latency_s=0.0, bytes_per_s=0.0))
-        memories[one.name] = replace(before, **_values(one, _MEMORY))
-    return replace(
-        base,
-        engines=replace(base.engines, **_values(table.engines, _ENGINES)),
-        memories=tuple(memories.values()),
-        **_values(table, _PROCESSOR),
-    )
-
-
-def _missing(document: ProcessorFile) -> Iterator[Problem]:
-    """Yield what a processor without a base must say and does not."""
-    for key in ("count", "frequency"):
-        if getattr(document.engines, key) is None:
-            yield Problem(f"engines.{key}", "is missing, and there is no base that has it")
-    for key in ("ports", "link"):
-        if getattr(document, key) is None:
-            yield Problem(key, "is missing, and there is no base that has it")
-    for index, memory in enumerate(document.memory):
-        yield from _memory_problems(f"memory[{index}]", memory)
-
-
-def _memory_problems(place: str, memory: MemoryTable) -> Iterator[Problem]:
-    for key in ("latency", "bandwidth"):
-        if getattr(memory, key) is None:
-            yield Problem(f"{place}.{key}", "is missing, and there is no base that has it")
-
-
-def _given(document: ProcessorFile) -> Iterator[tuple[str, Any, str]]:
-    """Yield the values of a processor file: their places, the tables that hold their sources, and their keys."""
-    tables: list[tuple[str, Any, tuple[str, ...]]] = [
-        ("", document, tuple(_PROCESSOR)),
-        ("engines.", document.engines, tuple(_ENGINES)),
-        ("ring.", document.ring, tuple(_LINK)),
-    ]
-    tables += [(f"memory[{one.name}].", one, tuple(_MEMORY)) for one in document.memory]
-    tables += [(f"state[{one.name}].", one, tuple(_STATE)) for one in document.state]
-    tables += [
-        (f"block[{one.name}].", one, (*_BLOCK, "references", "queue", "engines")) for one in document.block
-    ]
-    for place, table, keys in tables:
-        for key in keys:
-            if getattr(table, key) is not None:
-                yield f"{place}{key}", table, key

@@ -11,26 +11,20 @@ from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import network_processor
-from routecast.router.network_processor.catalogue import (
-    Preset,
-    block_over,
-    link_over,
-    preset_from,
-    state_over,
-)
+from routecast.router.network_processor.catalogue import Preset, preset_from
 from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
 from routecast.router.network_processor.model import (
     Block,
     LineCard,
-    Link,
     NetworkProcessor,
     Slice,
     Stage,
     State,
 )
-from routecast.router.network_processor.organisation import parallel
+from routecast.router.network_processor.overrides import block_over, link_over, state_over
 from routecast.router.network_processor.places import in_the_file
 from routecast.router.network_processor.slices import flows_of_a_round
+from routecast.router.network_processor.stages import stages_of
 from routecast.router.network_processor.table_faults import memories_without_base, twins
 
 __all__ = ["Parts", "network_processor_from", "parts_of"]
@@ -131,11 +125,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     by_name = {table.name: table for table in router.block}
     running = [block for block in blocks if by_name.get(block.name, _PLAIN).present]
     ring = link_over(preset.ring, router.ring)
-    stages: tuple[Stage, ...] = ()
-    if router.organisation == "staged":
-        stages = _staged(router, ring, [block.name for block in running], problems)
-    else:
-        stages = _organised(router, preset, ring, [block.name for block in running], problems)
+    stages = stages_of(router, preset, ring, [block.name for block in running], problems)
     slices = tuple(
         Slice(
             name=one.name,
@@ -250,108 +240,3 @@ def _states(router: NetworkProcessorRouter, preset: Preset) -> tuple[State, ...]
     for table in router.state:
         states[table.name] = state_over(states.get(table.name, State(name=table.name, memory="")), table)
     return tuple(states.values())
-
-
-def _organised(
-    router: NetworkProcessorRouter,
-    preset: Preset,
-    ring: Link,
-    names: list[str],
-    problems: list[Problem],
-) -> tuple[Stage, ...]:
-    """Return the stages of the pipelined or the parallel organisation."""
-    if router.stage:
-        problems.append(Problem("stage", f'is for organisation "staged", not "{router.organisation}"'))
-    repeated: list[str] = []
-    if router.organisation == "parallel":
-        wanted = list(preset.parallel) if router.parallel is None else router.parallel
-        gone = {table.name for table in router.block if not table.present}
-        repeated = [name for name in wanted if name not in gone]
-        if not repeated:
-            problems.append(
-                Problem("parallel", "names no block that is present: name those that engines repeat")
-            )
-        if router.engines < 1:
-            problems.append(Problem("engines", f"got {router.engines}: at least one engine is needed"))
-    elif {"engines", "threads", "parallel"} & router.model_fields_set:
-        given = sorted({"engines", "threads", "parallel"} & router.model_fields_set)
-        problems += [
-            Problem(
-                key,
-                f'is for organisation "parallel"; pipelined: block[…].{key}'
-                if key != "parallel"
-                else 'is for organisation "parallel"',
-            )
-            for key in given
-        ]
-    engines: dict[str, int] = dict(preset.engines)
-    threads: dict[str, int] = dict.fromkeys(repeated, router.threads)
-    for index, table in enumerate(router.block):
-        if table.engines is not None:
-            engines[table.name] = table.engines
-            if table.engines < 1:
-                problems.append(
-                    Problem(f"block[{index}].engines", f"got {table.engines}: at least one engine is needed")
-                )
-        if table.threads is not None:
-            threads[table.name] = table.threads
-        if table.name in repeated:
-            problems += [
-                Problem(
-                    f"block[{index}].{key}",
-                    f'is run by the engines of the parallel stage: give "{key}" of the router',
-                )
-                for key in ("engines", "threads")
-                if getattr(table, key) is not None
-            ]
-    if problems:
-        return ()
-    needed = sum(engines.get(name, 1) for name in names if name not in repeated)
-    needed += router.engines if repeated else 0
-    count = preset.processor.engines.count
-    if needed > count:
-        where = "engines" if repeated else "block"
-        problems.append(
-            Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {count}")
-        )
-        return ()
-    try:
-        return parallel(
-            names, repeated=repeated, count=router.engines, engines=engines, threads=threads, link=ring
-        )
-    except ModelProblem as problem:
-        problems += problem.problems
-        return ()
-
-
-def _staged(
-    router: NetworkProcessorRouter, ring: Link, names: list[str], problems: list[Problem]
-) -> tuple[Stage, ...]:
-    """Return the stages that a file lists; engines that are counted get the numbers that are free."""
-    if not router.stage:
-        problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
-    absent = {table.name for table in router.block if not table.present}
-    taken = {number for one in router.stage if not isinstance(one.engines, int) for number in one.engines}
-    free = (number for number in range(1 << 30) if number not in taken)
-    stages = []
-    for index, one in enumerate(router.stage):
-        if isinstance(one.engines, int):
-            if one.engines < 1:
-                problems.append(
-                    Problem(f"stage[{index}].engines", f"got {one.engines}: at least one is needed")
-                )
-                continue
-            if one.engines > len(names) + (1 << 12):
-                problems.append(
-                    Problem(f"stage[{index}].engines", f"got {one.engines}: more than any processor has")
-                )
-                continue
-            engines = tuple(next(free) for _ in range(one.engines))
-        else:
-            engines = tuple(one.engines)
-        blocks = tuple(name for name in one.blocks if name not in absent)
-        if blocks or not one.blocks:
-            stages.append(
-                Stage(blocks=blocks, engines=engines, threads=one.threads, link=link_over(ring, one.link))
-            )
-    return tuple(stages)

@@ -1,4 +1,4 @@
-"""Faults of the tables of files that cannot be seen any more when they have been put over a base."""
+"""Faults of the tables of files that cannot be seen any more when they have been put over a base, or over none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Protocol
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.network_processor.file_models import ProcessorTable
+from routecast.router.network_processor.file_models import MemoryTable, ProcessorFile, ProcessorTable
 from routecast.router.network_processor.model import NetworkProcessor
 
-__all__ = ["memories_without_base", "twins"]
+__all__ = ["lacking_memory", "memories_without_base", "missing_without_base", "twins"]
 
 
 class _Named(Protocol):
@@ -47,3 +47,22 @@ def memories_without_base(table: ProcessorTable, chip: NetworkProcessor) -> Iter
                 f'"{one.name}" is no memory of {chip.name}: {did_you_mean(one.name, known)} One of your own needs '
                 + " and ".join(lacking),
             )
+
+
+def missing_without_base(document: ProcessorFile) -> Iterator[Problem]:
+    """Yield what a processor without a base must say and does not."""
+    for key in ("count", "frequency"):
+        if getattr(document.engines, key) is None:
+            yield Problem(f"engines.{key}", "is missing, and there is no base that has it")
+    for key in ("ports", "link"):
+        if getattr(document, key) is None:
+            yield Problem(key, "is missing, and there is no base that has it")
+    for index, memory in enumerate(document.memory):
+        yield from lacking_memory(f"memory[{index}]", memory)
+
+
+def lacking_memory(place: str, memory: MemoryTable) -> Iterator[Problem]:
+    """Yield what a memory that no base has must say and does not."""
+    for key in ("latency", "bandwidth"):
+        if getattr(memory, key) is None:
+            yield Problem(f"{place}.{key}", "is missing, and there is no base that has it")
