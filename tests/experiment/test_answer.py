@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import capacity_pps, lossless_pps
 from routecast.experiment.answer import answer
 from routecast.experiment.answer.responses import response_problem
+from routecast.experiment.executor import Workers, cores, open_executor
 from routecast.experiment.file.reading import parse_experiment
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.run import join_experiment, run_experiment
@@ -191,6 +193,26 @@ def test_a_level_that_makes_the_router_invalid_is_told_and_the_rest_goes_on() ->
     assert results.answers[2].problem == results.answers[3].problem
     assert results.answers[0].values["capacity"] > 0.0
     assert results.values("capacity")[2] != results.values("capacity")[2]  # NaN
+
+
+@pytest.mark.parametrize(("asked", "started"), [(1, 1), (3, 3), (500, 4), (None, min(cores(), 4))])
+def test_no_worker_is_started_that_would_have_no_run(
+    asked: int | None, started: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+
+    def noted(spec: str, workers: int | None) -> AbstractContextManager[Workers]:
+        counts.append(workers)
+        return open_executor("threads", 1)
+
+    monkeypatch.setattr("routecast.experiment.run.open_executor", noted)
+    run_experiment(read(SOLVED), None, executor="processes", workers=asked)
+    assert counts == [started]
+
+
+def test_more_workers_than_any_machine_has_are_refused() -> None:
+    with pytest.raises(QuantityProblem, match="99999 workers: at most 1024"):
+        run_experiment(read(SOLVED), None, executor="processes", workers=99_999)
 
 
 def test_what_the_evaluator_does_not_know_for_a_router_is_told() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.experiment.answer import answer, get_ready
-from routecast.experiment.executor import check_executor, chosen_executor, open_executor
+from routecast.experiment.executor import MOST_WORKERS, check_executor, chosen_executor, cores, open_executor
 from routecast.experiment.model import Experiment, Results, Run
 from routecast.experiment.runs import runs_of
 from routecast.experiment.sweep import Progress, Shard, answers_on_disk, join, sweep
@@ -64,7 +64,7 @@ def run_experiment(
             what = "the wire is of this machine: a test bed is measured with --executor threads"
             raise FileProblem(experiment.name, [Problem("--executor", what)])
         where, workers = "threads", 1
-    with open_executor(where, workers) as crew:
+    with open_executor(where, _needed(workers, count)) as crew:
         crew.prepare(partial(get_ready, experiment.evaluator))
         runs = runs_of(experiment)
         mine = runs if shard is None else shard.of(runs)
@@ -83,6 +83,13 @@ def run_experiment(
         resumed=resumed,
         elapsed_s=time.monotonic() - started,
     )
+
+
+def _needed(workers: int | None, runs: int) -> int | None:
+    """Return how many workers to start: those that are asked for, but none that would have no run."""
+    if workers is None:
+        workers = cores()
+    return workers if workers < 1 or workers > MOST_WORKERS else min(workers, max(runs, 1))
 
 
 def join_experiment(experiment: Experiment, out: Path) -> Results:

@@ -1,12 +1,19 @@
 """Where runs are computed: threads, processes, or a Dask cluster, all of them executors of ``concurrent.futures``."""
 
-from routecast.experiment.executor.opening import EXECUTORS, check_executor, chosen_executor, open_executor
+from routecast.experiment.executor.opening import (
+    EXECUTORS,
+    MOST_WORKERS,
+    check_executor,
+    chosen_executor,
+    open_executor,
+)
 from routecast.experiment.executor.processes import Submit, crew, shared_out
 from routecast.experiment.executor.threads import stop_if_ended
 from routecast.experiment.executor.workers import Workers, cores, finished
 
 __all__ = [
     "EXECUTORS",
+    "MOST_WORKERS",
     "Submit",
     "Workers",
     "check_executor",

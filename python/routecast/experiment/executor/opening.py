@@ -13,8 +13,17 @@ from routecast.experiment.executor.workers import Workers
 from routecast.experiment.model import EvaluatorKind
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["EXECUTORS", "WORTH_STARTING", "check_executor", "chosen_executor", "open_executor"]
+__all__ = [
+    "EXECUTORS",
+    "MOST_WORKERS",
+    "WORTH_STARTING",
+    "check_executor",
+    "chosen_executor",
+    "open_executor",
+]
 
+MOST_WORKERS = 1024
+"""More are a slip of the finger: a process takes some 100 MB."""
 EXECUTORS = ("threads", "processes", "dask://HOST:PORT")
 """What an executor may be called."""
 
@@ -95,13 +104,17 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     Raises
     ------
     routecast.errors.QuantityProblem
-        There is no such executor, or there are fewer workers than one.
+        There is no such executor, or there are fewer workers than one or more than :data:`MOST_WORKERS`.
     routecast.errors.EnvironmentProblem
         The scheduler does not answer or has no workers, or Dask is not installed.
     """
     check_executor(spec)
     if workers is not None and workers < 1:
         raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
+    if workers is not None and workers > MOST_WORKERS:
+        raise QuantityProblem(
+            str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine"
+        )
     if found := _DASK.fullmatch(spec):
         from routecast.experiment.executor.dask import open_dask
 
