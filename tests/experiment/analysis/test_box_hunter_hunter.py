@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.advice import box_cox
+from routecast.experiment.analysis.checks.advice import box_cox
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]

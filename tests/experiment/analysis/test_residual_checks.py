@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.advice import box_cox
-from routecast.experiment.analysis.residuals import durbin_watson, normal_scores
+from routecast.experiment.analysis.checks.advice import box_cox
+from routecast.experiment.analysis.checks.residuals import durbin_watson, normal_scores
 from routecast.experiment.model import Results
 from routecast.experiment.wire_order import wire_order
 

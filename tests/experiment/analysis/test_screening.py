@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import qmc
 
 from routecast.experiment.analysis import analyse, screen
-from routecast.experiment.analysis.chaos import fit_chaos, indices
-from routecast.experiment.analysis.screening import Screened, Screening
+from routecast.experiment.analysis.outcome.screening import Screened, Screening
+from routecast.experiment.analysis.screening.chaos import fit_chaos, indices
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
         contrast_of_levels,
         interval_of_further_runs,
     )
-    from routecast.experiment.analysis.one_response import analyse
+    from routecast.experiment.analysis.one_response import analyse, screen
     from routecast.experiment.analysis.outcome import Analysis, Effect
-    from routecast.experiment.analysis.ranking import screen
 
 __all__ = [
     "Analysis",
@@ -35,7 +34,7 @@ _HOMES = {
     "contrast_of_effects": "contrasts",
     "contrast_of_levels": "contrasts",
     "interval_of_further_runs": "contrasts",
-    "screen": "ranking",
+    "screen": "one_response",
 }
 
 

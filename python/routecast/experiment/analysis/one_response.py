@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.errors import RoutecastError
-from routecast.experiment.analysis.advice import run_advice, transform_advice
-from routecast.experiment.analysis.anova import anova_table, pure_error
-from routecast.experiment.analysis.effects import effects_of
-from routecast.experiment.analysis.fit import Fit, fit_columns
-from routecast.experiment.analysis.lenth import lenth
-from routecast.experiment.analysis.means import means_of
-from routecast.experiment.analysis.model_choice import Choice, choose_terms, is_sampled
+from routecast.experiment.analysis.checks.advice import run_advice, transform_advice
+from routecast.experiment.analysis.checks.residuals import residuals_of
+from routecast.experiment.analysis.linear_model.anova import anova_table, pure_error
+from routecast.experiment.analysis.linear_model.effects import effects_of
+from routecast.experiment.analysis.linear_model.fit import Fit, fit_columns
+from routecast.experiment.analysis.linear_model.lenth import lenth
+from routecast.experiment.analysis.linear_model.means import means_of
+from routecast.experiment.analysis.linear_model.model_choice import Choice, choose_terms, is_sampled
+from routecast.experiment.analysis.linear_model.terms import centre_rows
 from routecast.experiment.analysis.observations import Observations, observe
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect
-from routecast.experiment.analysis.ranking import screen_factorial, screen_sample
-from routecast.experiment.analysis.residuals import residuals_of
-from routecast.experiment.analysis.screening import Screening
-from routecast.experiment.analysis.surface import Surface
+from routecast.experiment.analysis.outcome.screening import Screening
+from routecast.experiment.analysis.outcome.surface import Surface
+from routecast.experiment.analysis.screening.ranking import screen_factorial, screen_sample
 from routecast.experiment.analysis.surface_fit import fit_surface
-from routecast.experiment.analysis.terms import centre_rows
 from routecast.experiment.model import DesignKind, Results
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["analyse"]
+__all__ = ["analyse", "screen"]
 
 _CONFIDENCE = 0.95
 _BOOTSTRAP_SEED = 1
@@ -50,7 +50,7 @@ def analyse(
         Level of the intervals and verdicts, between 0 and 1.
     order : int, optional
         Interactions of more factors than this are left out and counted as errors. Default: none are, but see
-        :func:`~routecast.experiment.analysis.model_choice.choose_terms`.
+        :func:`~routecast.experiment.analysis.linear_model.model_choice.choose_terms`.
 
     Raises
     ------
@@ -129,6 +129,29 @@ def analyse(
         ),
         notes=_notes(results, seen, choice, fit),
     )
+
+
+def screen(results: Results, response: str, *, confidence: float = 0.95, seed: int = 1) -> Screening | None:
+    """Rank the factors by how much they matter; None where nothing varies or too few runs answered.
+
+    Parameters
+    ----------
+    results : Results
+    response : str
+    confidence : float
+        Of the bootstrap intervals.
+    seed : int
+        Of the bootstrap.
+
+    Raises
+    ------
+    RoutecastError
+        There is no such response.
+    """
+    seen = observe(results, response)
+    if is_sampled(results.experiment.design.kind, seen):
+        return screen_sample(seen, confidence=confidence, seed=seed)
+    return analyse(results, response, confidence=confidence).screening
 
 
 def _mean_interval(

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from routecast.experiment.analysis.aliases import estimable_terms
-from routecast.experiment.analysis.anova import pure_error
-from routecast.experiment.analysis.fit import Fit, fit_columns
-from routecast.experiment.analysis.surface import LackOfFit, Stationary, Surface, SurfaceTerm
-from routecast.experiment.analysis.terms import Term, polynomial_terms
+from routecast.experiment.analysis.linear_model.aliases import estimable_terms
+from routecast.experiment.analysis.linear_model.anova import pure_error
+from routecast.experiment.analysis.linear_model.fit import Fit, fit_columns
+from routecast.experiment.analysis.linear_model.terms import Term, polynomial_terms
+from routecast.experiment.analysis.outcome.surface import LackOfFit, Stationary, Surface, SurfaceTerm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

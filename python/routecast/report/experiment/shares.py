@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from routecast.experiment.analysis.outcome import Analysis
-from routecast.experiment.analysis.screening import Screening
+from routecast.experiment.analysis.outcome.screening import Screening
 from routecast.report.drawing import heading_rows
 from routecast.report.experiment.levels import shortened
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routecast.experiment.analysis.outcome import Analysis
-from routecast.experiment.analysis.surface import Surface
+from routecast.experiment.analysis.outcome.surface import Surface
 from routecast.experiment.model import Experiment, Factor
 from routecast.report.experiment.contour import contour_lines
 from routecast.report.experiment.levels import axis_of, label_of

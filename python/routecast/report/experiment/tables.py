@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from routecast.experiment.analysis.outcome import Analysis, Missing
-from routecast.experiment.analysis.screening import Screening
+from routecast.experiment.analysis.outcome.screening import Screening
 from routecast.experiment.model import Experiment, Results
 from routecast.report.experiment.levels import label_of
 from routecast.report.experiment.scale import Scale

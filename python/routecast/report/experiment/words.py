@@ -6,7 +6,7 @@ import math
 import re
 
 from routecast.experiment.analysis.outcome import Analysis, Effect
-from routecast.experiment.analysis.screening import Screened
+from routecast.experiment.analysis.outcome.screening import Screened
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.report.experiment.levels import label_of, level_said
 from routecast.report.experiment.scale import Scale

@@ -15,7 +15,7 @@ from routecast.experiment.analysis.outcome import Check, Residuals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from routecast.experiment.analysis.fit import Fit
+    from routecast.experiment.analysis.linear_model.fit import Fit
     from routecast.experiment.analysis.observations import Observations
 
     Floats: TypeAlias = NDArray[np.float64]

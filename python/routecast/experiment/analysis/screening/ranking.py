@@ -12,49 +12,22 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.experiment.analysis.chaos import fit_chaos, indices, resampled_indices
-from routecast.experiment.analysis.observations import Observations, observe
-from routecast.experiment.analysis.screening import Screened, Screening
-from routecast.experiment.model import Results
+from routecast.experiment.analysis.observations import Observations
+from routecast.experiment.analysis.outcome.screening import Screened, Screening
+from routecast.experiment.analysis.screening.chaos import fit_chaos, indices, resampled_indices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["screen", "screen_factorial", "screen_sample"]
+__all__ = ["screen_factorial", "screen_sample"]
 
 _RESAMPLES = 200
 _GOOD_ENOUGH = 0.7
 """Q2 from which the indices of the polynomial are trusted; below it 30 % of the variance would be guesswork. Ours."""
 _RUNS_PER_FACTOR = 3
 _MANY_RUNS = 2000
-
-
-def screen(results: Results, response: str, *, confidence: float = 0.95, seed: int = 1) -> Screening | None:
-    """Rank the factors by how much they matter; None where nothing varies or too few runs answered.
-
-    Parameters
-    ----------
-    results : Results
-    response : str
-    confidence : float
-        Of the bootstrap intervals.
-    seed : int
-        Of the bootstrap.
-
-    Raises
-    ------
-    RoutecastError
-        There is no such response.
-    """
-    from routecast.experiment.analysis.model_choice import is_sampled
-    from routecast.experiment.analysis.one_response import analyse
-
-    seen = observe(results, response)
-    if is_sampled(results.experiment.design.kind, seen):
-        return screen_sample(seen, confidence=confidence, seed=seed)
-    return analyse(results, response, confidence=confidence).screening
 
 
 def screen_factorial(
@@ -99,7 +72,7 @@ def screen_sample(seen: Observations, *, confidence: float, seed: int) -> Screen
     """Rank the factors of a sample; None where nothing varies or there are too few runs."""
     from scipy.stats import rankdata
 
-    from routecast.experiment.analysis.fit import negligible_ss
+    from routecast.experiment.analysis.linear_model.fit import negligible_ss
 
     coded, y = seen.design[seen.rows], seen.y
     moving = np.ptp(coded, axis=0) > 0 if len(y) else np.zeros(coded.shape[1], dtype=bool)

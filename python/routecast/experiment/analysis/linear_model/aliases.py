@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.experiment.analysis.terms import Term
+from routecast.experiment.analysis.linear_model.terms import Term
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from routecast.experiment.analysis.outcome import Effect, Lenth, LevelEffect
 
 if TYPE_CHECKING:
-    from routecast.experiment.analysis.aliases import Estimable
-    from routecast.experiment.analysis.fit import Fit
-    from routecast.experiment.analysis.terms import Term
+    from routecast.experiment.analysis.linear_model.aliases import Estimable
+    from routecast.experiment.analysis.linear_model.fit import Fit
+    from routecast.experiment.analysis.linear_model.terms import Term
 
 __all__ = ["effects_of"]
 

@@ -11,24 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from routecast.evaluate.plain import plain
-from routecast.experiment.analysis.check import Check, Residuals
-from routecast.experiment.analysis.effect import AnovaRow, Effect, Lenth, LevelEffect
-from routecast.experiment.analysis.screening import Screening
-from routecast.experiment.analysis.surface import Surface
+from routecast.experiment.analysis.outcome.check import Residuals
+from routecast.experiment.analysis.outcome.effect import AnovaRow, Effect, Lenth
+from routecast.experiment.analysis.outcome.screening import Screening
+from routecast.experiment.analysis.outcome.surface import Surface
 
-__all__ = [
-    "Analysis",
-    "AnovaRow",
-    "Cell",
-    "Check",
-    "Effect",
-    "Lenth",
-    "LevelEffect",
-    "Mean",
-    "Means",
-    "Missing",
-    "Residuals",
-]
+__all__ = ["Analysis", "Cell", "Mean", "Means", "Missing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from routecast.experiment.analysis.fit import Fit
+    from routecast.experiment.analysis.linear_model.fit import Fit
     from routecast.experiment.analysis.outcome import Effect
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -30,7 +30,7 @@ def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
         Coded levels of each run.
     y : (n,) array
     """
-    from routecast.experiment.analysis.fit import negligible_ss
+    from routecast.experiment.analysis.linear_model.fit import negligible_ss
 
     if len(y) == 0:
         return 0.0, 0

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routecast.experiment.analysis.aliases import Estimable, estimable_terms
-from routecast.experiment.analysis.terms import Term, factorial_terms, polynomial_terms
+from routecast.experiment.analysis.linear_model.aliases import Estimable, estimable_terms
+from routecast.experiment.analysis.linear_model.terms import Term, factorial_terms, polynomial_terms
 
 if TYPE_CHECKING:
     from routecast.experiment.analysis.observations import Observations

@@ -1,0 +1,1 @@
+"""Which factors matter most, of factorial designs and of samples."""
