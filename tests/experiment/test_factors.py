@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem, RoutecastError
-from routecast.experiment.factors import coded_of, factor_of, level_at, settled
+from routecast.experiment.factors import coded_of, level_at, settled
 from routecast.experiment.file.document import FactorTable
+from routecast.experiment.file.factors import factor_of
 from routecast.experiment.model import Factor
 from routecast.experiment.quantities import amount_of
 from routecast.router.file_models import MulticoreRouter

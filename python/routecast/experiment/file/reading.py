@@ -11,8 +11,8 @@ from routecast.experiment.answer.responses import reading_problem, response_prob
 from routecast.experiment.answer.testbeds import bed_document, bed_table, unknown_options
 from routecast.experiment.designs.making import design_of
 from routecast.experiment.designs.words import letters_of
-from routecast.experiment.factors import factor_of
 from routecast.experiment.file.document import ExperimentFile, ExperimentTable
+from routecast.experiment.file.factors import factor_of
 from routecast.experiment.model import Experiment, Factor, Response
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
