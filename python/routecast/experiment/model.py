@@ -16,6 +16,7 @@ __all__ = [
     "Answer",
     "Design",
     "DesignKind",
+    "EvaluatorKind",
     "Experiment",
     "Factor",
     "Level",

@@ -14,7 +14,7 @@ from routecast.plan.mapping.others import all_in_one
 from routecast.plan.mapping.program import Program, Undecided
 from routecast.quantity import format_pps, format_ratio
 
-__all__ = ["Answered", "map_processor"]
+__all__ = ["Answered", "Progress", "map_processor"]
 
 Progress = Callable[[int, int, str], None]
 _EXACT = 1e-6

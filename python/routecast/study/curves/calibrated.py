@@ -17,7 +17,7 @@ from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
 from routecast.study.curves.point import Point
 from routecast.study.curves.routers import Setting
 
-__all__ = ["Calibrated", "calibrate", "calibrating", "read_at"]
+__all__ = ["ROUNDS", "Calibrated", "calibrate", "calibrating", "read_at"]
 
 ROUNDS = 2
 HALVINGS = 9

@@ -14,7 +14,7 @@ from routecast.study.napi.form import FormCurve, FormResult
 from routecast.study.napi.idle import IdleResult
 from routecast.study.result import Criterion, Made
 
-__all__ = ["NapiResult"]
+__all__ = ["NapiResult", "judged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
