@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from routecast.evaluate.plain import plain
 from routecast.evaluate.result_folder import versions
-from routecast.experiment.designs.making import fraction_of
+from routecast.experiment.designs.fractional import fraction_of
 from routecast.experiment.model import Experiment, Results
 from routecast.experiment.runs import levels_of_row
 from routecast.quantity.whole_file import unfinished

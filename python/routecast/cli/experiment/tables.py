@@ -56,7 +56,7 @@ def print_design(console: Console, experiment: Experiment) -> None:
 
 
 def _print_aliases(console: Console, experiment: Experiment) -> None:
-    from routecast.experiment.designs.making import fraction_of
+    from routecast.experiment.designs.fractional import fraction_of
 
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:
@@ -149,7 +149,7 @@ def _remarks(experiment: Experiment, analysis: Analysis) -> list[str]:
 
 def _confounded(experiment: Experiment, analysis: Analysis) -> list[str]:
     """Return what the design itself confounds: of a fraction its defining relation says it all."""
-    from routecast.experiment.designs.making import fraction_of
+    from routecast.experiment.designs.fractional import fraction_of
 
     fraction = fraction_of(experiment.design, experiment.factors)
     if fraction is None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from routecast.errors import ModelProblem, Problem
 from routecast.experiment.designs.full import full
 from routecast.experiment.designs.words import WordProblem, masks_up_to, parse_word, spelled
+from routecast.experiment.model import Design, Factor
 
-__all__ = ["Fraction"]
+__all__ = ["Fraction", "fraction_of"]
 
 _MOST_FACTORS = 24
 
@@ -161,6 +162,13 @@ class Fraction:
             short.sort(key=lambda one: (one[0].bit_count(), _alphabetic(one[0])))
             chains.append(tuple(spelled(one, self.letters, sign) for one, sign in short))
         return tuple(chains)
+
+
+def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
+    """Return the fraction of a fractional design, with its aliases; None of any other."""
+    if design.kind != "fractional":
+        return None
+    return Fraction.of([factor.letter for factor in factors], design.generators)
 
 
 def _alphabetic(mask: int) -> tuple[int, ...]:

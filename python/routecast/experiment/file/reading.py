@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.experiment.answer.responses import reading_problem, response_problem
 from routecast.experiment.answer.testbeds import bed_document, bed_table, unknown_options
-from routecast.experiment.designs.making import design_of
 from routecast.experiment.designs.words import letters_of
+from routecast.experiment.file.design import design_of
 from routecast.experiment.file.document import ExperimentFile, ExperimentTable
 from routecast.experiment.file.factors import factor_of
 from routecast.experiment.model import Experiment, Factor, Response

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from routecast.errors import ModelProblem, Problem
 from routecast.experiment.designs.composite import central_composite
@@ -13,14 +12,12 @@ from routecast.experiment.designs.samples import latin_hypercube, on_levels, sob
 from routecast.experiment.designs.screening import SIZES, plackett_burman
 from routecast.experiment.designs.standard import standard_fraction
 from routecast.experiment.factors import coded_of, level_at, lowest_of, settled
+from routecast.experiment.file.document import DesignTable
 from routecast.experiment.model import Design, DesignKind, Factor
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import shown
 
-if TYPE_CHECKING:
-    from routecast.experiment.file.document import DesignTable
-
-__all__ = ["MOST_RUNS", "design_of", "fraction_of"]
+__all__ = ["MOST_RUNS", "design_of"]
 
 MOST_RUNS = 1_000_000
 """More are a mistake sooner than a wish."""
@@ -106,13 +103,6 @@ def _count(points: object, replications: int) -> int:
         what = f"got {shown(points)}: a whole number of points, from 2 to {MOST_RUNS:,} with all replications"
         raise ModelProblem("design", [Problem("points", what)])
     return points
-
-
-def fraction_of(design: Design, factors: Sequence[Factor]) -> Fraction | None:
-    """Return the fraction of a fractional design, with its aliases; None of any other."""
-    if design.kind != "fractional":
-        return None
-    return Fraction.of([factor.letter for factor in factors], design.generators)
 
 
 def _limit(runs: int) -> None:
