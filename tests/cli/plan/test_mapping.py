@@ -78,6 +78,31 @@ def test_states_stay_where_they_are_told_to(tmp_path: Path, capsys: pytest.Captu
             [],
             "line cards cannot be mapped",
         ),
+        (
+            ('organisation = "pipelined"', 'organisation = "pipelined"\nring = { memory = "scrtch" }'),
+            [],
+            'ring.memory: "scrtch" is no memory',
+        ),
+        (
+            (
+                'organisation = "pipelined"',
+                'organisation = "pipelined"\nstate = [{ name = "routes", memory = "srm" }]',
+            ),
+            [],
+            'state[0].memory: "srm" is no memory',
+        ),
+        (("count = 8, ", "count = 8, threads = 0, "), [], "processor.engines.threads: got 0"),
+        (
+            ('base = "ixp2850"', 'base = "ixp2850"\nmemory = [{ name = "dram", channels = 0 }]'),
+            [],
+            "channels: got 0",
+        ),
+        (("code_words = 900", "cycles = -1"), [], "block[2].cycles: got -1.0"),
+        (
+            ("code_words = 700", 'references = [{ state = "nix" }]'),
+            [],
+            'references[0].state: "nix" is no state',
+        ),
         (("", ""), ["--figure", "x.pdf"], "a figure is an SVG file"),
     ],
 )
@@ -88,6 +113,18 @@ def test_what_cannot_be_mapped_leaves_with_2_and_the_reason(
     file.write_text(EXAMPLE.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
     assert run(["plan", "mapping", str(file), "--no-simulate", *asked]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("without", ["present = false", "stub = true"])
+def test_a_router_of_no_blocks_leaves_nothing_to_map(
+    without: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = read_mapping(EXAMPLE).problem.blocks
+    tables = "".join(f'[[block]]\nname = "{block.name}"\n{without}\n' for block in blocks)
+    file = tmp_path / "x.router.toml"
+    file.write_text(f'builder = "network_processor"\nprocessor = "ixp2850"\n{tables}', encoding="utf-8")
+    assert run(["plan", "mapping", str(file), "--no-simulate"]) == 2
+    assert "block: there is nothing to map" in capsys.readouterr().err
 
 
 def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) -> None:

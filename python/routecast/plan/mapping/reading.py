@@ -15,9 +15,11 @@ from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, read_text, validated
 from routecast.router.files import read_load
+from routecast.router.network_processor.check import parts_problems
 from routecast.router.network_processor.file_models import NetworkProcessorRouter, StageTable
 from routecast.router.network_processor.model import Link
-from routecast.router.network_processor.reading import parts_of
+from routecast.router.network_processor.places import in_the_file
+from routecast.router.network_processor.reading import Parts, parts_of
 
 __all__ = ["MappingCase", "problem_of", "read_mapping"]
 
@@ -110,10 +112,15 @@ def problem_of(
         except ModelProblem:
             raise FileProblem(subject, wrong.problems) from wrong
         trouble = str(wrong.problems[0])
-    processor, problems = parts.processor, []
+    processor = parts.processor
+    problems = _faults(parts, table)
     links = [stage.link for stage in parts.stages[1:]]
     ring = links[0] if links else Link()
     memories = [memory.name for memory in processor.memories]
+    if ring.memory and ring.memory not in memories:
+        problems.append(
+            Problem("ring.memory", f'"{ring.memory}" is no memory: {did_you_mean(ring.memory, memories)}')
+        )
     chosen: list[str] = []
     for name in rings:
         if name != NEXT_NEIGHBOUR and name not in memories:
@@ -161,3 +168,22 @@ def problem_of(
     if load is None:
         load = OfferedLoad(rate_pps=1e6, flows=FlowSet.meshed(ports * ports, ports=ports))
     return MappingCase(problem=problem, own=own, trouble=trouble, load=load, document=dict(document))
+
+
+def _faults(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
+    """Return what no mapping can mend: parts that are wrong by themselves, and blocks that are none."""
+    found = [
+        in_the_file(
+            one,
+            table,
+            memories=[memory.name for memory in parts.processor.memories],
+            blocks=[block.name for block in parts.blocks],
+            states=[state.name for state in parts.states],
+            stages=[],
+        )
+        for one in parts_problems(parts.processor, parts.blocks, parts.states)
+    ]
+    if not any(block.cycles or block.cycles_per_byte or block.references for block in parts.blocks):
+        what = "there is nothing to map: no block is left that works for a frame (present, stub)"
+        found.append(Problem("block", what))
+    return found

@@ -10,7 +10,7 @@ from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
 
-__all__ = ["problems_of", "stage_threads"]
+__all__ = ["parts_problems", "problems_of", "stage_threads"]
 
 Add = Callable[[str, str], None]
 
@@ -33,21 +33,33 @@ def problems_of(
     line_card: LineCard | None = None,
 ) -> list[Problem]:
     """Return what is wrong with a router on a network processor, each with its place."""
-    problems: list[Problem] = []
+    problems = parts_problems(processor, blocks, states)
 
     def add(place: str, message: str) -> None:
         problems.append(Problem(place, message))
 
-    _check_processor(processor, add)
     memories = {memory.name: memory for memory in processor.memories}
-    _check_states(states, memories, add)
-    _check_blocks(blocks, [state.name for state in states], add)
     _check_stages(processor, {block.name: block for block in blocks}, stages, memories, add)
     _check_engines(processor, {block.name: block for block in blocks}, stages, add)
     _check_capacities(processor, states, stages, add)
     _check_slices(slices, [block.name for block in blocks], add)
     if line_card is not None:
         _check_line_card(line_card, add)
+    return problems
+
+
+def parts_problems(
+    processor: NetworkProcessor, blocks: Sequence[Block], states: Sequence[State]
+) -> list[Problem]:
+    """Return what is wrong with the parts themselves, whatever stages are made of them."""
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
+    _check_processor(processor, add)
+    _check_states(states, {memory.name: memory for memory in processor.memories}, add)
+    _check_blocks(blocks, [state.name for state in states], add)
     return problems
 
 
