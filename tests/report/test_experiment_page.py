@@ -235,6 +235,15 @@ def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> Non
     assert "it is highest with none, lowest with CAST" in answer
 
 
+def test_a_difference_of_shares_is_in_percentage_points() -> None:
+    results = made.paper()
+    shares = Response(name="busy", of="resource[cpu].utilisation_ratio")
+    answers = tuple(replace(one, values={"busy": one.values["throughput"] / 5e9}) for one in results.answers)
+    results = replace(results, experiment=replace(results.experiment, responses=(shares,)), answers=answers)
+    # 464 of 5000 Mbit/s.
+    assert re.search(r"9\.2\d percentage points above the mean of [\d.]+ %", said(results, "busy"))
+
+
 def test_the_headline_is_one_sentence_for_each_response() -> None:
     results = made.results_of(
         made.experiment(

@@ -205,8 +205,9 @@ def counted_table(answer: Characterisation, counted: CachegrindCounts) -> Table:
     return Table(
         name="counted",
         title="Second opinion: valgrind's cachegrind, per packet",
-        caption=f"Over {counted.packets} packets; its cache has 8 ways, and an "
-        "instruction that reads and writes a place counts as a read alone.",
+        caption=f"Over {counted.packets} packets, with the loop around the kernel; its cache has 8 ways, an "
+        "instruction that reads and writes a place counts as a read alone, and one that repeats itself "
+        "(clearing a table) counts each time.",
         columns=(
             Column(title="What", align="left"),
             Column(title="Trace", form=".2f"),

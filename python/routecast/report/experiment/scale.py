@@ -109,6 +109,8 @@ class Scale:
         if self.transform != "none":
             return f"{analysed:{sign}.3g} on {self.analysed_axis}".replace("-", "−")
         step, unit = self.for_amounts((analysed,))
+        if unit == "%":
+            unit = "percentage points"  # 20 % above 50 % would be 60 %
         return f"{analysed / step:{sign}.3g} {unit}".rstrip().replace("-", "−")
 
     def for_amounts(self, analysed: Iterable[float]) -> tuple[float, str]:
