@@ -19,7 +19,10 @@ __all__ = [
     "noc_simulate",
     "probe_host",
     "run_function",
+    "run_workload",
     "simulate",
+    "trace_workload",
+    "workload_kernels",
 ]
 
 __version__: str

@@ -19,11 +19,11 @@ from routecast.router.variants import vary
 from routecast.study.experiments.calibrated import Setting
 from routecast.study.experiments.document import ExperimentsStudy, OverTime
 
-__all__ = ["Course", "course_of"]
+__all__ = ["Followed", "followed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Followed:
     """How a trial went: rates over time, the verdict on them, and what looks at some instants had said."""
 
     over_time: OverTime
@@ -40,7 +40,7 @@ class Course:
         return figure, readings_table(self.readings, self.verdict)
 
 
-def course_of(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: Path) -> Course:
+def followed(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: Path) -> Followed:
     """Simulate a router of the study and look at its throughput over time.
 
     Raises
@@ -55,7 +55,7 @@ def course_of(study: ExperimentsStudy, one: OverTime, setting: Setting, folder: 
         raise ModelProblem(subject, [Problem("load", "is missing in the router document")])
     trial = Simulate(model, over_time=True, steady_state=False).trial(load, one.duration)
     moments = _merged(trial.over_time, one.parts)
-    return Course(
+    return Followed(
         over_time=one,
         moments=moments,
         verdict=steadiness_of(trial),

@@ -12,7 +12,7 @@ from routecast.experiment.analysis import Analysis
 from routecast.experiment.model import Results
 from routecast.study.experiments.calibrated import Calibrated
 from routecast.study.experiments.document import Arithmetic, Expectation, ExperimentsStudy, Fact
-from routecast.study.experiments.over_time import Course
+from routecast.study.experiments.over_time import Followed
 from routecast.study.result import Criterion, Made
 
 __all__ = ["Calculated", "ExperimentsResult", "Found", "Judged"]
@@ -60,7 +60,7 @@ class ExperimentsResult:
     calibrated: tuple[Calibrated, ...]
     results: Mapping[str, Results]
     analyses: Mapping[str, Mapping[str, Analysis]]
-    courses: tuple[Course, ...]
+    courses: tuple[Followed, ...]
     facts: tuple[Found, ...]
     judged: tuple[Judged, ...]
     calculated: tuple[Calculated, ...]

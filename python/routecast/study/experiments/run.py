@@ -24,7 +24,7 @@ from routecast.study.experiments.chapters import experiments_page
 from routecast.study.experiments.document import ExperimentsStudy, Fact, StudyExperiment
 from routecast.study.experiments.facts import found
 from routecast.study.experiments.judged import calculated, criteria, facts_found, judged
-from routecast.study.experiments.over_time import course_of
+from routecast.study.experiments.over_time import followed
 from routecast.study.experiments.result import ExperimentsResult
 from routecast.study.folder import write_results
 from routecast.study.result import Made
@@ -77,7 +77,7 @@ def run_experiments_study(
         for name, one in results.items()
     }
     facts = facts_found(study, results)
-    courses = tuple(course_of(study, one, setting, folder) for one in study.over_time)
+    courses = tuple(followed(study, one, setting, folder) for one in study.over_time)
     result = ExperimentsResult(
         study=study,
         out=out,
