@@ -59,7 +59,7 @@ check-python: $(DONE)/extension $(DONE)/group-test $(DONE)/group-check $(DONE)/g
 	@$(BIN)/ruff check --quiet
 	@echo '── mypy'
 	@$(BIN)/mypy
-	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/peers/*.py
+	@MYPYPATH=benches:python $(BIN)/mypy benches/run.py benches/tester.py benches/functions.py benches/sweeps.py benches/peers/*.py
 	@echo '── stub of routecast._core'
 	@$(BIN)/python -m mypy.stubtest routecast._core
 
@@ -73,6 +73,7 @@ bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on t
 	@$(BIN)/python benches/run.py
 	@$(BIN)/python benches/tester.py
 	@$(BIN)/python benches/functions.py
+	@$(BIN)/python benches/sweeps.py
 
 .PHONY: format
 format: $(DONE)/group-check ## rewrite the sources in their format
