@@ -171,7 +171,8 @@ def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
     assert json.loads(done.stdout) == json.loads((tmp_path / "m" / "summary.json").read_text())
 
 
-def test_an_interrupt_stops_a_study_and_says_what_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+def test_an_interrupt_stops_a_study_and_says_what_is_kept(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "m"
     child = subprocess.Popen(
         fake_study(["study", "meyer2014", "--out", str(out)], pause=0.05),
@@ -181,7 +182,7 @@ def test_an_interrupt_stops_a_study_and_says_what_is_kept(tmp_path: Path) -> Non
     )
     while not list((out / "results.parts").glob("*.parquet")) and child.poll() is None:
         time.sleep(0.02)
-    child.send_signal(signal.SIGINT)
+    child.send_signal(number)
     stdout, stderr = child.communicate()
     assert child.returncode == INTERRUPTED
     assert stdout == ""

@@ -14,6 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 __all__ = ["Report", "data", "print_json", "progress_bar", "remark"]
 
+LINE_EVERY_S = 30.0
+"""Where stderr is no terminal (the log of a batch job), progress is a line now and then."""
 SILENT_S = 0.7
 """Work that ends sooner shows no bar: one that flashes by tells nothing."""
 
@@ -38,14 +40,18 @@ def print_json(document: object) -> None:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
-    """Show a bar on stderr while the body runs, if stderr is a terminal and the work is worth one."""
+    """Show on stderr how far the body is: a bar on a terminal, if the work is worth one; elsewhere a line at times."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None, visible=False)
-        start = time.monotonic()
+        start = told = time.monotonic()
 
         def report(done: int, total: int, now: str = "") -> None:
+            nonlocal told
+            if not console.is_terminal and time.monotonic() - told >= LINE_EVERY_S:
+                told = time.monotonic()
+                remark(f"{what}: {done:,} of {total:,}{f'; {now}' if now else ''}")
             progress.update(
                 task,
                 completed=done,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from routecast.errors import RoutecastError
 
@@ -21,7 +24,8 @@ def run(arguments: Sequence[str]) -> int:
     given = [argument for argument in arguments if argument != "--debug"]
     debug = len(given) < len(arguments)
     try:
-        return _command(given)
+        with _ended_as_interrupted():
+            return _command(given)
     except KeyboardInterrupt:
         return _stop("interrupted", INTERRUPTED, debug=debug)
     except BrokenPipeError:
@@ -43,6 +47,21 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         hint = "" if debug else "; add --debug to see where"
         return _stop(f"a defect of routecast: {type(error).__name__}: {error}{hint}", DEFECT, debug=debug)
+
+
+@contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept."""
+    if threading.current_thread() is not threading.main_thread() or (
+        signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    ):
+        yield
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _command(arguments: Sequence[str]) -> int:
