@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from routecast.report.tables import Cell, Column, Table
+from routecast.study.experiments.document import Fact
 from routecast.study.experiments.result import ExperimentsResult, Found
 from routecast.study.shown import Shown
 
@@ -50,9 +52,20 @@ def calibrated_table(result: ExperimentsResult) -> Table:
     )
 
 
+def _is_fitted(fact: Fact) -> bool:
+    return fact.fitted or fact.calibrates is not None
+
+
+def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
+    if _is_fitted(fact):
+        return "calibrates"
+    return "follows" if (fact.experiment, fact.response) in fitted else "predicted"
+
+
 def facts_table(result: ExperimentsResult) -> Table:
     """Return every stated fact beside what is found."""
     rows: list[tuple[Cell, ...]] = []
+    fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
     for one in result.facts:
         stated, found = _stated(one)
         between = one.fact.between
@@ -68,14 +81,14 @@ def facts_table(result: ExperimentsResult) -> Table:
                 if between is None
                 else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
                 {None: "–", True: "yes", False: "NO"}[one.is_met],
-                "calibrates" if one.fact.calibrates or one.fact.fitted else "predicted",
+                _role(one.fact, fitted),
                 one.fact.where,
             )
         )
     return Table(
         name="facts",
         title="Stated and found",
-        caption="What calibrates is met as far as the bounds of its value allow; the rest is predicted.",
+        caption="What calibrates is met as well as it can be, and what follows is of the same answers; the rest is predicted.",
         columns=(
             Column(title="Fact", align="left", wrap=True),
             Column(title="Experiment", align="left", wide=True),
