@@ -88,7 +88,7 @@ def facts_table(result: ExperimentsResult) -> Table:
     return Table(
         name="facts",
         title="Stated and found",
-        caption="What calibrates is met as well as it can be, and what follows is of the same answers; the rest is predicted.",
+        caption="What calibrates is met as well as it can be; what follows is of the same answers.",
         columns=(
             Column(title="Fact", align="left", wrap=True),
             Column(title="Experiment", align="left", wide=True),
