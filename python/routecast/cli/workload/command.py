@@ -49,14 +49,14 @@ def workload(
         ),
     ] = None,
     content: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--content",
             metavar="KIND",
-            help="Payload of generated packets: words (compress) or random (do not).",
+            help="Payload of generated packets: words (they compress; if not given) or random (they do not).",
             rich_help_panel=_PACKETS,
         ),
-    ] = "words",
+    ] = None,
     flows: Annotated[
         int,
         typer.Option(
@@ -114,7 +114,7 @@ def workload(
         Path | None,
         typer.Option("--figure", metavar="FILE.svg", help="Draw misses over the size of the cache."),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**64 - 1, help="Seed of all randomness.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Characterise a kernel of CommBench or NpBench: instructions, memory accesses, caches, what a line rate takes."""
@@ -178,7 +178,7 @@ def _case(
     name: str,
     pcap: Path | None,
     frame: str | None,
-    content: str,
+    content: str | None,
     flows: int,
     entries: int | None,
     seed: int,
@@ -189,10 +189,11 @@ def _case(
 
     kinds: dict[str, Literal["words", "random"]] = {"words": "words", "random": "random"}
     problems = []
-    if content not in kinds:
+    if content is not None and content not in kinds:
         problems.append(Problem("--content", f'got "{content}"; {did_you_mean(content, kinds)}'))
-    if pcap is not None and frame is not None:
-        problems.append(Problem("--frame", "is of generated packets: leave it or --pcap out"))
+    for option, value in (("--frame", frame), ("--content", content)):
+        if pcap is not None and value is not None:
+            problems.append(Problem(option, "is of generated packets: leave it or --pcap out"))
     if problems:
         raise ModelProblem("routecast workload", problems)
     return WorkloadCase(
@@ -200,7 +201,7 @@ def _case(
         entries=entries,
         frames=FrameMix.parse(frame) if frame else None,
         capture=pcap,
-        content=kinds[content],
+        content=kinds[content or "words"],
         flows=flows,
         seed=seed,
     )
