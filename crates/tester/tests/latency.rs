@@ -53,10 +53,11 @@ fn a_delay_that_the_device_adds_is_found() {
 fn moments_percentiles_and_the_hdr_histogram_agree() {
     let bed = bed!(Bed::pair("hdr"));
     let mut tester = bed.tester();
-    // A busy machine may lose frames: the first whole trial of a few.
+    // A busy machine may lose frames, or move the sender to another core and let one overtake: the first trial of a
+    // few that is whole and in order.
     let once = |_| trial(&mut tester, &request(&flow(false, 0), 50_000.0, 0.1))["streams"][0].clone();
-    let whole = |stream: &Value| stream["received_frames"] == json!(5_000);
-    let stream = (0..10).map(once).find(whole).expect("ten trials lost frames, each of them");
+    let whole = |stream: &Value| stream["received_frames"] == json!(5_000) && stream["reordered_frames"] == json!(0);
+    let stream = (0..20).map(once).find(whole).expect("twenty trials lost frames or their order, each of them");
     let latency = &stream["latency"];
     let names = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
     assert!(names.map(|name| seconds(&latency[name])).is_sorted(), "{latency}");
