@@ -7,6 +7,7 @@ use routecast_sim::scenario::{
     Activation, Flow, Load, Model, Need, Path, Policy, Pool, Port, Process, Route, RouteKind, Run, Scenario, Source,
     Target, Task, Variation,
 };
+use routecast_sim::{Outcome, simulate};
 
 /// One microsecond in picoseconds.
 pub const US: f64 = 1e6;
@@ -141,4 +142,28 @@ pub fn w3(frames: f64) -> Scenario {
         load: poisson(3.2e6),
         run: seconds(frames / 3.2e6, 42),
     }
+}
+
+/// Frames take units of a pool along here, up to the task unit `until`.
+pub fn door(pool: usize, units: usize, until: usize, queue: usize, next: Route) -> Task {
+    let mut door = Task { parallel: None, ..task(0.0, Variation::Deterministic, queue, next) };
+    door.needs = vec![Need { pool, units, until: Some(until) }];
+    door
+}
+
+/// The outcome with the fate of every frame, by one of the two parts of the engine.
+pub fn traced(scenario: &Scenario, path: Path) -> Outcome {
+    let mut scenario = scenario.clone();
+    (scenario.run.path, scenario.run.record_frames, scenario.run.per_flow) = (path, true, true);
+    simulate(&scenario, &go).expect("the scenario is valid")
+}
+
+/// Number of a frame, when it left or was dropped, and where it was dropped.
+pub type End = (u64, u64, Option<u32>);
+
+/// How every frame ended, by its number.
+pub fn ends(outcome: &Outcome) -> Vec<End> {
+    let mut ends: Vec<End> = outcome.fates.iter().map(|fate| (fate.seq, fate.end_ps, fate.dropped_at)).collect();
+    ends.sort_unstable();
+    ends
 }
