@@ -30,7 +30,7 @@ def get_ready(evaluator: EvaluatorKind) -> None:
     if evaluator == "solve":
         import routecast.evaluate.solve
     elif evaluator == "simulate":
-        import routecast.evaluate.simulate  # noqa: F401 - for later
+        import routecast.evaluate.simulate  # noqa: F401 - imported only so that it is loaded
     parse_duration_s("1 s")
 
 
