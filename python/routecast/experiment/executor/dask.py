@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +18,9 @@ __all__ = ["DaskWorkers", "open_dask"]
 
 CONNECTS_WITHIN_S = 5.0
 """A scheduler that is there answers in milliseconds; workers of its own machine come within seconds."""
+
+_SAYS_WHY_WITHIN_S = 1.0
+"""How much longer a connection that failed has to say what was wrong."""
 
 ALONE_FOR_S = 30.0
 """How long a sweep waits for other workers when all are gone."""
@@ -162,11 +165,10 @@ def _greet(address: str) -> None:
 
     async def greet() -> None:
         async def hands() -> None:
-            # A little less, so that it can say what was wrong.
-            comm = await connect(f"tcp://{address}", timeout=0.9 * CONNECTS_WITHIN_S)
+            comm = await connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S)
             await comm.close()
 
-        await asyncio.wait_for(hands(), CONNECTS_WITHIN_S)
+        await asyncio.wait_for(hands(), CONNECTS_WITHIN_S + _SAYS_WHY_WITHIN_S)
 
     with ThreadPoolExecutor(1) as thread:  # which has no event loop yet, as a notebook's has
         thread.submit(asyncio.run, greet()).result()
@@ -215,7 +217,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _told(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError | CancelledError):
         return f"nothing within {CONNECTS_WITHIN_S:g} s"
     while error.__cause__ is not None:
         error = error.__cause__
