@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
 from routecast.evaluate.ledger import Ledger
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.study.document import Study
-from routecast.study.folder import write_results
+from routecast.study.folder import begin, write_results
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
 from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
-from routecast.study.result import Comparison, Criterion, Curve, ErrorSummary, Estimate, Made, StudyResult
+from routecast.study.result import Comparison, Criterion, Curve, ErrorSummary, Estimate, StudyResult
 from routecast.study.tasks import COLUMNS, Row, Task, Workload, run_task
 
 __all__ = ["Report", "run_study"]
@@ -68,9 +66,8 @@ def run_study(
     routecast.errors.RoutecastError
         A table cannot be read, or the points do not carry a calibration.
     """
-    started = time.monotonic()
     study = file.study
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     calibrating = read_measured(file.folder / study.measurements.calibrate)
     validating = read_measured(file.folder / study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
@@ -116,14 +113,7 @@ def run_study(
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
-        made=Made(
-            versions=versions(),
-            seed=study.evaluate.seed,
-            command=command or f"routecast study {study.name}",
-            trials=len(tasks),
-            resumed_trials=resumed,
-            elapsed_s=time.monotonic() - started,
-        ),
+        made=making.made(seed=study.evaluate.seed, trials=len(tasks), resumed=resumed),
     )
     _write(result, progress)
     return result

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
@@ -25,8 +23,8 @@ from routecast.study.cluster.chapters import cluster_page
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.cluster.result import ClusterResult, FleetSaving, Payback, Sampled
 from routecast.study.cluster.statements import statements
-from routecast.study.folder import write_results
-from routecast.study.result import Criterion, Made
+from routecast.study.folder import begin, write_results
+from routecast.study.result import Criterion
 
 __all__ = ["run_cluster_study"]
 
@@ -58,8 +56,7 @@ def run_cluster_study(
     routecast.errors.RoutecastError
         The series cannot be read, or no fleet carries it.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     out.mkdir(parents=True, exist_ok=True)
     tell = progress or (lambda done, total, what: None)
     case = cluster_case(study, subject=study.name, folder=folder)
@@ -94,17 +91,9 @@ def run_cluster_study(
         paybacks=tuple(paybacks),
         statements=(),
         criteria=(),
-        made=Made(
-            versions=versions(),
-            seed=0,
-            command=command or f"routecast study {study.name}",
-            trials=0,
-            resumed_trials=0,
-            elapsed_s=0.0,
-        ),
+        made=making.made(),
     )
     result = replace(result, statements=statements(result), criteria=_criteria(result))
-    result = replace(result, made=replace(result.made, elapsed_s=time.monotonic() - started))
     tell(work, work, "report")
     write_results(out, cluster_page(result), result.to_json())
     return result

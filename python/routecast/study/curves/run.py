@@ -6,9 +6,7 @@ Every simulated point is on disk at once, so that a killed study goes on where i
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.executor import Submit, crew, finished
 from routecast.study.curves.calibrated import ROUNDS, calibrate, calibrating
 from routecast.study.curves.chapters import curves_page
@@ -25,8 +22,7 @@ from routecast.study.curves.judged import compared, criteria, statements
 from routecast.study.curves.point import Point, packed, point, unpacked
 from routecast.study.curves.result import CurveResult, FigureResult, Passed
 from routecast.study.curves.routers import Setting, document_of, load_of
-from routecast.study.folder import write_results
-from routecast.study.result import Made
+from routecast.study.folder import begin, write_results
 
 __all__ = ["run_curve_study"]
 
@@ -69,8 +65,7 @@ def run_curve_study(
     routecast.errors.RoutecastError
         A router cannot be built, or no cost meets a stated value that calibrates.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     tell = progress or (lambda done, total, what: None)
     rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)
     with Ledger(out, COLUMNS) as ledger, crew(workers) as submit:
@@ -98,16 +93,8 @@ def run_curve_study(
         passed=passed,
         statements=tuple(statement for statement, _ in told),
         criteria=criteria(study, rates, told, passed),
-        made=Made(
-            versions=versions(),
-            seed=study.run.seed,
-            command=command or f"routecast study {study.name}",
-            trials=desk.trials,
-            resumed_trials=desk.resumed,
-            elapsed_s=0.0,
-        ),
+        made=making.made(seed=study.run.seed, trials=desk.trials, resumed=desk.resumed),
     )
-    result = replace(result, made=replace(result.made, elapsed_s=time.monotonic() - started))
     tell(work - 1, work, "report")
     write_results(out, curves_page(result), result.to_json())
     return result

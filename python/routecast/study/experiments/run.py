@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.analysis import analyse
 from routecast.experiment.answer import answer
 from routecast.experiment.executor import chosen_executor, open_executor
@@ -26,8 +24,7 @@ from routecast.study.experiments.facts import found
 from routecast.study.experiments.judged import calculated, criteria, facts_found, judged
 from routecast.study.experiments.over_time import followed
 from routecast.study.experiments.result import ExperimentsResult
-from routecast.study.folder import write_results
-from routecast.study.result import Made
+from routecast.study.folder import begin, write_results
 
 __all__ = ["run_experiments_study"]
 
@@ -62,8 +59,7 @@ def run_experiments_study(
     routecast.errors.RoutecastError
         A router cannot be built, or no values meet the facts that calibrate.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     tell = progress or (lambda done, total, what: None)
     work = len(study.experiment) + 2
     desk = _Desk(study, out, folder, workers)
@@ -89,16 +85,8 @@ def run_experiments_study(
         judged=judged(study, results),
         calculated=calculated(study),
         criteria=criteria(facts),
-        made=Made(
-            versions=versions(),
-            seed=study.experiment[0].seed,
-            command=command or f"routecast study {study.name}",
-            trials=desk.trials,
-            resumed_trials=desk.resumed,
-            elapsed_s=0.0,
-        ),
+        made=making.made(seed=study.experiment[0].seed, trials=desk.trials, resumed=desk.resumed),
     )
-    result = replace(result, made=replace(result.made, elapsed_s=time.monotonic() - started))
     tell(work - 1, work, "report")
     write_results(out, experiments_page(result), result.to_json())
     return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,19 +10,18 @@ from statistics import median, stdev
 
 from routecast.calibrate.refine import refine
 from routecast.evaluate.ledger import Columns, Ledger, Row
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
-from routecast.study.folder import write_results
+from routecast.study.folder import begin, write_results
 from routecast.study.functions.bench import FunctionBench
 from routecast.study.functions.chapters import functions_page
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.functions.points import Point, points
 from routecast.study.functions.result import FunctionResult, FunctionRow, HandLoop
-from routecast.study.result import Criterion, Made
+from routecast.study.result import Criterion
 
 __all__ = ["run_function_study"]
 
@@ -75,8 +73,7 @@ def run_function_study(
     routecast.errors.RoutecastError
         A function or the hardware file cannot be read, or a table does not fit into memory.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     chosen = list(points(study))
     total = 1 + len(chosen) * study.run.repeats
     hardware = _hardware(out, bench, progress, total)
@@ -111,14 +108,7 @@ def run_function_study(
             for point in chosen
         ),
         criteria=(),
-        made=Made(
-            versions=versions(),
-            seed=study.run.seed,
-            command=command or f"routecast study {study.name}",
-            trials=len(tasks),
-            resumed_trials=resumed,
-            elapsed_s=time.monotonic() - started,
-        ),
+        made=making.made(seed=study.run.seed, trials=len(tasks), resumed=resumed),
         notes=hardware.notes,
     )
     result = _judged(result)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from routecast.errors import FitProblem
-from routecast.evaluate.result_folder import check_folder, versions
-from routecast.study.folder import write_results
+from routecast.study.folder import begin, write_results
 from routecast.study.napi.alternatives import ALTERNATIVES, fit_alternative
 from routecast.study.napi.chapters import napi_page
 from routecast.study.napi.clock import explain_clock
@@ -17,7 +15,6 @@ from routecast.study.napi.form import explain_form
 from routecast.study.napi.idle import IdleResult, explain_idle
 from routecast.study.napi.result import NapiResult, judged
 from routecast.study.napi.tables import read_idle, read_samples
-from routecast.study.result import Made
 
 __all__ = ["run_napi_study"]
 
@@ -54,8 +51,7 @@ def run_napi_study(
     routecast.errors.RoutecastError
         A table cannot be read, or a curve cannot be fitted.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     curves = [(curve, read_idle(folder / curve.file, curve.series)) for curve in study.idle]
     if study.clock and not study.form:
         raise FitProblem("clock", "a clock needs a router: add [form], whose costs the clock scales")
@@ -102,14 +98,7 @@ def run_napi_study(
         form=form,
         clock=clock,
         criteria=judged(study, tuple(idle), form),
-        made=Made(
-            versions=versions(),
-            seed=seed,
-            command=command or f"routecast study {study.name}",
-            trials=0,
-            resumed_trials=0,
-            elapsed_s=time.monotonic() - started,
-        ),
+        made=making.made(seed=seed),
     )
     write_results(out, napi_page(result), result.to_json())
     return result

@@ -6,7 +6,6 @@ Every finished matrix of a case is on disk at once, so that a killed study goes 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,12 +14,11 @@ from pathlib import Path
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.experiment.executor import finished, shared_out
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
 from routecast.report.noc.link_map import LinkMap
-from routecast.study.folder import write_results
+from routecast.study.folder import begin, write_results
 from routecast.study.noc.chapters import noc_page
 from routecast.study.noc.document import Case, NocStudy
 from routecast.study.noc.judged import compared, criteria
@@ -28,7 +26,6 @@ from routecast.study.noc.point import Point
 from routecast.study.noc.points import link_maps, points_of_matrix
 from routecast.study.noc.result import CaseResult, NocResult
 from routecast.study.noc.statements import statements
-from routecast.study.result import Made
 
 __all__ = ["run_noc_study"]
 
@@ -71,8 +68,7 @@ def run_noc_study(
     routecast.errors.RoutecastError
         A pattern does not fit its topology, or a traffic cannot be carried.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     tell = progress or (lambda done, total, what: None)
     tasks = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]
@@ -131,17 +127,9 @@ def run_noc_study(
         compared=compared(study, cases),
         statements=(),
         criteria=(),
-        made=Made(
-            versions=versions(),
-            seed=0,
-            command=command or f"routecast study {study.name}",
-            trials=len(tasks),
-            resumed_trials=resumed,
-            elapsed_s=0.0,
-        ),
+        made=making.made(trials=len(tasks), resumed=resumed),
     )
     result = replace(result, statements=statements(result), criteria=criteria(result))
-    result = replace(result, made=replace(result.made, elapsed_s=time.monotonic() - started))
     tell(work, work, "report")
     write_results(out, noc_page(result), result.to_json())
     return result

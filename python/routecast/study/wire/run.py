@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any
 
 from routecast.evaluate.ledger import Ledger, Row
 from routecast.evaluate.protocol import Described, Evaluator
-from routecast.evaluate.result_folder import check_folder, versions
 from routecast.evaluate.trial import Trial
-from routecast.study.folder import write_results
-from routecast.study.result import Criterion, Made
+from routecast.study.folder import begin, write_results
+from routecast.study.result import Criterion
 from routecast.study.wire.bench import Bench
 from routecast.study.wire.calibrated import Calibrated, calibrate_latency, calibrate_throughput
 from routecast.study.wire.chapters import wire_page
@@ -59,8 +57,7 @@ def run_wire_study(
     routecast.errors.RoutecastError
         The test bed cannot be made, or the points do not carry a calibration.
     """
-    started = time.monotonic()
-    check_folder(out, "study", study.name)
+    making = begin(study.name, out, command)
     first, whole = list(first_points(study)), list(all_points(study))
     total = len(first) + len(whole)
 
@@ -102,14 +99,7 @@ def run_wire_study(
         facts=noting.facts,
         invalid_trials=sum(bool(row["invalid"]) for row in rows),
         criteria=(),
-        made=Made(
-            versions=versions(),
-            seed=study.evaluate.seed,
-            command=command or f"routecast study {study.name}",
-            trials=total,
-            resumed_trials=resumed,
-            elapsed_s=time.monotonic() - started,
-        ),
+        made=making.made(seed=study.evaluate.seed, trials=total, resumed=resumed),
     )
     result = replace(result, criteria=_criteria(result))
     write_results(out, wire_page(result), result.to_json())
