@@ -122,6 +122,13 @@ def test_mg1k_with_exponential_service_is_mm1k(load, room):
     assert general.sojourn_mean_s == pytest.approx(exact.sojourn_mean_s, rel=1e-6)
 
 
+@given(st.floats(-250.0, 6.0))
+def test_how_much_service_varies_does_not_depend_on_the_unit_of_time(exponent):
+    # Half the frames take thrice as long: mean 2, second moment 5, so 5 / 4 - 1.
+    mix = ServiceMix(shares=(0.5, 0.5), times_s=(10.0**exponent, 3.0 * 10.0**exponent))
+    assert mix.squared_cv == pytest.approx(0.25)
+
+
 @given(load=st.floats(0.05, 0.9))
 def test_mg1k_with_a_long_queue_is_mg1(load):
     mix = ServiceMix(shares=(0.5, 0.5), times_s=(0.5, 1.5), scv=0.5, law="gamma")

@@ -49,9 +49,12 @@ class ServiceMix:
     @property
     def squared_cv(self) -> float:
         """Squared coefficient of variation over all kinds."""
-        second = math.fsum(share * time**2 for share, time in zip(self.shares, self.times_s, strict=True))
-        mean = self.mean_s
-        return (1.0 + self.scv) * second / mean**2 - 1.0 if mean > 0.0 else 0.0
+        mean_s = self.mean_s
+        if mean_s <= 0.0:
+            return 0.0
+        # Relative to the mean: the square of a very short time would be 0.
+        parts = zip(self.shares, self.times_s, strict=True)
+        return (1.0 + self.scv) * math.fsum(share * (time_s / mean_s) ** 2 for share, time_s in parts) - 1.0
 
     @property
     def is_one_size(self) -> bool:
