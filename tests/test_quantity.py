@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from routecast import quantity
 from routecast.errors import QuantityProblem
+from routecast.quantity import units
 
 PARSERS = [
     quantity.parse_rate_pps,
@@ -124,6 +125,26 @@ def test_screens_show_four_digits_and_a_prefix():
     assert quantity.format_pps(999_999.9) == "1 Mpps"
     assert quantity.format_bps(0.0) == "0 bit/s"
     assert quantity.format_ratio(0.0123) == "1.23 %"
+
+
+def test_units_known_without_pint_are_what_pint_says_they_are():
+    registry = units._registry()
+    for known, (dimension, _) in units._KNOWN.items():
+        found = registry.parse_units(known)
+        assert str(found.dimensionality) == dimension
+        bases = [one for one, of_base in units._KNOWN.items() if of_base == (dimension, 1.0)]
+        for base in bases:
+            expected = float(registry.Quantity(1.0, found).to(registry.parse_units(base)).magnitude)
+            assert units.factor(known, base) == expected
+
+
+def test_common_units_are_read_without_pint():
+    code = (
+        "import sys; from routecast.quantity import parse_rate_pps; rate = parse_rate_pps('8 Mpps'); "
+        "print(rate, 'pint' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["8000000.0", "False"]
 
 
 def test_pint_is_not_imported_before_a_text_is_parsed():
