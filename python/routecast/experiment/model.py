@@ -211,7 +211,8 @@ class Answer:
     values : mapping of str to float
         By name of the response, before any transform; empty where the run failed.
     problem : str
-        Why the run has no answer (the level makes the router invalid); empty where it has one.
+        Why the run has no answer (the level makes the router invalid), or none for some of the responses (its router
+        has no such entry); empty where it has all.
     unsteady : str
         Why the run is called not steady; empty where it is steady or nobody looked.
     bottleneck : str

@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from routecast import __version__
 from routecast.experiment.factors import level_at
-from routecast.experiment.model import Experiment, Level, Run
+from routecast.experiment.model import Experiment, Level, Plain, Run
 
-__all__ = ["levels_of_row", "runs_of"]
+__all__ = ["documents", "levels_of_row", "runs_of"]
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
 """A text that may name a file: with an ending that is no part of a number."""
@@ -47,8 +47,7 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
     folder = Path(experiment.folder) if experiment.folder else Path()
     runs = []
     for row in range(len(experiment.design.coded)):
-        overrides = {path: value for level in levels.of(row) for path, value in level.overrides.items()}
-        varied = vary(document, overrides, table=fields)
+        varied = vary(document, _overrides(levels.of(row)), table=fields)
         body = head.copy()
         body.update(_text(varied))
         for digest in _files_named(varied, folder):
@@ -73,6 +72,20 @@ def runs_of(experiment: Experiment) -> tuple[Run, ...]:
                 )
             )
     return tuple(runs)
+
+
+def documents(experiment: Experiment, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """Yield what the router (or testbed) file says in rows of the design."""
+    from routecast.router.variants import vary
+
+    fields = _fields(experiment)
+    levels = _LevelsByRow(experiment)
+    for row in rows:
+        yield vary(experiment.document, _overrides(levels.of(row)), table=fields)
+
+
+def _overrides(levels: Sequence[Level]) -> dict[str, Plain]:
+    return {path: value for level in levels for path, value in level.overrides.items()}
 
 
 def levels_of_row(experiment: Experiment, row: int) -> tuple[Level, ...]:

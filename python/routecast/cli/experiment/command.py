@@ -71,6 +71,7 @@ def experiment(
     """
     from routecast.errors import QuantityProblem
     from routecast.evaluate.result_folder import check_folder
+    from routecast.experiment.answer.entries import only_trials_know
     from routecast.experiment.file.reading import read_experiment
     from routecast.experiment.sweep import Shard
 
@@ -83,6 +84,8 @@ def experiment(
     if design_only:
         _print_plan(asked, as_json=as_json)
         return
+    for of in only_trials_know(asked):
+        remark(f"{of}: whether the wire has this entry only its trials can tell")
     folder = out or Path(asked.name)
     check_folder(folder, "experiment", asked.name)
     if not join:
@@ -127,7 +130,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
 
     write_table(results, folder / "results.parquet")
     failed = sum(bool(answer.problem) for answer in results.answers)
-    if failed == len(results.answers):
+    if not any(answer.values for answer in results.answers):
         first = next(answer.problem for answer in results.answers)
         raise RoutecastError(f"none of the {failed} runs has an answer; the first says: {first}")
     with progress_bar("analysis"):
@@ -144,9 +147,12 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
     if results.resumed:
         remark(f"{results.resumed} runs were there already")
     if failed:
-        remark(
-            f"{failed} of {len(results.answers)} runs have no answer; the others are analysed without them"
+        lack = (
+            "have no answer"
+            if not any(one.problem and one.values for one in results.answers)
+            else "lack answers"
         )
+        remark(f"{failed} of {len(results.answers)} runs {lack}; the others are analysed without them")
     remark(f"Report: {folder / 'report.html'}")
 
 

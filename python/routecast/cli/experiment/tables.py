@@ -174,7 +174,9 @@ def print_missing(console: Console, results: Results) -> None:
     """Print which runs have no answer, or are not steady, and why."""
     from routecast.experiment.runs import levels_of_row
 
-    for title, key in (("Runs without an answer", "problem"), ("Runs that are not steady", "unsteady")):
+    lack = any(answer.problem and answer.values for answer in results.answers)
+    without = "Runs that lack answers" if lack else "Runs without an answer"
+    for title, key in ((without, "problem"), ("Runs that are not steady", "unsteady")):
         told = [
             (run, getattr(answer, key))
             for run, answer in zip(results.runs, results.answers, strict=True)

@@ -102,7 +102,8 @@ def observe(results: Results, response: str) -> Observations:
     unsteady: list[Missing] = []
     labels: dict[int, tuple[str, ...]] = {}
     for position, (run, answer, value) in enumerate(zip(results.runs, results.answers, values, strict=True)):
-        why = answer.problem or _unusable(value, transform)
+        why = answer.problem if response not in answer.values else ""
+        why = why or _unusable(value, transform)
         if why or answer.unsteady:
             if run.row not in labels:
                 labels[run.row] = _row_labels(factors, design, run.row)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.experiment.answer.responses import needs_flows, read_response, said_at
 from routecast.experiment.executor.threads import stop_if_ended
-from routecast.experiment.model import Answer, EvaluatorKind, Run
+from routecast.experiment.model import Answer, EvaluatorKind, Response, Run
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
     from routecast.load.offered import OfferedLoad
     from routecast.router.model import RouterModel
 
-__all__ = ["answer", "get_ready"]
+__all__ = ["answer", "built", "get_ready"]
 
 _OF_QUEUES = ("latency", "waiting", "queue_frames", "delay_variation")
 """Responses that settle with the queues: later than the rate."""
@@ -56,24 +56,26 @@ def answer(run: Run) -> Answer:
 def _solved(run: Run) -> Answer:
     from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 
-    model, load = _built(run)
-    values: dict[str, float] = {}
-    trial = None
-    for response in run.responses:
+    model, load = built(run.document, run.folder)
+    trial: Trial | None = None
+
+    def read(response: Response) -> float:
+        nonlocal trial
         if response.of == "capacity_pps":
-            values[response.name] = capacity_pps(model, load)
-        elif response.of == "lossless_pps":
-            values[response.name] = lossless_pps(model, load)
-        else:
-            trial = trial or Solve(model=model).trial(load, run.duration_s)
-            values[response.name] = read_response(trial, response.of)
-    return Answer(key=run.key, values=values, bottleneck=_bottleneck(trial) if trial else "")
+            return capacity_pps(model, load)
+        if response.of == "lossless_pps":
+            return lossless_pps(model, load)
+        trial = trial or Solve(model=model).trial(load, run.duration_s)
+        return read_response(trial, response.of)
+
+    values, problem = _each(run, read)
+    return Answer(key=run.key, values=values, problem=problem, bottleneck=_bottleneck(trial) if trial else "")
 
 
 def _simulated(run: Run) -> Answer:
     from routecast.evaluate.simulate import Simulate
 
-    model, load = _built(run)
+    model, load = built(run.document, run.folder)
     is_followed = run.is_steadied or any(response.read_at_s is not None for response in run.responses)
     simulator = Simulate(
         model,
@@ -102,12 +104,17 @@ _BY_EVALUATOR: dict[str, Callable[[Run], Answer]] = {
 }
 
 
-def _built(run: Run) -> tuple[RouterModel, OfferedLoad]:
+def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, OfferedLoad]:
+    """Build the router of a run.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The document makes no router, or suggests no load.
+    """
     from routecast.router.files import build_router
 
-    model, load = build_router(
-        run.document, subject="router", folder=Path(run.folder) if run.folder else None
-    )
+    model, load = build_router(document, subject="router", folder=Path(folder) if folder else None)
     if load is None:
         raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
     return model, load
@@ -124,13 +131,30 @@ def _read(run: Run, trial: Trial) -> Answer:
         if not unsteady and any(response.of.startswith(_OF_QUEUES) for response in run.responses):
             unsteady = latency_unsteady(trial)
         trial = steadied(trial, verdict)
-    values = {
-        response.name: read_response(trial, response.of)
-        if response.read_at_s is None
-        else said_at(whole, response.of, response.read_at_s)
-        for response in run.responses
-    }
-    return Answer(key=run.key, values=values, unsteady=unsteady, bottleneck=_bottleneck(trial))
+
+    def read(response: Response) -> float:
+        if response.read_at_s is None:
+            return read_response(trial, response.of)
+        return said_at(whole, response.of, response.read_at_s)
+
+    values, problem = _each(run, read)
+    return Answer(
+        key=run.key, values=values, problem=problem, unsteady=unsteady, bottleneck=_bottleneck(trial)
+    )
+
+
+def _each(run: Run, read: Callable[[Response], float]) -> tuple[dict[str, float], str]:
+    """Read each response: those that there are, and why the others are not."""
+    values: dict[str, float] = {}
+    missing: list[str] = []
+    for response in run.responses:
+        try:
+            values[response.name] = read(response)
+        except EnvironmentProblem:
+            raise
+        except RoutecastError as problem:
+            missing.append(str(problem))
+    return values, "; ".join(dict.fromkeys(missing))
 
 
 def _bottleneck(trial: Trial) -> str:

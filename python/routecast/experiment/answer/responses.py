@@ -7,7 +7,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from routecast.errors import RoutecastError
@@ -16,14 +16,26 @@ from routecast.experiment.model import EvaluatorKind
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["SOLVED", "needs_flows", "read_response", "reading_problem", "response_problem", "said_at"]
+__all__ = [
+    "SOLVED",
+    "drop_places",
+    "entries_of",
+    "is_among",
+    "needs_flows",
+    "read_response",
+    "reading_problem",
+    "response_problem",
+    "said_at",
+]
 
 SOLVED = ("capacity_pps", "lossless_pps")
 """What the closed form knows beside its trials: the greatest forwarding rate, and the greatest rate without loss."""
 
 _RATES = ("forwarded_pps", "l1_bps", "l2_bps")
-_STEP = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
-_ENTRY = re.compile(r"\[([^\]]*)\]")
+_NAMED = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]"
+"""An entry; its name may have brackets of its own."""
+_STEP = re.compile(rf"([A-Za-z_][A-Za-z0-9_]*)((?:{_NAMED})*)(\.|$)")
+_ENTRY = re.compile(_NAMED)
 _SHORT = {"resource": "resources", "flow": "flows", "task": "activity", "drops": "drops_pps"}
 _UNKNOWN_TO: Mapping[EvaluatorKind, tuple[str, ...]] = {
     "solve": (
@@ -43,7 +55,7 @@ _UNKNOWN_TO: Mapping[EvaluatorKind, tuple[str, ...]] = {
         "interval",
     ),
     "simulate": ("duplicated_frames", "corrupted_frames"),
-    "measure": ("resources", "activity", "queue_frames", "waiting", "energy_j"),
+    "measure": ("resources", "activity", "flows", "interval", "queue_frames", "waiting", "energy_j"),
 }
 """First steps of paths that an evaluator never answers."""
 
@@ -61,6 +73,9 @@ def response_problem(of: str, evaluator: EvaluatorKind) -> str:
     here: object = Trial
     for number, (key, entries) in enumerate(steps):
         known = _fields(here)
+        if _entry_type(here) is not None:
+            before = steps[number - 1][0]
+            return f'"{before}" has several entries: name one: {before}[…].{key}'
         if not known:
             return f'"{steps[number - 1][0]}" has no parts, so there is no "{key}" in it'
         if key not in known:
@@ -142,6 +157,9 @@ def read_response(trial: Trial, of: str) -> float:
     here: object = trial
     for key, entries in _steps(of):
         here = getattr(here, key, None)
+        if key == "drops_pps" and len(entries) == 1 and entries[0] in drop_places(trial):
+            # Trials list places that lose frames; the others lose none.
+            return trial.drops_pps.get(entries[0], 0.0)
         for entry in entries:
             here = _entry(here, key, entry)
     if not isinstance(here, int | float) or not math.isfinite(here):
@@ -156,15 +174,36 @@ def _entry(here: object, key: str, entry: str) -> object:
             return here[entry]
         known = [str(one) for one in here]
     elif isinstance(here, tuple):
-        names = [str(getattr(one, "name", getattr(one, "number", number))) for number, one in enumerate(here)]
-        if entry in names:
-            return here[names.index(entry)]
-        if entry.isdecimal() and int(entry) < len(here):
-            return here[int(entry)]
-        known = names
+        known = [str(getattr(one, "name", getattr(one, "number", number))) for number, one in enumerate(here)]
+        if is_among(entry, known):
+            return here[known.index(entry) if entry in known else int(entry)]
     else:
         known = []
     raise RoutecastError(f'{key} has no entry "{entry}": {did_you_mean(entry, known)}')
+
+
+def is_among(entry: str, names: Sequence[str]) -> bool:
+    """Return whether an entry is there: by its name, or by its place in a list."""
+    return entry in names or (entry.isascii() and entry.isdecimal() and int(entry) < len(names))
+
+
+def drop_places(trial: Trial) -> tuple[str, ...]:
+    """Return where a model can lose frames, whether it does or not: task units and outgoing links; none of a wire."""
+    links = [one.name for one in trial.resources if one.kind == "link" and one.name.endswith(" out")]
+    places = [*(one.name for one in trial.activity), *trial.queue_frames, *links, *trial.drops_pps]
+    return () if trial.evaluator == "measure" else tuple(dict.fromkeys(places))
+
+
+def entries_of(of: str) -> tuple[str, ...]:
+    """Return the part of a trial that a path leads into, with the entries that it names there.
+
+    Examples
+    --------
+    >>> entries_of("energy_j[cpu][active]"), entries_of("latency.p99_s")
+    (('energy_j', 'cpu', 'active'), ('latency',))
+    """
+    key, entries = _steps(of)[0]
+    return (key, *entries)
 
 
 @lru_cache(maxsize=256)
@@ -173,7 +212,7 @@ def _steps(of: str) -> list[tuple[str, list[str]]]:
     at = 0
     while at < len(of):
         found = _STEP.match(of, at)
-        if not found or (found[3] == "." and found.end() == len(of)):
+        if not found or (found[4] == "." and found.end() == len(of)):
             raise ValueError(f'"{of}" is no path: write names and dots, entries in brackets: "latency.p99_s"')
         key = found[1]
         steps.append((_SHORT.get(key, key) if not steps else key, _ENTRY.findall(found[2])))

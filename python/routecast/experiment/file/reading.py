@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.experiment.answer.entries import missing_entries
 from routecast.experiment.answer.responses import reading_problem, response_problem
 from routecast.experiment.answer.testbeds import bed_document, bed_table, unknown_options
 from routecast.experiment.designs.words import letters_of
@@ -101,7 +102,7 @@ def experiment_of(
             problems += [Problem(f"design.{one.place}", one.message) for one in wrong.problems]
     if problems or design is None:
         raise FileProblem(subject, problems)
-    return Experiment(
+    experiment = Experiment(
         name=table.name,
         title=table.title,
         question=table.question,
@@ -119,6 +120,9 @@ def experiment_of(
         ),
         folder=str(folder or ""),
     )
+    if missing := missing_entries(experiment):
+        raise FileProblem(subject, missing)
+    return experiment
 
 
 def experiment_schema() -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _anchor(text: str) -> str:
 
 def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, lead: str) -> Section:
     experiment = results.experiment
-    answered = sum(1 for one in results.answers if not one.problem)
+    answered = sum(1 for one in results.answers if one.values)
     unsteady = sum(1 for one in results.answers if one.unsteady)
     tiles = [
         Tile(value=f"{len(experiment.design.coded):,}", meaning="combinations of levels"),
