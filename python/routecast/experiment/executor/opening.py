@@ -124,7 +124,7 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     executor: Workers = Threads(workers) if spec == "threads" else Processes(workers)
     try:
         yield executor
+        executor.shutdown()
     except BaseException:
         executor.end()
         raise
-    executor.shutdown()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context, parent_process, resource_tracker
-from multiprocessing.process import BaseProcess
-from threading import Thread
+from multiprocessing import resource_tracker
 from typing import ParamSpec, Protocol, TypeVar
 
 from routecast.errors import EnvironmentProblem
+from routecast.experiment.executor.ctrl_c import ctrl_c_waits
+from routecast.experiment.executor.worker_process import WorkerProcess
 from routecast.experiment.executor.workers import Workers, cores
 
 __all__ = ["Processes", "Submit", "crew", "shared_out"]
@@ -32,7 +32,9 @@ class Submit(Protocol):
 
 
 class Processes(Workers):
-    """Processes of this machine; after one was killed, the next call starts them anew.
+    """Processes of this machine; after one was killed, the next call that is its turn starts another.
+
+    A thread stands for each: it starts the process, gives it one call after another and waits for the answers.
 
     Parameters
     ----------
@@ -42,8 +44,11 @@ class Processes(Workers):
 
     def __init__(self, workers: int | None = None) -> None:
         self._count = workers or cores()
-        self._pool: ProcessPoolExecutor | None = None
-        self._started: set[BaseProcess] = set()
+        self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="process", initializer=_be_deaf)
+        self._of_thread = threading.local()
+        self._lock = threading.Lock()
+        self._processes: set[WorkerProcess] = set()
+        self._is_ended = False
 
     @property
     def workers(self) -> int:
@@ -54,15 +59,8 @@ class Processes(Workers):
         self, fn: Callable[Arguments, Value], /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> Future[Value]:
         """Start a call, which can be pickled, in a process; return its Future."""
-        others = set(active_children()) - self._started
-        with _deaf_children():
-            try:
-                future = self._opened().submit(fn, *args, **kwargs)
-            except BrokenProcessPool:
-                self.shutdown()
-                future = self._opened().submit(fn, *args, **kwargs)
-        self._started = set(active_children()) - others
-        return future
+        with ctrl_c_waits():
+            return self._threads.submit(self._call, fn, args, kwargs)
 
     def prepare(self, call: Callable[[], object]) -> None:
         """Start the processes, and let each import what the tasks need."""
@@ -71,23 +69,55 @@ class Processes(Workers):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the processes end when they have done what they were given."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+        with ctrl_c_waits():
+            self._threads.shutdown(wait=False, cancel_futures=cancel_futures)
+        if wait:
+            self._close()
+        else:
+            threading.Thread(target=self._close, daemon=True).start()
 
     def end(self) -> None:
         """End the processes at once."""
-        for process in self._started:
-            process.terminate()
-        self.shutdown(cancel_futures=True)
+        with ctrl_c_waits():  # a second one too: nothing here takes long
+            with self._lock:
+                self._is_ended = True
+                processes = tuple(self._processes)
+            for process in processes:
+                process.kill()
+            self.shutdown(cancel_futures=True)
 
-    def _opened(self) -> ProcessPoolExecutor:
-        if self._pool is None:
-            # Spawned processes: a fork would copy the threads' locks of the optimiser.
-            self._pool = ProcessPoolExecutor(
-                self._count, mp_context=get_context("spawn"), initializer=_end_with_parent
-            )
-        return self._pool
+    def _close(self) -> None:
+        self._threads.shutdown(wait=True)
+        with ctrl_c_waits():
+            while self._processes:
+                self._processes.pop().close()
+
+    def _call(self, fn: Callable[..., Value], args: tuple[object, ...], kwargs: dict[str, object]) -> Value:
+        """Let the process of this thread answer a call."""
+        process = self._of_this_thread()
+        try:
+            found: Value = process.call(fn, args, kwargs)
+            return found
+        except BrokenProcessPool:
+            self._of_thread.process = None
+            with self._lock:
+                self._processes.discard(process)
+            process.kill()
+            process.close()
+            raise
+
+    def _of_this_thread(self) -> WorkerProcess:
+        process: WorkerProcess | None = getattr(self._of_thread, "process", None)
+        if process is None:
+            if self._is_ended:
+                raise CancelledError
+            process = self._of_thread.process = WorkerProcess()
+            with self._lock:
+                self._processes.add(process)
+                is_late = self._is_ended
+            if is_late:
+                process.kill()
+        return process
 
 
 @contextmanager
@@ -117,6 +147,7 @@ def crew(workers: int | None = None) -> Iterator[Submit]:
     try:
         yield submit
     except BrokenProcessPool as problem:
+        processes.end()
         message = (
             "a process of the study was killed, for want of memory as a rule; what is finished is kept: start the "
             "study again with the same folder, with less beside it"
@@ -143,27 +174,10 @@ def shared_out(
         yield {submit(call): key for key, call in calls.items()}
 
 
-@contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Let processes that are started here inherit that SIGINT is blocked, even while they are still importing.
+def _be_deaf() -> None:
+    """Let processes that this thread starts inherit that SIGINT is blocked, even while they are still importing.
 
     A terminal sends Ctrl-C to all processes of a command: the optimiser would take it for a wish to stop early.
     """
     resource_tracker.ensure_running()  # started later, it would unblock SIGINT again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent is killed: it would wait for work for ever."""
-    Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

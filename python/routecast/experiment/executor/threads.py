@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
 
+from routecast.experiment.executor.ctrl_c import ctrl_c_waits
 from routecast.experiment.executor.workers import Workers, cores
 
 __all__ = ["Threads", "stop_if_ended"]
 
 _of_thread = threading.local()
+
+Value = TypeVar("Value")
+Arguments = ParamSpec("Arguments")
 
 
 class Threads(ThreadPoolExecutor, Workers):
@@ -33,10 +39,19 @@ class Threads(ThreadPoolExecutor, Workers):
         """How many tasks run at a time."""
         return self._count
 
+    def submit(
+        self, fn: Callable[Arguments, Value], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Value]:
+        """Start a call in a thread; return its Future."""
+        with ctrl_c_waits():
+            return super().submit(fn, *args, **kwargs)
+
     def end(self) -> None:
         """Give up what is waiting, and what runs as soon as it asks."""
-        self._ended.set()
-        super().end()
+        with ctrl_c_waits():
+            self._ended.set()
+            self.shutdown(wait=False, cancel_futures=True)
+        self.shutdown(wait=True)
 
 
 def stop_if_ended(share: float = 0.0) -> None:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
 from typing import TypeVar
 
-__all__ = ["LISTENS_EVERY_S", "Workers", "cores", "finished", "lost_errors", "width"]
+from routecast.experiment.executor.ctrl_c import ctrl_c_waits
+
+__all__ = ["LISTENS_EVERY_S", "Workers", "cores", "finished", "lost_errors", "some_finished", "width"]
 
 LISTENS_EVERY_S = 0.2
 """Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
@@ -68,5 +70,17 @@ def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:
     """Go through calls as they are finished, and hear Ctrl-C meanwhile."""
     waiting = set(futures)
     while waiting:
-        done, waiting = wait(waiting, timeout=LISTENS_EVERY_S, return_when=FIRST_COMPLETED)
+        done, waiting = some_finished(waiting, LISTENS_EVERY_S)
         yield from done
+
+
+def some_finished(
+    futures: Iterable[Future[Value]], timeout_s: float
+) -> tuple[set[Future[Value]], set[Future[Value]]]:
+    """Wait until calls are finished, or for some time; return those that are and those that are not.
+
+    Ctrl-C strikes afterwards: within, it could leave a Future locked for the thread that wants to finish it.
+    """
+    with ctrl_c_waits():
+        done, waiting = wait(futures, timeout=timeout_s, return_when=FIRST_COMPLETED)
+    return done, waiting

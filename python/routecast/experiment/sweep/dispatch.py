@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import BrokenExecutor, Executor, Future
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem
-from routecast.experiment.executor.workers import Workers, lost_errors, width
+from routecast.experiment.executor.ctrl_c import ctrl_c_waits
+from routecast.experiment.executor.workers import Workers, lost_errors, some_finished, width
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.sweep.book import Book, open_book
 from routecast.experiment.sweep.pace import Pace, remaining
@@ -153,14 +154,15 @@ class _Sweep:
                 if isinstance(self._executor, Workers):
                     self._executor.check()
                 self._give_out()
-                finished, _ = wait(self._given, timeout=LOOKS_EVERY_S, return_when=FIRST_COMPLETED)
+                finished, _ = some_finished(self._given, LOOKS_EVERY_S)
                 lost = [runs for future in finished if (runs := self._take(future))]
                 if lost:
                     self._lose([run for runs in lost for run in runs])
                 self._book.keep_up()
                 self._tell()
         except BaseException:
-            self._keep_finished()
+            with ctrl_c_waits():
+                self._keep_finished()
             raise
         if self._given_up:
             raise EnvironmentProblem(self._why_given_up())
