@@ -317,13 +317,52 @@ def test_every_kind_of_design_is_analysed_whatever_is_missing(
 
 
 def test_an_effect_that_is_known_in_part_has_a_share_and_no_value(results_of: Make) -> None:
-    # Of the factor of three levels one never answered.
+    # Of the six combinations one never answered: the interaction has one degree of freedom of its two.
     rows = [(a, b) for b in (-1.0, 1.0) for a in (-1.0, 0.0, 1.0)]
     answers: list[list[float | str]] = [
-        [INVALID] if a == 0 else [a + 5 * b, a + 5 * b + 0.1] for a, b in rows
+        [INVALID] if (a, b) == (0, 1) else [a + 5 * b, a + 5 * b + 0.1] for a, b in rows
     ]
     found = analyse(results_of(rows, answers, kind="multilevel"), "y")
-    part = found.effect("A")
+    part = found.effect("AB")
     assert (part.df, part.value, part.levels) == (1, None, ())
-    assert part.ss == pytest.approx(8)
-    assert any(sentence.startswith("A (factor A) is known only in part") for sentence in found.not_told_apart)
+    assert any(
+        sentence.startswith("AB (factor A x factor B) is known only in part")
+        for sentence in found.not_told_apart
+    )
+
+
+@pytest.mark.parametrize("lost", [-1.0, 0.0, 0.5, 1.0])
+def test_without_a_level_at_which_every_run_failed_effects_are_those_of_a_design_without_it(
+    results_of: Make, lost: float
+) -> None:
+    levels = (-1.0, 0.0, 0.5, 1.0)
+    rows = [(a, b) for b in (-1.0, 1.0) for a in levels]
+    answers: list[list[float | str]] = [[10 + a**2 + 3 * b - 2 * a * b, 10.5 + a - b] for a, b in rows]
+    failed = [[INVALID] * 2 if a == lost else given for (a, _), given in zip(rows, answers, strict=True)]
+    found = analyse(results_of(rows, failed, kind="multilevel"), "y")
+    kept = [number for number, (a, _) in enumerate(rows) if a != lost]
+    alone = analyse(
+        results_of(
+            [rows[number] for number in kept], [answers[number] for number in kept], kind="multilevel"
+        ),
+        "y",
+    )
+    assert found.mean == pytest.approx(alone.mean)
+    assert found.is_balanced
+    assert not found.not_told_apart
+    for effect in alone.effects:
+        same = found.effect(effect.name)
+        assert same.df == effect.df
+        assert same.ss == pytest.approx(effect.ss)
+        assert [one.value for one in same.levels] == pytest.approx([one.value for one in effect.levels])
+    assert [cell.predicted is None for cell in found.cells] == [a == lost for a, _ in rows]
+    assert any(note.startswith("no run with factor A at A at") for note in found.notes)
+
+
+def test_a_factor_of_many_levels_that_answered_at_one_cannot_be_told_from_the_mean(results_of: Make) -> None:
+    rows = [(a, b) for b in (-1.0, 1.0) for a in (-1.0, 0.0, 1.0)]
+    answers: list[list[float | str]] = [[INVALID] if a else [7 + b] for a, b in rows]
+    found = analyse(results_of(rows, answers, kind="multilevel"), "y")
+    assert found.mean == pytest.approx(7)
+    assert found.effect("B").value == pytest.approx(1)
+    assert any(one.startswith("A (factor A) cannot be told from the mean") for one in found.not_told_apart)

@@ -68,6 +68,22 @@ class Observations:
         """Whether some combination answered more than once."""
         return len(np.unique(self.rows)) < len(self.rows)
 
+    def lost_levels(self, *, is_polynomial: bool) -> tuple[tuple[int, Floats], ...]:
+        """Return the factors (their columns) that have levels at which no run answered, with those levels.
+
+        Parameters
+        ----------
+        is_polynomial : bool
+            Whether the model is a polynomial, which knows of values of quantities that nobody tried.
+        """
+        coded = np.round(self.design, 9)
+        lost = ((column, np.setdiff1d(levels, levels[self.rows])) for column, levels in enumerate(coded.T))
+        return tuple(
+            (column, levels)
+            for column, levels in lost
+            if len(levels) and not (is_polynomial and self.factors[column].is_quantity)
+        )
+
     def row_labels(self, row: int) -> tuple[str, ...]:
         """Return the labels of the levels of a combination."""
         return _row_labels(self.factors, self.design, row)

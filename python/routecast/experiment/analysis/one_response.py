@@ -17,7 +17,7 @@ from routecast.experiment.analysis.linear_model.lenth import lenth
 from routecast.experiment.analysis.linear_model.means import means_of
 from routecast.experiment.analysis.linear_model.model_choice import Choice, choose_terms, is_sampled
 from routecast.experiment.analysis.linear_model.terms import centre_rows
-from routecast.experiment.analysis.observations import Observations, observe
+from routecast.experiment.analysis.observations import Observations, label_of, observe
 from routecast.experiment.analysis.outcome import Analysis, Cell, Effect
 from routecast.experiment.analysis.outcome.screening import Screening
 from routecast.experiment.analysis.outcome.surface import Surface
@@ -104,7 +104,7 @@ def analyse(
         r2_ratio=fit.r2_ratio,
         adjusted_r2_ratio=fit.adjusted_r2_ratio,
         predicted_r2_ratio=fit.predicted_r2_ratio,
-        noise=_noise(seen, choice, fit, points),
+        noise=_noise(seen, choice, fit, points, has_margins=margins is not None),
         anova=anova_table(effects, fit, points, seen.y),
         lenth=margins,
         residuals=residuals_of(seen, fit, np.hstack([np.ones((len(seen.y), 1)), *columns]), confidence),
@@ -179,14 +179,17 @@ def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> t
     terms = choice.estimable.terms
     rows = np.hstack([np.ones((len(seen.design), 1)), *(term.columns for term in terms)])
     half = None if fit.s_e is None else _t(confidence, fit.error_df) * fit.s_e
+    is_known = np.ones(len(seen.design), dtype=bool)
+    for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
+        is_known &= ~np.isin(np.round(seen.design[:, column], 9), lost)
     answered: dict[int, list[float]] = {}
     for number, value in zip(seen.rows.tolist(), seen.y.tolist(), strict=True):
         answered.setdefault(number, []).append(value)
     cells = []
     for number, row in enumerate(rows):
         values = tuple(answered.get(number, ()))
-        predicted = float(row @ fit.coefficients)
-        reach = None if half is None else half * fit.variance_factor(row) ** 0.5
+        predicted = float(row @ fit.coefficients) if is_known[number] else None
+        reach = None if half is None or predicted is None else half * fit.variance_factor(row) ** 0.5
         cells.append(
             Cell(
                 row=number,
@@ -195,8 +198,8 @@ def _cells(seen: Observations, choice: Choice, fit: Fit, confidence: float) -> t
                 values=values,
                 mean=sum(values) / len(values) if values else None,
                 predicted=predicted,
-                low=None if reach is None else predicted - reach,
-                high=None if reach is None else predicted + reach,
+                low=None if reach is None or predicted is None else predicted - reach,
+                high=None if reach is None or predicted is None else predicted + reach,
             )
         )
     return tuple(cells)
@@ -224,7 +227,7 @@ def _screening(
     return screen_factorial(seen, shares, has_aliases=bool(choice.estimable.aliases))
 
 
-def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats) -> str:
+def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, has_margins: bool) -> str:
     """Say where the estimate of the noise comes from, or why there is none."""
     if fit.sst == 0:
         return "none: all runs answered the same"
@@ -235,10 +238,8 @@ def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats) -> str:
         left = choice.pooled or "what the model leaves out"
         return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left}"
     if fit.error_df == 0:
-        return (
-            "not estimated: no combination ran twice, so noise cannot be told from the effects; margins by Lenth's "
-            "method say which of them stand out"
-        )
+        unknown = "not estimated: no combination ran twice, so noise cannot be told from the effects"
+        return f"{unknown}; margins by Lenth's method say which of them stand out" if has_margins else unknown
     _, pure_df = pure_error(points, seen.y)
     if fit.sse == 0:
         if pure_df > 0:
@@ -267,6 +268,13 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
             f"{len(seen.missing)} of {len(results.runs)} runs {'is' if len(seen.missing) == 1 else 'are'} missing: "
             f"{_some([one.why for one in seen.missing])}"
         )
+    for column, lost in seen.lost_levels(is_polynomial=choice.is_polynomial):
+        factor = seen.factors[column]
+        if np.ptp(seen.design[seen.rows, column]) > 0:  # else it cannot be told from the mean, which is said
+            labels = ", ".join(label_of(factor, float(level)) for level in lost)
+            notes.append(
+                f"no run with {factor.name} at {labels} has an answer: its effects are those of its other levels"
+            )
     if seen.unsteady:
         notes.append(
             f"{len(seen.unsteady)} of {len(results.runs)} runs {'was' if len(seen.unsteady) == 1 else 'were'} not "

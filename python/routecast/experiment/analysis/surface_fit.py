@@ -47,7 +47,7 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
     """
     if not all(factor.is_quantity for factor in seen.factors):
         return None
-    asked = list(polynomial_terms(seen.factors, seen.design, order))
+    asked = list(polynomial_terms(seen.factors, seen.design, seen.rows, order))
     terms = estimable_terms(asked, seen.rows).terms
     if len(terms) < len(asked) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
         return None

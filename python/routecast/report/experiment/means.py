@@ -37,10 +37,10 @@ def main_effect_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
 def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
     """Return the means, of predictions where runs are missing: a level may lack the runs that answer high.
 
-    Predictions are there for every combination, so each level is compared in the same company.
+    Predictions are there for every combination of levels that answered, so each level is compared in the same company.
     """
     predicted = {cell.coded: cell.predicted for cell in analysis.cells}
-    if not analysis.missing or any(value is None for value in predicted.values()):
+    if not analysis.missing or all(value is None for value in predicted.values()):
         return analysis.means
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
     found = []

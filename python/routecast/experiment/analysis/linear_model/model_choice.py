@@ -82,23 +82,23 @@ def choose_terms(kind: DesignKind, seen: Observations, order: int | None) -> Cho
 
 def _polynomial(kind: DesignKind, seen: Observations, order: int | None) -> Choice:
     highest = 2 if order is None else min(order, 2)
-    terms = list(polynomial_terms(seen.factors, seen.design, highest))
+    terms = list(polynomial_terms(seen.factors, seen.design, seen.rows, highest))
     if order is None and kind != "central_composite":
         size = 1 + sum(term.columns.shape[1] for term in terms)
         if len(seen.y) < _RUNS_PER_TERM * size:
             highest = 1
-            terms = list(polynomial_terms(seen.factors, seen.design, highest))
+            terms = list(polynomial_terms(seen.factors, seen.design, seen.rows, highest))
     left = "squares, interactions" if highest == 1 else "terms of third and higher order"
     return Choice(estimable=estimable_terms(terms, seen.rows), order=highest, is_polynomial=True, pooled=left)
 
 
 def _factorial(seen: Observations, highest: int) -> Estimable:
-    terms: Iterable[Term] = factorial_terms(seen.factors, seen.design)
+    terms: Iterable[Term] = factorial_terms(seen.factors, seen.design, seen.rows)
     found = estimable_terms(takewhile(lambda term: len(term.letters) <= highest, terms), seen.rows)
     if highest == len(seen.factors):
         return found
     # Aliases reach beyond the order of the model: what a main effect stands for is said in full.
-    everything = estimable_terms(factorial_terms(seen.factors, seen.design), seen.rows)
+    everything = estimable_terms(factorial_terms(seen.factors, seen.design, seen.rows), seen.rows)
     names = {term.name for term in found.terms}
     chains = {name: others for name, others in everything.aliases.items() if name in names | {"I"}}
     return Estimable(terms=found.terms, aliases=chains, sentences=found.sentences)

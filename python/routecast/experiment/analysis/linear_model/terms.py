@@ -64,7 +64,7 @@ def centre_rows(design: Floats) -> NDArray[np.bool_]:
     return centre
 
 
-def factorial_terms(factors: Sequence[Factor], design: Floats) -> Iterator[Term]:
+def factorial_terms(factors: Sequence[Factor], design: Floats, rows: NDArray[np.intp]) -> Iterator[Term]:
     """Yield the terms of a factorial model, main effects first, then order by order.
 
     Parameters
@@ -72,6 +72,9 @@ def factorial_terms(factors: Sequence[Factor], design: Floats) -> Iterator[Term]
     factors : sequence of Factor
     design : (rows, k) array
         Coded levels.
+    rows : (n,) array of int
+        Row of the design of each run that answered. A level that none of them has is no level of the model: effects
+        would else be told from a level of which nothing is known.
 
     Yields
     ------
@@ -81,7 +84,8 @@ def factorial_terms(factors: Sequence[Factor], design: Floats) -> Iterator[Term]
         Experiments, sec. 6.8).
     """
     centre = centre_rows(design)
-    parts = [_coded(factor, design[:, column], ~centre) for column, factor in enumerate(factors)]
+    answered = np.isin(np.arange(len(design)), rows) & ~centre
+    parts = [_coded(factor, design[:, column], answered) for column, factor in enumerate(factors)]
     count = 0
     for order in range(1, len(factors) + 1):
         for members in combinations(range(len(factors)), order):
@@ -98,16 +102,18 @@ def factorial_terms(factors: Sequence[Factor], design: Floats) -> Iterator[Term]
             return
 
 
-def polynomial_terms(factors: Sequence[Factor], design: Floats, order: int) -> Iterator[Term]:
+def polynomial_terms(
+    factors: Sequence[Factor], design: Floats, rows: NDArray[np.intp], order: int
+) -> Iterator[Term]:
     """Yield the terms of a polynomial of first or second order in the coded levels: A, B, AB, A^2, B^2.
 
-    Factors that are no quantities keep an effect of their own for each level, and have no square.
+    Factors that are no quantities keep an effect of their own for each level with an answer, and have no square.
     """
-    everywhere = np.ones(len(design), dtype=bool)
+    answered = np.isin(np.arange(len(design)), rows)
     parts = [
         _Part(columns=design[:, [column]], labels=(), basis=np.empty((0, 1)), is_two_level=True)
         if factor.is_quantity
-        else _coded(factor, design[:, column], everywhere)
+        else _coded(factor, design[:, column], answered)
         for column, factor in enumerate(factors)
     ]
     for size in range(1, min(order, 2) + 1):
@@ -146,9 +152,19 @@ def _product(factors: Sequence[Factor], parts: Sequence[_Part]) -> Term:
     )
 
 
-def _coded(factor: Factor, column: Floats, corners: NDArray[np.bool_]) -> _Part:
-    """Return the columns of one factor, and what each of its levels puts in them."""
-    levels = np.unique(np.round(column[corners], 9))
+def _coded(factor: Factor, column: Floats, known: NDArray[np.bool_]) -> _Part:
+    """Return the columns of one factor, and what each of its levels puts in them.
+
+    Parameters
+    ----------
+    factor : Factor
+    column : (rows,) array
+        Its coded levels.
+    known : (rows,) array of bool
+        Rows whose levels count; what the columns hold in rows of other levels has no meaning.
+    """
+    coded = np.round(column, 9)
+    levels = np.unique(coded[known])
     if len(levels) <= 2 and set(np.abs(levels)) <= {1.0}:
         return _Part(
             columns=column[:, None],
@@ -156,9 +172,12 @@ def _coded(factor: Factor, column: Floats, corners: NDArray[np.bool_]) -> _Part:
             basis=np.array([[-1.0], [1.0]]),
             is_two_level=True,
         )
+    if len(levels) == 1:  # one of many: nothing but the mean shows
+        return _Part(columns=np.ones((len(column), 1)), labels=(), basis=np.empty((0, 1)), is_two_level=True)
     basis = np.vstack([np.eye(len(levels) - 1), -np.ones(len(levels) - 1)])
+    places = np.minimum(np.searchsorted(levels, coded), len(levels) - 1)
     return _Part(
-        columns=basis[np.searchsorted(levels, np.round(column, 9))],
+        columns=basis[places],
         labels=tuple(label_of(factor, float(level)) for level in levels),
         basis=basis,
         is_two_level=False,
