@@ -11,6 +11,10 @@
 #define TOP_BITS 40
 #define SLOTS ((TOP_BITS - STEP_BITS + 1) * STEPS)
 
+/* Mirrored in src/parts.rs. */
+#define PARTS_ROOM 2048
+#define TICK_BITS 16
+
 struct expected {
 	__u32 frames;     /* 0: this stream is not expected here */
 	__u32 first_word; /* of its bitmap */
@@ -21,6 +25,8 @@ struct expected {
 struct expectation {
 	__u32 trial;
 	__u32 check_below; /* the pattern is read in frames whose number is scattered below this, in others believed */
+	__u64 begin;       /* of the first part of the trial, ns */
+	__u64 part_ticks;  /* length of a part, 2^-16 ns; 0: nothing is counted by parts */
 	struct expected streams[MOST_STREAMS];
 };
 
@@ -34,6 +40,9 @@ struct tally {
 	__u64 first, last, longest_gap, longest_gap_at;
 	__u64 previous_latency;
 	__u64 previous_sequence; /* plus one; 0: none yet */
+	__u64 part_end;	 /* frames from then on are in another part */
+	__u64 parted;	 /* frames that have been added to their part */
+	__u64 part;
 	struct spans latency, ipdv;
 };
 
@@ -84,6 +93,15 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
+/* Frames by part of the trial, of each stream. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, MOST_STREAMS * PARTS_ROOM);
+	__type(key, __u32);
+	__type(value, __u64);
+} parts SEC(".maps");
+
 /* What the pattern of a frame with so many octets behind its signature adds to its checksum; filled by user space. */
 #define MOST_PATTERN 16384
 struct {
@@ -132,6 +150,31 @@ inline_ void record(struct spans *spans, __u64 span)
 		spans->max = span;
 	spans->count++;
 	spans->sum += span;
+}
+
+/* A frame that is in another part of the trial than the one before it on this core: what was received since then is added
+ * to that part. To all other frames, parts cost one comparison. */
+inline_ void next_part(struct tally *tally, const struct expectation *expects, __u32 stream, __u64 now)
+{
+	__u32 key = stream * PARTS_ROOM + (tally->part & (PARTS_ROOM - 1));
+	__u64 *frames = bpf_map_lookup_elem(&parts, &key), since, part;
+
+	if (frames && several)
+		__sync_fetch_and_add(frames, tally->frames - tally->parted);
+	else if (frames)
+		*frames += tally->frames - tally->parted;
+	tally->parted = tally->frames;
+	tally->part_end = ~0ULL;
+	if (!expects->part_ticks)
+		return;
+	since = now > expects->begin ? now - expects->begin : 0;
+	part = (since << TICK_BITS) / expects->part_ticks;
+	if (part >= PARTS_ROOM - 1)
+		part = PARTS_ROOM - 1;
+	else
+		tally->part_end = expects->begin +
+				  (((part + 1) * expects->part_ticks + (1 << TICK_BITS) - 1) >> TICK_BITS);
+	tally->part = part;
 }
 
 /* Sum of the octets behind the signature, at most 16383, by powers of two: the verifier knows the size of each piece. */
@@ -334,6 +377,8 @@ SEC("xdp") int receive(struct xdp_md *context)
 		tally->longest_gap_at = tally->last;
 	}
 	tally->last = now;
+	if (now >= tally->part_end)
+		next_part(tally, expects, stream_key, now);
 	tally->frames++;
 	tally->bytes += end - data + FCS_BYTES;
 

@@ -15,6 +15,7 @@ pub mod frame;
 pub mod histogram;
 pub mod live;
 pub mod outcome;
+pub mod parts;
 pub mod plan;
 pub mod port;
 mod ports;

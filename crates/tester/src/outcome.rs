@@ -22,6 +22,23 @@ pub struct Outcome {
     pub clock: Clock,
     /// The trial was stopped before its end.
     pub stopped: bool,
+    /// How it went over time, where that was asked for and the parts could be counted.
+    pub over_time: Option<OverTime>,
+}
+
+/// Frames of all streams by equal parts of the trial.
+#[derive(Debug, Clone, Serialize)]
+pub struct OverTime {
+    /// Length of a part, seconds.
+    pub part_s: f64,
+    /// Sent frames, by when they were due.
+    pub sent_frames: Vec<u64>,
+    /// Frames received for the first time, by when they arrived.
+    pub received_frames: Vec<u64>,
+    /// Lost frames, by when they were due.
+    pub lost_frames: Vec<u64>,
+    /// Frames that arrived after the last part.
+    pub received_after_frames: u64,
 }
 
 /// Frames of one stream.

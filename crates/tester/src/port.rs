@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::error::Result;
 use crate::frame::Templates;
 use crate::histogram::Sparse;
+use crate::parts::Grid;
 use crate::plan::Plan;
 
 /// What a trial asks of a stream that a sender sends.
@@ -163,6 +164,8 @@ pub struct Received {
     pub longest_gap_ns: u64,
     /// When that began, ns.
     pub longest_gap_at_ns: u64,
+    /// Frames by part of the trial, [`crate::parts::ROOM`] of them; none where the parts were not told.
+    pub parts: Vec<u64>,
 }
 
 /// Exact moments and a histogram of spans.
@@ -206,6 +209,13 @@ pub trait Receiver: Send {
     ///
     /// The kernel refused, or the trial is too long for the memory.
     fn reset(&mut self, trial: u8, expected: &[Expected]) -> Result<()>;
+
+    /// Says, after the reset and before the first frame, into which parts the trial is cut.
+    ///
+    /// # Errors
+    ///
+    /// The kernel refused.
+    fn begins(&mut self, grid: Grid) -> Result<()>;
 
     /// Frames seen so far, of any kind; the trial has settled when it stands still.
     ///

@@ -30,6 +30,9 @@ pub struct Request {
     pub trial_id: u8,
     /// What is sent.
     pub streams: Vec<Stream>,
+    /// Whether the outcome says how it went over time.
+    #[serde(default)]
+    pub over_time: bool,
     /// Most runs of lost frames that are listed for a stream.
     #[serde(default = "default_runs")]
     pub max_lost_runs: usize,

@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 
 use crate::error::{Result, TesterError};
 use crate::frame::{FCS_BYTES, MAX_FRAME_BYTES, SIGNATURE_BYTES, pattern_sum};
+use crate::parts::{self, Grid};
 use crate::port::{Expected, ReceiveReport, Received, Receiver};
 use crate::programs::{Loaded, Mode, map_error};
+use crate::request::MOST_STREAMS;
 use crate::sys::interface::Interface;
 use crate::sys::mapping::Mapping;
 use crate::sys::netns;
@@ -42,6 +44,7 @@ struct Maps {
     others: PerCpuArray<MapData, Others>,
     bitmap: Mapping<u64>,
     flows: Mapping<Flow>,
+    parts: Mapping<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +92,7 @@ impl Sink {
         let maps = Maps {
             bitmap: Mapping::new(loaded.array_fd("bitmap"), room.words)?,
             flows: Mapping::new(loaded.array_fd("flows"), room.flows)?,
+            parts: Mapping::new(loaded.array_fd("parts"), MOST_STREAMS * parts::ROOM)?,
             expectation: Array::try_from(loaded.take_map("expectation")).map_err(|error| refused(&error))?,
             tallies: PerCpuArray::try_from(loaded.take_map("tallies")).map_err(|error| refused(&error))?,
             others: PerCpuArray::try_from(loaded.take_map("others")).map_err(|error| refused(&error))?,
@@ -138,7 +142,18 @@ impl Sink {
             last_ns: busy().map(|core| core.last).max().unwrap_or(0),
             longest_gap_ns: longest.map_or(0, |core| core.longest_gap),
             longest_gap_at_ns: longest.map_or(0, |core| core.longest_gap_at),
+            parts: self.parts(expected.stream, &cores),
         })
+    }
+
+    /// Frames by part: what the program has added, and what each core has counted since.
+    fn parts(&self, stream: u8, cores: &[Tally]) -> Vec<u64> {
+        let first = usize::from(stream) * parts::ROOM;
+        let mut found: Vec<u64> = (first..first + parts::ROOM).map(|at| self.maps.parts.get(at)).collect();
+        for core in cores {
+            found[core.part as usize] += core.frames - core.parted;
+        }
+        found
     }
 }
 
@@ -201,12 +216,19 @@ impl Receiver for Sink {
         self.maps.others.set(0, zero, 0).map_err(|error| refused(&error))?;
         self.maps.bitmap.clear(needed.words);
         self.maps.flows.clear(needed.flows);
+        self.maps.parts.clear(self.maps.parts.len());
         for (stream, at) in expected.iter().zip(at) {
             expectation.streams[usize::from(stream.stream)] = at;
         }
         self.maps.expectation.set(0, expectation, 0).map_err(|error| refused(&error))?;
         self.expected = expected.to_vec();
         Ok(())
+    }
+
+    fn begins(&mut self, grid: Grid) -> Result<()> {
+        let mut expectation = self.maps.expectation.get(&0, 0).map_err(|error| refused(&error))?;
+        (expectation.begin, expectation.part_ticks) = (grid.begin_ns, grid.part_ticks);
+        self.maps.expectation.set(0, expectation, 0).map_err(|error| refused(&error))
     }
 
     fn seen(&self) -> Result<u64> {

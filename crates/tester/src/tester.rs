@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::config::Config;
 use crate::error::{Result, TesterError};
 use crate::frame::Templates;
-use crate::outcome::{Clock, Cpu, Outcome};
+use crate::outcome::{Clock, Cpu, Outcome, OverTime};
+use crate::parts::{self, Grid};
 use crate::plan::{Plan, TICKS_PER_NS};
 use crate::port::{Control, Expected, ReceiveReport, Received, Sending};
 use crate::ports::{Port, Ports};
@@ -127,11 +128,19 @@ impl Tester {
             look: LOOK,
             report: REPORT,
         };
+        let start = plans.iter().map(Plan::start).min().unwrap_or(0);
+        let grid = Grid::new(threads.start_ns + start / TICKS_PER_NS, request.duration_s);
+        for receiver in self.ports.ports.iter_mut().filter_map(|port| port.receiver.as_mut()) {
+            receiver.begins(grid)?;
+        }
         let before = self.ports.kernel_frames()?;
         let sent = sending::run(&mut self.ports, &sending, &live, &threads, &control, &listen)?;
         let (settled_s, received) = self.settle(request.wait_s, &control, &listen)?;
         let kernel = self.kernel_frames_since(&before, &sent, &live, &request)?;
         let mut outcome = outcome(&request, &plans, &sent, &received, settled_s, control.stop.load(Ordering::Acquire));
+        if request.over_time {
+            outcome.over_time = over_time(&request, grid, &plans, &sent, &received);
+        }
         outcome.back_end["kernel_frames"] = kernel;
         outcome.back_end["waited_s"] = json!(alone.map_or(0.0, |alone| alone.waited.as_secs_f64()));
         Ok(outcome)
@@ -276,5 +285,40 @@ fn outcome(
         },
         clock: Clock { monotonic_s: begin_ns as f64 / 1e9, realtime_s: (clock::realtime_ns() - since_ns) as f64 / 1e9 },
         stopped,
+        over_time: None,
     }
+}
+
+/// Frames of all streams by part; `None` where one began too late to be counted so.
+fn over_time(
+    request: &Request,
+    grid: Grid,
+    plans: &[Plan],
+    sent: &[SentBy],
+    received: &[ReceiveReport],
+) -> Option<OverTime> {
+    let add = |sums: &mut Vec<u64>, more: &[u64]| sums.iter_mut().zip(more).for_each(|(sum, one)| *sum += one);
+    let none = || vec![0; parts::PARTS];
+    let mut found = OverTime {
+        part_s: request.duration_s / parts::PARTS as f64,
+        sent_frames: none(),
+        received_frames: none(),
+        lost_frames: none(),
+        received_after_frames: 0,
+    };
+    for by in sent {
+        for (&index, one) in by.streams.iter().zip(&by.report.streams) {
+            let plan = &plans[index];
+            let mut here = received[request.streams[index].to_port].streams.iter();
+            let arrived = here.find(|arrived| usize::from(arrived.stream) == index)?;
+            let (due, lost) = parts::sent_and_lost(grid, plan, one.frames, &arrived.bitmap);
+            let begin_ns = by.report.start_ns + plan.start() / TICKS_PER_NS;
+            let (in_parts, after) = parts::received(grid, begin_ns, &arrived.parts)?;
+            add(&mut found.sent_frames, &due);
+            add(&mut found.lost_frames, &lost);
+            add(&mut found.received_frames, &in_parts);
+            found.received_after_frames += after;
+        }
+    }
+    Some(found)
 }

@@ -2,6 +2,7 @@
 
 use crate::frame::{FCS_BYTES, Signature, Verdict, verify};
 use crate::histogram::{self, SLOTS};
+use crate::parts::{Arrivals, Grid};
 use crate::port::{Expected, ReceiveReport, Received, Tally};
 
 /// What was received since the last reset.
@@ -25,6 +26,13 @@ impl Counting {
         }
         let streams = expected.iter().map(Stream::new).collect();
         Self { trial, streams, places, foreign: 0, stale: 0, misrouted: 0 }
+    }
+
+    /// Counts by these parts of the trial too.
+    pub fn begins(&mut self, grid: Grid) {
+        for stream in &mut self.streams {
+            stream.arrivals = Arrivals::new(grid);
+        }
     }
 
     /// Counts a frame, without FCS, that was received at `at_ns` (`CLOCK_MONOTONIC`).
@@ -70,6 +78,7 @@ struct Stream {
     next: Vec<u32>,
     /// Sequence number and delay of the last frame.
     last: Option<(u32, u64)>,
+    arrivals: Arrivals,
     latency: Spans,
     ipdv: Spans,
 }
@@ -83,7 +92,15 @@ impl Stream {
             ..Received::default()
         };
         let next = vec![0; expected.flows as usize];
-        Self { frames: expected.frames, received, next, last: None, latency: Spans::new(), ipdv: Spans::new() }
+        Self {
+            frames: expected.frames,
+            received,
+            next,
+            last: None,
+            arrivals: Arrivals::default(),
+            latency: Spans::new(),
+            ipdv: Spans::new(),
+        }
     }
 
     fn expects(&self, signature: &Signature) -> bool {
@@ -114,6 +131,7 @@ impl Stream {
         received.last_ns = at_ns;
         received.frames += 1;
         received.bytes += frame_bytes as u64;
+        self.arrivals.add(at_ns);
         // The clocks of two machines may disagree.
         let delay_ns = at_ns.saturating_sub(signature.sent_ns);
         self.latency.add(delay_ns);
@@ -126,7 +144,12 @@ impl Stream {
     }
 
     fn report(&self) -> Received {
-        Received { latency: self.latency.report(), ipdv: self.ipdv.report(), ..self.received.clone() }
+        Received {
+            latency: self.latency.report(),
+            ipdv: self.ipdv.report(),
+            parts: self.arrivals.counts().to_vec(),
+            ..self.received.clone()
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use super::memory::Region;
 use super::socket::Socket;
 use crate::config::Timestamps;
 use crate::error::{Result, TesterError};
+use crate::parts::Grid;
 use crate::port::{Expected, ReceiveReport, Receiver};
 use crate::sys::interface::Interface;
 use crate::sys::thread;
@@ -219,6 +220,11 @@ impl Receiver for PacketReceiver {
         self.wait_for_the_count()?;
         *self.shared.lock() = Counting::new(trial, expected);
         self.before = self.arrived()?;
+        Ok(())
+    }
+
+    fn begins(&mut self, grid: Grid) -> Result<()> {
+        self.shared.lock().begins(grid);
         Ok(())
     }
 

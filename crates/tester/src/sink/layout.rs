@@ -21,6 +21,8 @@ pub struct Expected {
 pub struct Expectation {
     pub trial: u32,
     pub check_below: u32,
+    pub begin: u64,
+    pub part_ticks: u64,
     pub streams: [Expected; MOST_STREAMS],
 }
 
@@ -50,6 +52,9 @@ pub struct Tally {
     pub longest_gap_at: u64,
     pub previous_latency: u64,
     pub previous_sequence: u64,
+    pub part_end: u64,
+    pub parted: u64,
+    pub part: u64,
     pub latency: Spans,
     pub ipdv: Spans,
 }
@@ -89,6 +94,9 @@ impl Tally {
         longest_gap_at: 0,
         previous_latency: 0,
         previous_sequence: 0,
+        part_end: 0,
+        parted: 0,
+        part: 0,
         latency: Spans::ZERO,
         ipdv: Spans::ZERO,
     };
@@ -134,8 +142,8 @@ mod plain {
 }
 
 const _: () = {
-    assert!(size_of::<Expectation>() == 8 + 16 * MOST_STREAMS);
+    assert!(size_of::<Expectation>() == 24 + 16 * MOST_STREAMS);
     assert!(size_of::<Spans>() == 32 + 4 * SLOTS);
-    assert!(size_of::<Tally>() == 88 + 2 * size_of::<Spans>());
+    assert!(size_of::<Tally>() == 112 + 2 * size_of::<Spans>());
     assert!(size_of::<Flow>() == 8);
 };

@@ -172,3 +172,32 @@ fn a_reset_forgets_everything() {
     assert_eq!((counted.frames, counted.bitmap[0], counted.latency.count), (0, 0, 0));
     assert!(counted.latency.histogram.is_empty());
 }
+
+#[test]
+fn frames_count_in_the_part_in_which_they_arrive() {
+    let Some(mut sink) = sink(1000, 1, u32::MAX) else { return };
+    let now = crate::sys::clock::monotonic_ns;
+    // Parts of 1 ms, of which 50 are over; the last frames arrive after all parts.
+    let grid = Grid::new(now() - 50_000_000, 1.0);
+    sink.begins(grid).unwrap();
+    let (mut least, mut most) = (vec![0_u64; parts::ROOM], vec![0_u64; parts::ROOM]);
+    for sequence in 0..200 {
+        let before = grid.part(now());
+        assert_eq!(sink.give(&frame(false, 64, 0, sequence)), XDP_DROP);
+        let after = grid.part(now());
+        most[before..=after].iter_mut().for_each(|count| *count += 1);
+        least[before] += u64::from(before == after);
+        if sequence % 10 == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+    let counted = sink.counted();
+    assert_eq!((counted.parts.len(), counted.parts.iter().sum::<u64>()), (parts::ROOM, 200));
+    for (part, &count) in counted.parts.iter().enumerate() {
+        assert!((least[part]..=most[part]).contains(&count), "part {part}: {count}");
+    }
+    sink.reset(TRIAL, &[Expected { stream: 3, frames: 1000, flows: 1 }]).unwrap();
+    sink.begins(Grid::new(now() - 60_000_000_000, 1.0)).unwrap();
+    assert_eq!(sink.give(&frame(false, 64, 0, 1)), XDP_DROP);
+    assert_eq!(sink.counted().parts[parts::ROOM - 1], 1);
+}
