@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,9 +19,10 @@ import experiment_results as made
 
 from routecast.experiment.model import Response, Results
 from routecast.report.experiment import experiment_page, experiment_sections, write_experiment
-from routecast.report.experiment.means import main_effect_panels
+from routecast.report.experiment.means import interaction_panels, main_effect_panels
 from routecast.report.experiment.scale import scale_of, unit_of
 from routecast.report.experiment.words import answer_said, design_said, headline
+from routecast.report.figures import Line
 from routecast.report.page import Page, render_page
 
 EVERY = (
@@ -135,6 +137,56 @@ def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
     assert high - low == pytest.approx(
         2.0 * 0.011, abs=0.03
     )  # twice q_C in Gbit/s, and the noise of 30 Mbit/s
+
+
+def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_was_seen() -> None:
+    # Unrepeated runs of three levels: the interaction stands for the noise, and predictions would all run parallel.
+    factors = (made.factor("A", "engines", "1", "2", "4"), made.factor("B", "queue manager", "full", "stub"))
+    coded = [(a.coded, b.coded) for a in factors[0].levels for b in factors[1].levels]
+    results = made.results_of(
+        made.experiment(coded, factors=factors, kind="multilevel"),
+        lambda coded, _: 1e9 * (3.0 + coded[0] + coded[1] * (1.0 + coded[0])),
+        problems={2: "no such engine"},
+    )
+    analysis = made.analyses_of(results)["throughput"]
+    assert "AB" not in {effect.name for effect in analysis.effects}
+    (panel,) = interaction_panels(results.experiment, analysis, scale_of(results, "throughput"))
+    full, stub = (mark for mark in panel.marks if isinstance(mark, Line))
+    assert full.y == pytest.approx((2.0, 2.0))  # its middle level has no answer
+    assert stub.y == pytest.approx((2.0, 4.0, 6.0))
+
+
+def test_a_pair_that_may_be_another_pair_is_not_told_as_if_it_were_known() -> None:
+    # 2^(4-1), I = ABCD: AB and CD are one column, and only C x D is there.
+    factors = tuple(made.factor(letter, f"factor {letter}", "low", "high") for letter in "ABCD")
+    coded = [(a, b, c, a * b * c) for c, b, a in product((-1.0, 1.0), repeat=3)]
+    results = made.results_of(
+        made.experiment(coded, factors=factors, kind="fractional", generators=("D=ABC",), evaluator="solve"),
+        lambda coded, _: 1e9 * (10.0 + coded[0] + 3.0 * coded[2] * coded[3]),
+    )
+    answer = said(results)
+    assert "it, or factor C x factor D; these runs cannot tell which" in answer
+    assert "going from" not in answer
+
+
+def test_a_factor_that_may_be_another_factor_is_not_told_as_if_it_were_known() -> None:
+    # Every run with both factors at unlike levels failed: what is left moves them together.
+    factors = made.FACTORS[:2]
+    results = made.results_of(
+        made.experiment(factors=factors, evaluator="solve"),
+        lambda coded, _: 1e9 * (5.0 + coded[1]),
+        problems={1: "too small", 2: "too small"},
+    )
+    assert "it, or queue manager; these runs cannot tell which" in said(results)
+
+
+def test_without_repeated_runs_and_anything_that_stands_out_no_noise_is_spoken_of() -> None:
+    results = made.results_of(
+        made.experiment(factors=made.FACTORS[:2]), lambda coded, _: 1e9 + 3e6 * coded[0] + 2e6 * coded[1]
+        + 1e6 * coded[0] * coded[1],
+    )  # fmt: skip
+    assert "stands out from the others" in said(results)
+    assert "told from the noise" not in said(results)
 
 
 def test_where_nothing_varies_or_nothing_answered_the_page_says_so() -> None:

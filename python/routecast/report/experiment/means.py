@@ -38,13 +38,18 @@ def _fair(experiment: Experiment, analysis: Analysis) -> Sequence[Means]:
     """Return the means, of predictions where runs are missing: a level may lack the runs that answer high.
 
     Predictions are there for every combination of levels that answered, so each level is compared in the same company.
+    Pairs whose interaction is not in the model keep their means: predictions of it would be parallel whatever was seen.
     """
     predicted = {cell.coded: cell.predicted for cell in analysis.cells}
     if not analysis.missing or all(value is None for value in predicted.values()):
         return analysis.means
     columns = {factor.letter: number for number, factor in enumerate(experiment.factors)}
+    modelled = {effect.letters for effect in analysis.effects}
     found = []
     for means in analysis.means:
+        if len(means.letters) > 1 and means.letters not in modelled:
+            found.append(means)
+            continue
         at = [columns[letter] for letter in means.letters]
         points = []
         for point in means.points:

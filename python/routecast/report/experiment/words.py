@@ -83,13 +83,11 @@ def shared_said(experiment: Experiment, analysis: Analysis) -> str:
 
     Interactions of three factors and more are left out: they are rare, and the table of effects has them.
     """
-    names = {factor.letter: factor.name for factor in experiment.factors}
     pairs = []
     for effect in analysis.effects:
         if not is_told(effect):
             continue
-        others = [alias.lstrip("+-−") for alias in effect.aliases]
-        simple = [" x ".join(names.get(letter, letter) for letter in one) for one in others if len(one) <= 2]
+        simple = _aliases_said(experiment, effect)
         if simple:
             pairs.append(f"what is called {effect.label} may be {' or '.join(simple)}")
     if not pairs:
@@ -123,6 +121,13 @@ def _curved_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
     return text
 
 
+def _aliases_said(experiment: Experiment, effect: Effect, most: int = 2) -> list[str]:
+    """Return the effects of at most so many factors, in the factors' names, that cannot be told from an effect."""
+    names = {factor.letter: factor.name for factor in experiment.factors}
+    others = [alias.lstrip("+-−") for alias in effect.aliases]
+    return [" x ".join(names.get(letter, letter) for letter in one) for one in others if len(one) <= most]
+
+
 def headline(results: Results, analysis: Analysis, scale: Scale) -> str:
     """Return the first sentence of the answer."""
     return re.split(r"(?<=\.) (?=\*\*|[A-Z])", answer_said(results, analysis, scale), maxsplit=1)[0]
@@ -134,6 +139,11 @@ def _upper(text: str) -> str:
 
 def _nothing_said(analysis: Analysis, scale: Scale) -> str:
     text = f"No factor has an effect on **{scale.name}** that is told from the noise."
+    if analysis.error_df == 0:
+        text = (
+            f"No effect on **{scale.name}** stands out from the others, and without repeated runs nothing else says"
+            " what noise is."
+        )
     largest = next((one for one in analysis.effects if one.share_ratio is not None), None)
     if largest is not None:
         text += f" The largest, {largest.label}, explains {percent_said(largest.share_ratio or 0.0)} of the variation."
@@ -156,6 +166,9 @@ def _how(experiment: Experiment, analysis: Analysis, effect: Effect, scale: Scal
     known = [factors[letter] for letter in effect.letters if letter in factors]
     if len(known) != len(effect.letters) or "^" in effect.name or not known:
         return ""
+    others = _aliases_said(experiment, effect, len(known))
+    if others:  # which way this one goes would be told of the wrong one as well
+        return f"it, or {', or '.join(others)}; these runs cannot tell which"
     if len(known) == 2:
         return _depends(analysis, known[0], known[1], scale)
     if len(known) != 1:
