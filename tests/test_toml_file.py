@@ -45,7 +45,7 @@ GOOD = 'name = "x"\n[[parts]]\nlength = "1 s"\n'
         (GOOD + "[[pair]]\nlenth = 3\n", "pair[0].lenth", 'did you mean "length"'),
         (GOOD + "[nmed.a]\n", "nmed", 'did you mean "named"'),
         (GOOD + '[named.x]\nlength = "1 s"\n', "", "a part has the name of the whole"),
-        ('name = "x"\nparts = 3\n', "parts", "got 3: input should be a valid list"),
+        ('name = "x"\nparts = 3\n', "parts", "got 3: must be a list: [value, …]"),
     ],
 )
 def test_a_fault_has_its_place_and_says_what_is_allowed(text: str, place: str, words: str) -> None:
@@ -99,4 +99,4 @@ def test_one_table_where_a_list_is_wanted_is_answered_with_double_brackets(text:
 def test_a_table_in_the_place_of_a_text_is_not_printed_in_the_words_of_another_language() -> None:
     with pytest.raises(FileProblem) as caught:
         validated(Whole, parse_toml('name = { a = 1 }\n[[parts]]\nlength = "1 s"\n', "file"), "file")
-    assert dict(caught.value.problems) == {"name": "got a table: input should be a valid string"}
+    assert dict(caught.value.problems) == {"name": 'got a table: must be a text: "…"'}

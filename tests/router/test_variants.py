@@ -101,12 +101,21 @@ def test_tables_that_the_file_leaves_out_are_opened() -> None:
         ("service..per_packet", "is no path"),
         ("contention.table[0]", 'has no entry "0"'),
         ("cores[0]", '"cores" is no list'),
+        ("router.cores", 'leave out "router.": "cores"'),
     ],
 )
 def test_a_wrong_path_is_told_the_nearest_names(path: str, told: str) -> None:
     with pytest.raises(ModelProblem) as raised:
         vary(MULTICORE, {path: 1})
     assert told in str(raised.value)
+
+
+def test_a_list_that_the_file_leaves_out_is_told_how_to_write_the_entry() -> None:
+    short = {"builder": "network_processor", "processor": {"base": "ixp2850"}}
+    with pytest.raises(ModelProblem) as raised:
+        vary(short, {"block[queue manager].stub": True, "processor.memory[dram].latency": "100 ns"})
+    assert 'write block = [{ name = "queue manager" }] into it' in str(raised.value)
+    assert 'write memory = [{ name = "dram" }] into it' in str(raised.value)
 
 
 def test_an_unknown_entry_is_told_the_names_that_there_are() -> None:

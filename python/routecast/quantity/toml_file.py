@@ -21,6 +21,16 @@ __all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "read_text",
 
 _SHOWN_CHARACTERS = 60
 
+_IN_TOML = {
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type"), "must be a table: { key = value, … }"
+    ),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list: [value, …]"),
+    "string_type": 'must be a text: "…"',
+    "bool_type": "must be true or false",
+}
+"""What pydantic says in Python's words, by the kind of its fault."""
+
 _Model = TypeVar("_Model", bound="BaseModel")
 
 
@@ -147,7 +157,8 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
                 f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
             )
         else:
-            message = f"got {shown(fault['input'])}: {fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            said = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
+            message = f"got {shown(fault['input'])}: {said}"
         problems.append(Problem(place_of(location), message))
     return problems
 

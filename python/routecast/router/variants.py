@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["field_of", "vary"]
 
 _KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)((?:\[[^\]]*\])*)(\.|$)")
+_FILES = ("router", "testbed")
+"""What a path does not begin with, though experiments call the files so."""
 _ENTRY = re.compile(r"\[([^\]]*)\]")
 
 
@@ -134,6 +136,8 @@ def _override(document: dict[str, Any], table: type[BaseModel], path: str, value
             above = steps[number - 1][0]
             raise _WrongPathError(f'"{above}" is no table, so nothing in it is called "{key}"')
         if key not in known and not chosen:
+            if number == 0 and key in _FILES and len(steps) > 1:
+                raise _WrongPathError(f'begins in the file, so leave out "{key}.": "{path[len(key) + 1 :]}"')
             raise _WrongPathError(f'"{key}" is no key that is known here: {did_you_mean(key, known)}')
         place.append(key)
         is_last = number == len(steps) - 1
@@ -201,4 +205,8 @@ def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:
     if entry.isdecimal() and int(entry) < len(entries):
         return [int(entry)]
     known = [name for name in names if name] or [str(number) for number in range(len(entries))]
+    if not known and not entry.isdecimal():
+        raise _WrongPathError(
+            f'there is no "{key}" in the file: write {key} = [{{ name = "{entry}" }}] into it'
+        )
     raise _WrongPathError(f'"{key}" has no entry "{entry}": {did_you_mean(entry, known)}')
