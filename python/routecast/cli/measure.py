@@ -18,6 +18,7 @@ from routecast.cli.offered import (
     PeakOption,
     offered_load,
 )
+from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
 
 if TYPE_CHECKING:
     from routecast.evaluate.trial import Trial
@@ -140,6 +141,9 @@ def measure(
     back_end: Annotated[
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
+    over_time: OverTimeOption = False,
+    read_at: ReadAtOption = None,
+    figure: FigureOption = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="Append the trial to a table: .parquet, or CSV."),
@@ -152,11 +156,14 @@ def measure(
 
     An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
     """
+    from routecast.cli.figure_file import refuse_no_figure_file
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.quantity import parse_duration_s
     from routecast.testbed import Phases, open_testbed
     from routecast.testbed.options import pairs
 
+    refuse_no_figure_file(figure)
+    is_over_time = over_time or bool(read_at) or figure is not None
     if load is None:
         raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
     if ip_version not in {4, 6}:
@@ -177,6 +184,7 @@ def measure(
         bidirectional=bidirectional,
     )
     duration_s = parse_duration_s(duration)
+    instants = instants_asked(read_at, duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
     with (
         progress_bar("measure") as progress,
@@ -193,6 +201,7 @@ def measure(
             phases=Phases.rfc2544() if rfc2544_phases else Phases(),
             retries=retries,
             slice_s=parse_duration_s(slices) if slices else None,
+            over_time=is_over_time,
             back_end=back_end,
             on_progress=lambda share: progress(round(100 * share), 100, ""),
         ) as evaluator,
@@ -201,7 +210,10 @@ def measure(
             remark(f"{line}, {duration}")
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
-    _print(trial, facts, as_json=as_json)
+    course = OverTime.of(trial, instants, is_disturbed=False) if is_over_time else None
+    _print(trial, facts, course, as_json=as_json)
+    if course and figure is not None:
+        course.draw(figure)
     if out is not None:
         try:
             _append(out, trial, offered, evaluator, facts)
@@ -226,14 +238,17 @@ def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
     return replace(load, flows=FlowSet(name=f"{len(flows)} flow{'s' if len(flows) > 1 else ''}", flows=flows))
 
 
-def _print(trial: Trial, facts: object, *, as_json: bool) -> None:
+def _print(trial: Trial, facts: object, course: OverTime | None, *, as_json: bool) -> None:
     from routecast.cli.trial import print_trial
     from routecast.evaluate.plain import plain
 
     if as_json:
-        print_json({**trial.to_json(), "facts": plain(facts)})
+        over_time = course.to_json() if course else {}
+        print_json({**trial.to_json(), **over_time, "facts": plain(facts)})
     else:
         print_trial(data(), trial)
+        if course:
+            course.show()
 
 
 def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:

@@ -1,4 +1,4 @@
-"""How a simulated trial went over time: ``--over-time``, ``--read-at``, ``--figure``."""
+"""How a trial went over time: ``--over-time``, ``--read-at``, ``--figure``."""
 
 from __future__ import annotations
 
@@ -71,9 +71,19 @@ class OverTime:
 
     @classmethod
     def of(cls, trial: Trial, instants: Sequence[float], *, is_disturbed: bool) -> OverTime:
-        """Judge a trial that kept its rates over time."""
+        """Judge a trial that kept its rates over time.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            It has none although they were asked for: the device makes its own frames, or the tester began too late.
+        """
+        from routecast.errors import EnvironmentProblem
         from routecast.evaluate.steadiness import reading, steadiness_of
 
+        if not trial.over_time:
+            what = "the trial has no rates over time: frames were not sent, or their sending began too late; try again"
+            raise EnvironmentProblem(what)
         rates = [moment.forwarded_pps for moment in trial.over_time]
         part_s = trial.duration_s / len(rates)
         return cls(

@@ -235,7 +235,8 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
     """
     if not trial.over_time:
         raise RoutecastError(
-            f"the trial ({trial.evaluator}) has no rates over time: simulate with Simulate(over_time=True)"
+            f"the trial ({trial.evaluator}) has no rates over time: Simulate(over_time=True) keeps them, and"
+            " Measure(over_time=True)"
         )
     rates = [getattr(moment, of) for moment in trial.over_time]
     return steadiness(rates, trial.duration_s / len(rates))

@@ -117,7 +117,8 @@ class Moment:
     time_s : float
         When the part begins, in seconds from the start of the trial.
     offered_pps, forwarded_pps, dropped_pps : float
-        Frames per second whose last bit came in, whose last bit left, or that were dropped, during the part.
+        Frames per second whose last bit came in, whose last bit left, or that were dropped, during the part. Of a
+        measured trial: that were due to be sent, that arrived, or that were due and never arrived.
     """
 
     time_s: float

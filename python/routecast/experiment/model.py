@@ -96,8 +96,8 @@ class Response:
     transform : {"none", "log", "reciprocal"}
         What is analysed instead of the value itself (Jain, sec. 17.6).
     read_at_s : float or None
-        Rates of simulations only: what one look at this instant would have said, the mean since the start of the
-        trial, instead of the mean after the transient.
+        Rates of simulations and on the wire only: what one look at this instant would have said, the mean since the
+        start of the trial, instead of the mean after the transient.
     """
 
     name: str

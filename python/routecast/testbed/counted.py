@@ -9,7 +9,7 @@ from typing import Any
 
 from routecast.evaluate.trial import Delay
 
-__all__ = ["Counted", "Slice", "counted"]
+__all__ = ["Counted", "Slice", "counted", "windows"]
 
 _QUANTILES = {"p50_s": 0.5, "p90_s": 0.9, "p99_s": 0.99, "p999_s": 0.999}
 
@@ -42,6 +42,12 @@ class Counted:
     longest_gap_at_s: float
     latency: Delay | None
     delay_variation: Delay | None
+
+
+def windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
+    """Return when the counted frames of each slice were sent, on the monotonic clock."""
+    begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
+    return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]
 
 
 def counted(slices: Sequence[Slice]) -> Counted:

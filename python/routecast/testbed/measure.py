@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -16,7 +16,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.bed import Bed
 from routecast.testbed.checks import Limits, Seen, stream_ports
-from routecast.testbed.counted import Slice, counted
+from routecast.testbed.counted import Slice, counted, windows
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
 from routecast.testbed.phases import Phases
@@ -52,6 +52,8 @@ class Measure:
         How often an invalid trial is run again.
     slice_s : float, optional
         Longest piece in which a trial is sent; counts of the pieces are added up. None: in one piece.
+    over_time : bool
+        Whether trials say how they went over time: :attr:`~routecast.evaluate.Trial.over_time`.
     back_end : str
         How frames are sent: ``"auto"``, ``"live"``, ``"af_xdp"``, ``"af_packet"``.
     on_progress : callable, optional
@@ -75,6 +77,7 @@ class Measure:
         limits: Limits | None = None,
         retries: int = 2,
         slice_s: float | None = None,
+        over_time: bool = False,
         back_end: str = "auto",
         on_progress: Callable[[float], object] | None = None,
         meter: PowerMeter | None = None,
@@ -92,6 +95,7 @@ class Measure:
         self.limits = limits or Limits()
         self.retries = retries
         self.slice_s = slice_s
+        self.over_time = over_time
         self.on_progress = on_progress
         self.meter = meter
         self.no_power = no_power
@@ -252,6 +256,7 @@ class Measure:
             limits=self.limits,
             retries=self.retries,
             slice_s=self.slice_s,
+            over_time=self.over_time,
             on_progress=self.on_progress,
             meter=self.meter,
             no_power=self.no_power,
@@ -305,7 +310,7 @@ class Measure:
         notes = list(self.bed.notes_for({stream["port"] for stream in streams.streams}))
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
-        trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), _windows(slices))
+        trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))
         time.sleep(self.phases.restabilise_s)
         return trial
 
@@ -326,6 +331,7 @@ class Measure:
             "duration_s": duration_s,
             "warmup_s": self.phases.warmup_s,
             "wait_s": self.phases.residual_wait_s,
+            "over_time": self.over_time,
             "streams": list(streams.streams),
         }
         if beside is not None:
@@ -339,9 +345,3 @@ class Measure:
                 stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams
             ],
         }
-
-
-def _windows(slices: Sequence[Slice]) -> list[tuple[float, float]]:
-    """Return when the counted frames of each slice were sent, on the monotonic clock."""
-    begins = [float(part.outcome["clock"]["monotonic_s"]) for part in slices]
-    return [(begin_s, begin_s + part.duration_s) for begin_s, part in zip(begins, slices, strict=True)]

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from routecast.evaluate.trial import Bottleneck, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
 from routecast.testbed.checks import Seen, notes_of, reasons_against
+from routecast.testbed.over_time import over_time_of
 from routecast.testbed.streams import Streams
 
 __all__ = ["trial_of"]
@@ -70,6 +71,7 @@ def trial_of(
         corrupted_frames=counts.corrupted_frames,
         first_loss_s=counts.first_loss_s,
         last_loss_s=counts.last_loss_s,
+        over_time=over_time_of(seen.slices, duration_s),
         invalid=reasons_against(seen),
         notes=tuple(dict.fromkeys((*notes, *streams.notes, *notes_of(seen)))),
     )

@@ -76,7 +76,7 @@ def _simulated(run: Run) -> Answer:
     from routecast.evaluate.simulate import Simulate
 
     model, load = built(run.document, run.folder)
-    is_followed = run.is_steadied or any(response.read_at_s is not None for response in run.responses)
+    is_followed = _is_followed(run)
     simulator = Simulate(
         model,
         seed=run.seed,
@@ -91,7 +91,14 @@ def _simulated(run: Run) -> Answer:
 def _measured(run: Run) -> Answer:
     from routecast.experiment.answer.testbeds import measured
 
-    trial = measured(run.document, run.duration_s, seed=run.seed, subject="test bed", folder=Path(run.folder))
+    trial = measured(
+        run.document,
+        run.duration_s,
+        seed=run.seed,
+        subject="test bed",
+        folder=Path(run.folder),
+        over_time=_is_followed(run),
+    )
     if not trial.is_valid:
         raise RoutecastError(f"the trial is invalid: {'; '.join(trial.invalid)}")
     return _read(run, trial)
@@ -118,6 +125,11 @@ def built(document: Mapping[str, Any], folder: str) -> tuple[RouterModel, Offere
     if load is None:
         raise RoutecastError('the router file suggests no load: give one, [set] "load.rate" = "1 Mpps"')
     return model, load
+
+
+def _is_followed(run: Run) -> bool:
+    """Return whether the run is looked at over time."""
+    return run.is_steadied or any(response.read_at_s is not None for response in run.responses)
 
 
 def _read(run: Run, trial: Trial) -> Answer:

@@ -104,8 +104,8 @@ def reading_problem(of: str, evaluator: EvaluatorKind, at_s: float | None, durat
         return ""
     if of not in _RATES:
         return f"only rates have a mean since the start: {', '.join(_RATES)}"
-    if evaluator != "simulate":
-        return f"{evaluator} keeps no rates over time: simulate does"
+    if evaluator == "solve":
+        return "solve keeps no rates over time: simulate and measure do"
     if at_s > duration_s:
         return f"is after the end of the trial: it lasts {format_duration(duration_s)}"
     return ""
@@ -121,10 +121,19 @@ def said_at(trial: Trial, of: str, at_s: float) -> float:
     of : str
         ``"forwarded_pps"``, ``"l1_bps"`` or ``"l2_bps"``.
     at_s : float
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The trial has no rates over time.
     """
     from routecast.evaluate.steadiness import reading
 
     rates = [moment.forwarded_pps for moment in trial.over_time]
+    if not rates:
+        raise RoutecastError(
+            f"the trial ({trial.evaluator}) has no rates over time, of which one could be read"
+        )
     so_far_pps = reading(rates, trial.duration_s / len(rates), at_s).so_far
     per_frame = read_response(trial, of) / trial.forwarded_pps if trial.forwarded_pps else 0.0
     return so_far_pps * per_frame

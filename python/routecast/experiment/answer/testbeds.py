@@ -71,9 +71,15 @@ def _with_load(kind: str) -> type[BaseModel]:
 
 
 def measured(
-    document: Mapping[str, Any], duration_s: float, *, seed: int, subject: str, folder: Path
+    document: Mapping[str, Any],
+    duration_s: float,
+    *,
+    seed: int,
+    subject: str,
+    folder: Path,
+    over_time: bool = False,
 ) -> Trial:
-    """Run one trial on the wire.
+    """Run one trial on the wire; it may say how it went over time.
 
     Raises
     ------
@@ -92,7 +98,7 @@ def measured(
         path = Path(scratch) / "run.testbed.toml"
         path.write_text(tomli_w.dumps(bed), encoding="utf-8")
         try:
-            with open_testbed(path, seed=seed) as evaluator:
+            with open_testbed(path, seed=seed, over_time=over_time) as evaluator:
                 return evaluator.trial(load, duration_s)
         except FileProblem as problem:
             raise FileProblem(subject, problem.problems) from problem

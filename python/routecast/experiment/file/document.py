@@ -98,8 +98,8 @@ class ResponseTable(_Table):
     )
     read_at: Duration | None = Field(
         default=None,
-        description="forwarded_pps, l1_bps and l2_bps of simulations: what one look at this time would have said, the "
-        "mean since the start.",
+        description="forwarded_pps, l1_bps and l2_bps of simulations and on the wire: what one look at this time would "
+        "have said, the mean since the start.",
     )
 
 

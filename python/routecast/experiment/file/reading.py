@@ -227,9 +227,8 @@ def _contradictions(table: ExperimentTable, factors: Sequence[Factor]) -> list[P
                 )
                 problems.append(Problem(f'factor "{factor.name}"', what))
             owners[path] = factor.name
-    if table.steady and table.evaluator != "simulate":
-        why = "answers for the steady state" if table.evaluator == "solve" else "keeps no rates over time"
-        problems.append(Problem("steady", f"{table.evaluator} {why}: leave it out"))
+    if table.steady and table.evaluator == "solve":
+        problems.append(Problem("steady", "solve answers for the steady state: leave it out"))
     factor_names = {factor.name for factor in factors}
     problems += [
         Problem(f"response[{number}].name", f"{shown(one.name)} is the name of a factor: give it another")
