@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import polars
@@ -150,20 +148,15 @@ of = "capacity_pps"
 """
 
 
-def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path) -> None:
-    """The scripts of examples/slurm, run by bash as SLURM's node would run them."""
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    script = commands / "routecast"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m routecast "$@"\n')
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+def test_the_slurm_example_runs_every_shard_and_joins_them(tmp_path: Path, path_with_routecast: str) -> None:
+    """The scripts of examples/slurm, run by bash as SLURM's node would run them; test_slurm.py asks SLURM itself."""
     asked = tmp_path / "small.experiment.toml"
     router = ROOT / "examples" / "multicore.router.toml"
     asked.write_text(SMALL.replace("{router:?}", f'"{router}"'))
     out = tmp_path / "out"
 
     def slurm(name: str, **allotted: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PATH": f"{commands}:{os.environ['PATH']}", **allotted}
+        environment = {**os.environ, "PATH": path_with_routecast, **allotted}
         return subprocess.run(
             ["bash", str(ROOT / "examples" / "slurm" / name), str(asked), str(out)],
             cwd=tmp_path,
