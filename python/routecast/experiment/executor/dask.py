@@ -12,12 +12,16 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ParamSpec, TypeVar
 
 from routecast.errors import EnvironmentProblem
+from routecast.experiment.executor.ctrl_c import ctrl_c_waits
 from routecast.experiment.executor.workers import Workers
 
 __all__ = ["DaskWorkers", "open_dask"]
 
 CONNECTS_WITHIN_S = 5.0
-"""A scheduler that is there answers in milliseconds; workers of its own machine come within seconds."""
+"""A scheduler that is there answers in milliseconds."""
+
+WORKERS_WITHIN_S = 5.0
+"""Workers of the scheduler's own machine come within seconds."""
 
 _SAYS_WHY_WITHIN_S = 1.0
 """How much longer a connection that failed has to say what was wrong."""
@@ -25,8 +29,16 @@ _SAYS_WHY_WITHIN_S = 1.0
 ALONE_FOR_S = 30.0
 """How long a sweep waits for other workers when all are gone."""
 
+SILENT_FOR_S = 30.0
+"""How long a scheduler that is there may answer nothing."""
+
 COUNTS_EVERY_S = 1.0
 """Workers come and go: how often they are counted."""
+
+_COUNTED_WITHIN_S = 5.0
+"""How long a sweep waits for one count of the workers: the client itself would wait for ever."""
+
+_LOOKS_EVERY_S = 0.05
 
 _WORKERS = 'start some with "dask worker {} --nworkers 2 --nthreads 1"'
 
@@ -58,18 +70,23 @@ class DaskWorkers(Workers):
         self._executor: Executor = client.get_executor(pure=False)
         self._workers = 0
         self._counted_at = float("-inf")
-        self._seen_at = time.monotonic()
+        # From the first count on that found this to the last one: whoever was put to sleep himself accuses nobody.
+        self._alone: _Since = None
+        self._silent: _Since = None
 
     @property
     def workers(self) -> int:
         """How many tasks run at a time: the threads of all workers that are there now."""
         if time.monotonic() - self._counted_at >= COUNTS_EVERY_S:
             self._settle()
-            with suppress(OSError):  # just lost: what it answered last stands until check() says so
-                self._workers = sum(self._client.nthreads().values())
+            asked_at = time.monotonic()
+            try:
+                self._workers = _threads(self._client, _COUNTED_WITHIN_S)
+                self._silent = None
+            except OSError:  # what it answered last stands until check() says otherwise
+                self._silent = _longer(self._silent, asked_at)
+            self._alone = None if self._workers else _longer(self._alone, asked_at)
             self._counted_at = time.monotonic()
-            if self._workers:
-                self._seen_at = self._counted_at
         return self._workers
 
     def submit(
@@ -77,7 +94,8 @@ class DaskWorkers(Workers):
     ) -> Future[Value]:
         """Start a call, which can be pickled, on a worker; return its Future."""
         self._settle()
-        future: Future[Value] = self._executor.submit(fn, *args, **kwargs)
+        with ctrl_c_waits():
+            future: Future[Value] = self._executor.submit(fn, *args, **kwargs)
         return future
 
     def check(self) -> None:
@@ -93,7 +111,13 @@ class DaskWorkers(Workers):
                 f"{CONNECTS_WITHIN_S:g} s: start it again, then the same command goes on"
             )
             raise EnvironmentProblem(message)
-        if time.monotonic() - self._seen_at > ALONE_FOR_S + COUNTS_EVERY_S:
+        if _lasts(self._silent, SILENT_FOR_S):
+            message = (
+                f"dask://{self._address}: the scheduler is there but has answered nothing for {SILENT_FOR_S:g} s: see "
+                "whether it was stopped or has no memory left; the same command goes on when it answers"
+            )
+            raise EnvironmentProblem(message)
+        if _lasts(self._alone, ALONE_FOR_S):
             message = (
                 f"dask://{self._address}: all workers were lost and none came for {ALONE_FOR_S:g} s: "
                 f"{_WORKERS.format(self._address)}, then the same command goes on"
@@ -106,10 +130,35 @@ class DaskWorkers(Workers):
             self._executor.shutdown(wait=wait and not cancel_futures)
 
     def _settle(self) -> None:
-        """Wait while the client looks for its lost scheduler."""
-        while self._client.status not in ("running", "closed", "closing"):
-            time.sleep(0.05)
+        """Wait while the client looks for its lost scheduler, which it does for as long as a connection may take."""
+        looks = int(2.0 * CONNECTS_WITHIN_S / _LOOKS_EVERY_S)
+        while looks and self._client.status not in ("running", "closed", "closing"):
+            looks -= 1
+            time.sleep(_LOOKS_EVERY_S)
         self.check()
+
+
+_Since = tuple[float, float] | None
+"""When something was found first and last."""
+
+
+def _longer(since: _Since, now: float) -> _Since:
+    return (now if since is None else since[0], now)
+
+
+def _lasts(since: _Since, seconds: float) -> bool:
+    return since is not None and since[1] - since[0] >= seconds
+
+
+def _threads(client: Any, within_s: float) -> int:
+    """Ask the scheduler how many threads its workers have.
+
+    Raises
+    ------
+    OSError
+        It does not answer in time, or is lost.
+    """
+    return sum(client.nthreads(callback_timeout=within_s).values())
 
 
 @contextmanager
@@ -154,7 +203,8 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
                 workers.end()
                 raise
         finally:
-            client.close()
+            with suppress(TimeoutError):  # of a scheduler that answers no more; its thread does not keep us
+                client.close()
 
 
 def _greet(address: str) -> None:
@@ -175,24 +225,42 @@ def _greet(address: str) -> None:
 
 
 def _await_workers(client: Any, address: str) -> None:
+    until = time.monotonic() + WORKERS_WITHIN_S
+    while not _asked(client, address, _threads):
+        if time.monotonic() > until:
+            message = (
+                f"dask://{address}: the scheduler has no workers: {_WORKERS.format(address)}, "
+                "routecast installed where they run"
+            )
+            raise EnvironmentProblem(message)
+        time.sleep(_LOOKS_EVERY_S)
+
+
+def _asked(client: Any, address: str, question: Callable[[Any, float], Value]) -> Value:
     try:
-        client.wait_for_workers(1, timeout=CONNECTS_WITHIN_S)
-    except TimeoutError as error:
+        return question(client, SILENT_FOR_S)
+    except TimeoutError as late:
         message = (
-            f"dask://{address}: the scheduler has no workers: {_WORKERS.format(address)}, "
-            "routecast installed where they run"
+            f"dask://{address}: the scheduler, or one of its workers, answers nothing within {SILENT_FOR_S:g} s: "
+            "see whether it was stopped, and start it again"
         )
-        raise EnvironmentProblem(message) from error
+        raise EnvironmentProblem(message) from late
 
 
 def _check_versions(client: Any, address: str) -> None:
     """Check that everybody has this routecast: another one would answer otherwise under the same key."""
+
     # A function of the standard library: one of ours could not be sent to where routecast is missing.
-    there = client.run(version, "routecast", on_error="return")
-    try:
-        there["the scheduler"] = client.run_on_scheduler(version, "routecast")
-    except PackageNotFoundError as missing:
-        there["the scheduler"] = missing
+    def members(client: Any, within_s: float) -> dict[str, object]:
+        in_time = {"callback_timeout": within_s}
+        there: dict[str, object] = client.run(version, "routecast", on_error="return", **in_time)
+        try:
+            there["the scheduler"] = client.run_on_scheduler(version, "routecast", **in_time)
+        except PackageNotFoundError as missing:
+            there["the scheduler"] = missing
+        return there
+
+    there = _asked(client, address, members)
     mine = version("routecast")
     others = [f"{where} has {_called(found)}" for where, found in there.items() if found != mine]
     if others:
