@@ -140,12 +140,13 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
         await_that(partial(has_finished_some, out, shard), slurm)
         slurm.command(*end, f"{job}_{shard}", cwd=folder)
 
-    asked = read_experiment(file)
-    alone = {shard: run_experiment(asked, None, shard=Shard(shard, 4)) for shard in (2, 3)}
     before: dict[int, set[str]] = {}
-    for shard, found in alone.items():
+    for shard in (2, 3):  # at once: what was requeued starts again in five seconds
         await_that(table_of(out, shard).exists, slurm)
         before[shard] = mark_finished(out, shard)
+    asked = read_experiment(file)
+    alone = {shard: run_experiment(asked, None, shard=Shard(shard, 4)) for shard in (2, 3)}
+    for shard, found in alone.items():
         assert set() < before[shard] < {run.key for run in found.runs}
 
     slurm.await_end(job, joining, cwd=folder)
