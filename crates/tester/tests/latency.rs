@@ -53,17 +53,19 @@ fn a_delay_that_the_device_adds_is_found() {
 fn moments_percentiles_and_the_hdr_histogram_agree() {
     let bed = bed!(Bed::pair("hdr"));
     let mut tester = bed.tester();
-    // A busy machine may lose frames, or move the sender to another core and let one overtake: the first trial of a
-    // few that is whole and in order.
+    // A busy machine may lose frames, let one overtake, or receive some on another core, where the neighbour of a frame is
+    // not known: the first trial of a few that none of this happened to. RFC 3393: one difference less than frames.
     let once = |_| trial(&mut tester, &request(&flow(false, 0), 50_000.0, 0.1))["streams"][0].clone();
-    let whole = |stream: &Value| stream["received_frames"] == json!(5_000) && stream["reordered_frames"] == json!(0);
-    let stream = (0..20).map(once).find(whole).expect("twenty trials lost frames or their order, each of them");
+    let counts = |stream: &Value| {
+        assert!(stream["ipdv"]["count"].as_u64() < stream["received_frames"].as_u64(), "{stream}");
+        [&stream["received_frames"], &stream["reordered_frames"], &stream["ipdv"]["count"]].map(Value::as_u64)
+    };
+    let whole = |stream: &Value| counts(stream) == [Some(5_000), Some(0), Some(4_999)];
+    let stream = (0..20).map(once).find(whole).expect("one of twenty trials has all frames and their differences");
     let latency = &stream["latency"];
     let names = ["min_s", "p50_s", "p90_s", "p99_s", "p999_s", "max_s"];
     assert!(names.map(|name| seconds(&latency[name])).is_sorted(), "{latency}");
     assert!(seconds(&latency["min_s"]) > 0.0 && seconds(&latency["mean_s"]) <= seconds(&latency["max_s"]));
-    // RFC 3393: one difference less than frames, since all arrived in order.
-    assert_eq!(stream["ipdv"]["count"], json!(4_999));
 }
 
 #[test]
