@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,15 +21,20 @@ from routecast.testbed.site import Missing, run_command
 
 pytestmark = needs_namespaces
 
+Start = Callable[..., subprocess.Popen[str]]
+
 RUN = """
 import sys, time
 from routecast.testbed import make_bed
 with make_bed(sys.argv[1], said=lambda line: print(line, file=sys.stderr, flush=True)) as bed:
-    bed.site.spawn("sleep", "1000")
+    bed.site.spawn("sleep", sys.argv[2])
     bed.site.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
     print("up", flush=True)
-    time.sleep(60)
+    for _ in range(6000):  # a signal that comes just before a sleep is heard after it
+        time.sleep(0.01)
 """
+SLEEPS_S = f"1000.{os.getpid()}"
+"""How long what a bed starts sleeps: no other test run's does so for as long."""
 
 
 @pytest.fixture
@@ -48,13 +53,21 @@ def bed_file(tmp_path: Path, name: str) -> str:
     return str(path)
 
 
-def start(bed_file: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", RUN, bed_file], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "up\n", process.communicate()[1]
-    return process
+Up = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def up(start: Start) -> Up:
+    """Start a program that puts a bed up and waits."""
+
+    def start_up(bed_file: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", RUN, bed_file, SLEEPS_S]
+        process = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n", process.communicate(timeout=60)[1]
+        return process
+
+    return start_up
 
 
 def left(name: str) -> dict[str, list[str]]:
@@ -82,7 +95,9 @@ def settings() -> dict[str, str]:
 
 
 def sleepers() -> set[int]:
-    text = subprocess.run(["pgrep", "-f", "^sleep 1000$"], capture_output=True, text=True, check=False).stdout
+    text = subprocess.run(
+        ["pgrep", "-f", f"^sleep {SLEEPS_S}$"], capture_output=True, text=True, check=False
+    ).stdout
     return set(map(int, text.split()))
 
 
@@ -90,13 +105,13 @@ NOTHING = {"namespaces": [], "processes": [], "files": [], "pins": []}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_that_ends_the_run_takes_the_bed_down(bed_file: str, name: str, number: int) -> None:
+def test_a_signal_that_ends_the_run_takes_the_bed_down(up: Up, bed_file: str, name: str, number: int) -> None:
     before, asleep = settings(), sleepers()
-    process = start(bed_file)
+    process = up(bed_file)
     assert len(left(name)["namespaces"]) == 3
     assert len(sleepers() - asleep) == 1
     process.send_signal(number)
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
     assert process.returncode != 0
     assert left(name) == NOTHING
     assert sleepers() <= asleep
@@ -114,13 +129,14 @@ def test_the_end_of_the_context_and_an_exception_in_it_take_the_bed_down(bed_fil
     assert settings() == before
 
 
+@pytest.mark.alone  # the start of a bed in another process would remove what it looks for
 def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
-    bed_file: str, name: str, tmp_path: Path
+    up: Up, bed_file: str, name: str, tmp_path: Path
 ) -> None:
     before, asleep = settings(), sleepers()
-    process = start(bed_file)
+    process = up(bed_file)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
     assert len(left(name)["namespaces"]) == 3
     assert len(sleepers() - asleep) == 1
     other = tmp_path / "other.testbed.toml"
@@ -133,22 +149,24 @@ def test_a_killed_run_leaves_a_bed_that_the_next_start_removes(
     assert settings() == before
 
 
-def test_the_same_bed_starts_again_after_a_kill(bed_file: str, name: str) -> None:
-    process = start(bed_file)
+@pytest.mark.alone  # the start of a bed in another process would remove what it looks for
+def test_the_same_bed_starts_again_after_a_kill(up: Up, bed_file: str, name: str) -> None:
+    process = up(bed_file)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
     with make_bed(bed_file) as bed:
         assert len(netns.process_ids(bed.site.netns or "")) == 0
     assert left(name) == NOTHING
 
 
+@pytest.mark.alone  # the start of a bed in another process would remove what it looks for
 def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(
-    bed_file: str, name: str
+    up: Up, bed_file: str, name: str
 ) -> None:
     asleep = sleepers()
-    process = start(bed_file)
+    process = up(bed_file)
     process.kill()
-    process.communicate()
+    process.communicate(timeout=60)
     (state.FOLDER / f"{name}.json").unlink()
     with make_bed(bed_file):
         pass
@@ -156,8 +174,10 @@ def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(
     assert sleepers() <= asleep
 
 
-def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(bed_file: str, name: str) -> None:
-    process = start(bed_file)
+def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(
+    up: Up, bed_file: str, name: str
+) -> None:
+    process = up(bed_file)
     try:
         with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"), make_bed(bed_file):
             pass
@@ -166,7 +186,7 @@ def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(bed_file: 
             state.remove(name)
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert left(name) == NOTHING
 
 
