@@ -10,6 +10,7 @@ import pytest
 from routecast.errors import FileProblem
 from routecast.study.experiments.result import ExperimentsResult
 from routecast.study.experiments.run import run_experiments_study
+from routecast.study.experiments.tabulate import facts_table
 from routecast.study.kinds import ExperimentsStudyFile
 from routecast.study.reading import read_study
 
@@ -139,7 +140,23 @@ def test_expectations_are_confirmed_or_refuted(tmp_path: Path) -> None:
     result = run(tmp_path, more)
     assert [one.holds for one in result.judged] == [True, False, True, False, False, True]
     assert result.judged[2].here == "at cores = 4"
-    assert result.judged[5].here == "at most 1.333 Mpps, 95.2% of it"
+    assert result.judged[5].here == "at most 1.333 Mpps, 95.2% of 1.4 Mpps"
+
+
+def test_what_a_source_states_in_words_only_stands_in_its_words(tmp_path: Path) -> None:
+    more = """
+    [[fact]]
+    name = "share of the frame"
+    experiment = "two"
+    response = "capacity"
+    of = "share"
+    effect = "B"
+    between = [0.0, 0.01]
+    says = "of no consequence"
+    """
+    row = facts_table(run(tmp_path, more)).rows[-1]
+    assert row[0] == "share of the frame: “of no consequence”"
+    assert row[2] == "–"
 
 
 def test_calculations_of_the_source_are_done_again(tmp_path: Path) -> None:

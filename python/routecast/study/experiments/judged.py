@@ -57,7 +57,8 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         return Judged(
             expectation=expectation,
             holds=most < bound,
-            here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of it",
+            here=f"at most {_said(most, expectation, results)}, {most / bound:.1%} of"
+            f" {_said(bound, expectation, results)}",
         )
     points = [
         (x, y)
@@ -80,7 +81,9 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
         values = [y for _, y in points]
         spread = (max(values) - min(values)) / max(values)
         return Judged(
-            expectation=expectation, holds=spread <= expectation.within, here=f"changes by {spread:.1%}"
+            expectation=expectation,
+            holds=spread <= expectation.within,
+            here=f"{expectation.response}: {spread:.1%} between the least and the most",
         )
     bound = expectation.value or math.nan
     reached = next((x for x, y in points if y >= bound * (1.0 - expectation.within)), None)
@@ -88,7 +91,8 @@ def _judged(expectation: Expectation, results: Results) -> Judged:
     here = (
         f"at {expectation.factor} = {reached:g}"
         if reached is not None
-        else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of it"
+        else f"never: at most {_said(most, expectation, results)}, {most / bound:.0%} of"
+        f" {_said(bound, expectation, results)}"
     )
     return Judged(expectation=expectation, holds=reached is not None, here=here)
 

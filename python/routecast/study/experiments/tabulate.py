@@ -20,15 +20,11 @@ def _number(value: float | None) -> str:
 
 
 def _stated(one: Found) -> tuple[str, str]:
-    """Return the stated value and the value found; shares as percent."""
+    """Return the stated value and the value found; shares in percent."""
     is_share = one.fact.of == "share"
     values = (one.fact.value, one.found)
     first, second = (
-        "–"
-        if value is None or math.isnan(value)
-        else f"{100.0 * value:.1f} %"
-        if is_share
-        else _number(value)
+        "–" if value is None or math.isnan(value) else f"{100.0 * value:.1f}" if is_share else _number(value)
         for value in values
     )
     return first, second
@@ -72,7 +68,10 @@ def facts_table(result: ExperimentsResult) -> Table:
         factor = 100.0 if one.fact.of == "share" else 1.0
         rows.append(
             (
-                one.fact.name,
+                # What is stated in words only stands in words.
+                f"{one.fact.name}: “{one.fact.says}”"
+                if one.fact.value is None and one.fact.says
+                else one.fact.name,
                 one.fact.experiment,
                 stated,
                 found,
@@ -109,7 +108,7 @@ def expectations_table(result: ExperimentsResult) -> Table:
     return Table(
         name="expectations",
         title="Expected, confirmed or refuted",
-        caption="What the source expected of experiments that it planned, and what the model says.",
+        caption="What the source expects or claims, and what the model says.",
         columns=(
             Column(title="Expectation", align="left", wrap=True),
             Column(title="Where", align="left", wide=True),
