@@ -81,7 +81,7 @@ SLOW = """
 name = "slow"
 router = {router!r}
 evaluator = "simulate"
-duration = "600 ms"
+duration = "400 ms"
 
 [design]
 kind = "full"
