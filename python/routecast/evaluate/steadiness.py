@@ -55,6 +55,11 @@ NEGLIGIBLE_RATIO = 0.005
 """A drift or a step of less than this share of the mean is none, however certain: it is the width to which MLRsearch
 finds a throughput in CSIT (goal width 0.5 %)."""
 
+STOPPED_RATIO = 0.01
+"""A device that forwards nothing for the last hundredth of a measured trial has stopped,"""
+STOPPED_FRAMES = 10
+"""if so many frames were lost in it: a burst that overflows a queue at the very end is no stop."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steadiness:
@@ -218,6 +223,9 @@ def _level_from(rates: Sequence[float]) -> int | None:
 def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
     """Judge a rate of a trial that kept its rates over time.
 
+    A model may settle at forwarding nothing (livelock). A real device that loses every frame to the end of the trial
+    has stopped: it is not called steady, whether the rule takes the time before or the time after for a transient.
+
     Raises
     ------
     routecast.errors.RoutecastError
@@ -239,7 +247,27 @@ def steadiness_of(trial: Trial, of: Rate = "forwarded_pps") -> Steadiness:
             " Measure(over_time=True)"
         )
     rates = [getattr(moment, of) for moment in trial.over_time]
-    return steadiness(rates, trial.duration_s / len(rates))
+    verdict = steadiness(rates, trial.duration_s / len(rates))
+    stopped_s = _stopped_s(trial) if trial.evaluator == "measure" else math.nan
+    if not verdict.is_steady or math.isnan(stopped_s):
+        return verdict
+    why = f"the device has stopped: all frames from {format_duration(stopped_s)} on are lost"
+    return replace(verdict, is_steady=False, reason=why, low=math.nan, high=math.nan)
+
+
+def _stopped_s(trial: Trial) -> float:
+    """Return from when on all frames were lost to the end of the trial; NaN where that was not so for long."""
+    moments = trial.over_time
+    at = len(moments)
+    while (
+        at
+        and not moments[at - 1].forwarded_pps
+        and moments[at - 1].dropped_pps >= moments[at - 1].offered_pps
+    ):
+        at -= 1
+    lost = sum(moment.dropped_pps for moment in moments[at:]) * trial.duration_s / len(moments)
+    is_long = len(moments) - at >= STOPPED_RATIO * len(moments) and round(lost) >= STOPPED_FRAMES
+    return moments[at].time_s if is_long else math.nan
 
 
 def latency_unsteady(trial: Trial) -> str:
