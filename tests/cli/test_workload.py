@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,24 @@ def test_without_valgrind_the_second_opinion_names_the_package_before_anything_r
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert run(["workload", "crc", "--cachegrind"]) == 3
     assert "apt install valgrind" in capsys.readouterr().err
+
+
+def test_work_that_no_size_changes_is_told_as_such(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # TCP to port 80 with payloads of 0 and 400 B: the filter reads headers only.
+    capture = tmp_path / "web.pcap"
+    frames = []
+    for number in range(24):
+        payload = bytes(400 if number % 2 else 0)
+        ip = struct.pack(">BBHIBBHII", 0x45, 0, 40 + len(payload), 0, 64, 6, 0, 0x0A000001, 0xC0A80101)
+        tcp = struct.pack(">HHIIHHI", 1234, 80, 1, 1, 0x5002, 100, 0)
+        frames.append(bytes(12) + b"\x08\x00" + ip + tcp + payload)
+    capture.write_bytes(
+        struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+        + b"".join(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame for frame in frames)
+    )
+    assert run(["workload", "tcp", "--pcap", str(capture)]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "for frames of any size." in out
+    assert "nan" not in out

@@ -55,6 +55,8 @@ def _sizes(answer: Characterisation) -> Table:
     source = f"packets of {case.capture}" if case.capture else f"generated packets, payload of {case.content}"
     fit = answer.fit
     line = f"Instructions = {fit.per_packet:.1f} + {fit.per_byte:.4g} x frame bytes (R² {fit.r_squared:.3f})"
+    if fit.r_squared != fit.r_squared:
+        line = f"Instructions = {fit.per_packet:.1f} for frames of any size"
     caption = (
         f"Means per packet over {answer.packets} {source}. Accesses to packets: as they came and as they leave; "
         "others: tables, state, stack. "

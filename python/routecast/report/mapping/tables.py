@@ -48,8 +48,9 @@ def mappings_table(answer: MappingAnswer) -> Table:
         name="mappings",
         title="Mappings",
         caption=(
-            "Bound: what engines, threads, memories and ports can carry at most; closed form: threads that wait for"
-            " each other counted in; simulated: packet by packet."
+            "Bound: what engines, threads, memories and ports carry at most without dropping; closed form: threads that"
+            " wait for each other counted in; simulated: packet by packet. Both are at line rate, where they may pass"
+            " the bound: a full engine drops its part, and the others of its stage forward theirs."
         ),
         columns=(
             Column(title="Mapping", align="left"),

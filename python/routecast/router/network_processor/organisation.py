@@ -80,7 +80,8 @@ def parallel(
     places = [index for index, name in enumerate(blocks) if name in repeated]
     if not problems and places and places != list(range(places[0], places[-1] + 1)):
         told = ", ".join(f'"{name}"' for name in blocks[places[0] : places[-1] + 1] if name not in repeated)
-        problems.append(Problem("parallel", f"its blocks must follow each other: {told} stands between them"))
+        what = f"its blocks must follow each other: {told} stands between them; list it too, or place it elsewhere"
+        problems.append(Problem("parallel", what))
     if problems:
         raise ModelProblem("stages", problems)
     groups: list[tuple[str, ...]] = []
