@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, WithJsonSchema
@@ -34,6 +35,8 @@ __all__ = [
     "text_schema",
 ]
 
+_TEXTS_KEPT = 256
+
 _T = TypeVar("_T")
 
 
@@ -45,13 +48,15 @@ class FileModel(BaseModel):
 
 def parsed_by(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeValidator:
     """Return the validator of a field that ``parse`` reads; a value of type ``ready`` is taken as it is."""
+    # Runs of an experiment say the same texts again and again; what is read from a text does not change.
+    known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
 
     # A file may hold anything here; the parsers say themselves that they want a text.
     def validate(value: Any) -> _T:
         if ready is not None and isinstance(value, ready):
             return value
         try:
-            return parse(value)
+            return known(value) if isinstance(value, str) else parse(value)
         except QuantityProblem as problem:
             raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
         except RoutecastError as problem:

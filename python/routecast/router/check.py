@@ -70,19 +70,30 @@ def check_model(model: RouterModel) -> None:
     for index, pool in enumerate(model.pools):
         check_pool(f"pool[{index}]", pool, add)
     pools = {pool.name: pool for pool in model.pools}
-    # Builders give many task units the same service, activation and route: what has no fault is looked at once.
-    sound: set[tuple[str, int, int, int]] = set()
+    # Builders make many task units alike but for their names and pins: what has no fault is looked at once.
+    sound: set[tuple[object, ...]] = set()
     for index, task in enumerate(model.tasks):
-        _check_task(f"task[{index}]", task, pools, add)
-        first = task.needs[0].pool if task.needs else ""
-        parts = (first, id(task.service), id(task.activation), id(task.route))
+        parts = (
+            id(task.needs),
+            id(task.service),
+            id(task.activation),
+            id(task.route),
+            task.queue_frames,
+            task.batch_frames,
+            task.weight,
+            task.request,
+            task.parallel,
+            len(set(task.pin)),
+        )
         if parts not in sound:
             before = len(problems)
+            _check_task(f"task[{index}]", task, pools, add)
             _check_service(f"task[{index}].service", task, pools, add)
             _check_activation(f"task[{index}].activation", task.activation, add)
             check_route(f"task[{index}].route", task.route, model, add)
             if len(problems) == before:
                 sound.add(parts)
+        _check_pin(f"task[{index}].pin", task, pools, add)
     check_threads(model, add)
     check_polling(model, add)
     check_windows(model, add)
@@ -165,16 +176,19 @@ def _check_task(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add:
         elif parallel_ok and need.units * task.parallel > allowed:
             want = f"{task.parallel} at once need {need.units * task.parallel} units"
             add(f"{place}.parallel", f"{want}, but {where}: lower parallel or add units")
+
+
+def _check_pin(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
     if task.pin and not task.needs:
-        add(f"{place}.pin", "pins a task unit that needs no pool: give it a need, or no pin")
+        add(place, "pins a task unit that needs no pool: give it a need, or no pin")
     elif task.pin and task.needs[0].pool in pools:
         units = pools[task.needs[0].pool].units
         for index, unit in enumerate(task.pin):
             if not isinstance(unit, int) or not 0 <= unit < units:
                 there = f'"{task.needs[0].pool}" has {units}, numbered from 0'
-                add(f"{place}.pin[{index}]", f"got {unit}: more cores than units; {there}")
+                add(f"{place}[{index}]", f"got {unit}: more cores than units; {there}")
         if len(set(task.pin)) < len(task.pin):
-            add(f"{place}.pin", "names a unit twice")
+            add(place, "names a unit twice")
 
 
 def _check_activation(place: str, activation: Activation, add: Add) -> None:

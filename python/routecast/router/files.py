@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -318,12 +319,16 @@ def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
     )
 
 
+@lru_cache(maxsize=4)
+def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
+    """Make flows, once for all the runs of an experiment that have the same."""
+    if kind == "random":
+        return FlowSet.random(count, seed=seed, ports=ports)
+    return FlowSet.meshed(count, ports=ports) if kind == "meshed" else FlowSet.crafted(count, ports=ports)
+
+
 def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
-    if load.flows.kind == "random":
-        flows = FlowSet.random(load.flows.count, seed=load.flows.seed, ports=ports)
-    else:
-        makes = FlowSet.meshed if load.flows.kind == "meshed" else FlowSet.crafted
-        flows = makes(load.flows.count, ports=ports)
+    flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
     if load.arrivals.kind == "trace":
         if not load.arrivals.trace:
             missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")
