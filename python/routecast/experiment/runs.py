@@ -148,7 +148,9 @@ def _files_named(document: Mapping[str, Any], folder: Path) -> Iterator[bytes]:
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
+    elif isinstance(value, int | float):
+        return
+    elif isinstance(value, dict | Mapping):
         for one in value.values():
             yield from _texts(one)
     elif isinstance(value, list | tuple):

@@ -70,7 +70,7 @@ class Contention:
 
     def factor(self, busy_units: float) -> float:
         """Factor on the service time for a (possibly average, hence fractional) number of busy units >= 1."""
-        k = max(busy_units, 1.0)
+        k = 1.0 if busy_units < 1.0 else busy_units
         if not self.table:
             return 1.0 + self.sigma * (k - 1.0) + self.kappa * k * (k - 1.0)
         last = len(self.table) - 1

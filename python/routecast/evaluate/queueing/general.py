@@ -44,6 +44,8 @@ class ServiceMix:
     @property
     def mean_s(self) -> float:
         """Mean service time."""
+        if len(self.times_s) == 1:
+            return self.shares[0] * self.times_s[0]
         return math.fsum(share * time for share, time in zip(self.shares, self.times_s, strict=True))
 
     @property
@@ -59,6 +61,8 @@ class ServiceMix:
     @property
     def is_one_size(self) -> bool:
         """Whether all frames take the same mean time."""
+        if len(self.times_s) == 1:
+            return True
         return max(self.times_s) - min(self.times_s) <= 1e-12 * max(self.times_s)
 
     def scaled(self, factor: float) -> ServiceMix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -13,8 +14,9 @@ from routecast.evaluate.queueing.markov import MMc, Queue
 from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.spacing import NobodyMeets, Spacing, common_spacing, spacing_of_link
-from routecast.load.flows import rss_index
+from routecast.load.flows import FlowSet, rss_index
 from routecast.load.offered import line_rate_pps
+from routecast.router.model import Route
 
 __all__ = ["Arriving", "depart", "enter", "merge", "split"]
 
@@ -23,11 +25,14 @@ _BUSY_LINK = 0.3
 _MOST_FLOWS = 4096
 
 
+_ArrivalKind = Literal["poisson", "regular", "renewal", "unknown"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arriving:
     """An arrival process at a node: kind, rate, squared coefficient of variation of the gaps, why it is unknown."""
 
-    kind: Literal["poisson", "regular", "renewal", "unknown"]
+    kind: _ArrivalKind
     rate_pps: float
     scv: float
     why: str = ""
@@ -52,7 +57,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
     load, graph = fluid.load, fluid.graph
     rates: dict[int, float] = defaultdict(float)
     ports: dict[int, list[int]] = defaultdict(list)
-    by_port = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
+    by_port = graph.by_port(fluid.offered)
     for port, rate in enumerate(by_port):
         if rate > 0.0:
             rates[graph.entry[port]] += float(rate)
@@ -61,7 +66,7 @@ def enter(fluid: Fluid) -> dict[int, Arriving]:
     cut = float(fluid.offered.sum()) < fluid.intended_pps * (1.0 - 1e-9)
     entering: dict[int, Arriving] = {}
     for node, rate in rates.items():
-        kind: Literal["poisson", "regular", "renewal", "unknown"] = "unknown"
+        kind: _ArrivalKind = "unknown"
         scv, why = load.arrivals.interarrival_scv, ""
         if load.arrivals.kind == "poisson" and busiest <= _BUSY_LINK:
             kind = "poisson"
@@ -127,22 +132,25 @@ def merge(streams: list[Arriving]) -> Arriving:
         return streams[0]
     rate = sum(stream.rate_pps for stream in streams)
     scv = sum(stream.rate_pps * stream.scv for stream in streams) / rate
-    whole = Arriving(
-        kind="poisson",
+    kinds = {stream.kind for stream in streams}
+    kind: _ArrivalKind = "renewal"
+    why = ""
+    if kinds == {"poisson"}:
+        kind, scv = "poisson", 1.0
+    elif kinds & {"unknown", "regular"}:
+        kind = "unknown"
+        first = next(stream for stream in streams if stream.kind in {"unknown", "regular"})
+        why = first.why or "gets several periodic streams, whose waiting times depend on their phases"
+    return Arriving(
+        kind=kind,
         rate_pps=rate,
-        scv=1.0,
+        scv=scv,
+        why=why,
         fresh=all(stream.fresh for stream in streams),
         spacings=common_spacing([stream.spacings for stream in streams]),
         sizes=_mixed(streams),
         link_wait_s=max(stream.link_wait_s for stream in streams),
     )
-    if all(stream.kind == "poisson" for stream in streams):
-        return whole
-    bad = [stream for stream in streams if stream.kind in {"unknown", "regular"}]
-    if bad:
-        why = bad[0].why or "gets several periodic streams, whose waiting times depend on their phases"
-        return replace(whole, kind="unknown", scv=scv, why=why)
-    return replace(whole, kind="renewal", scv=scv)
 
 
 def _mixed(streams: list[Arriving]) -> tuple[float, ...]:
@@ -208,44 +216,59 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
     """
     if share >= _ALL:
         return stream if rate_pps == stream.rate_pps else replace(stream, rate_pps=rate_pps)
-    part = _part(stream, rate_pps, share, fluid, index, node)
-    fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
-    by_port = np.bincount(fluid.graph.ingress, weights=fluid.offered * fraction, minlength=fluid.graph.ports)
-    spacings = tuple(one for one in stream.spacings if one.origin < 0 or by_port[one.origin] > 0.0)
-    return replace(part, spacings=spacings, sizes=stream.sizes, link_wait_s=stream.link_wait_s)
+    kind, scv, why = _part(stream, share, fluid, index, node)
+    spacings = stream.spacings
+    if any(one.origin >= 0 for one in spacings):
+        fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
+        by_port = fluid.graph.by_port(fluid.offered * fraction).tolist()
+        spacings = tuple(one for one in spacings if one.origin < 0 or by_port[one.origin] > 0.0)
+    return Arriving(
+        kind=kind,
+        rate_pps=rate_pps,
+        scv=scv,
+        why=why,
+        link_wait_s=stream.link_wait_s,
+        fresh=kind == "poisson" and stream.fresh and fluid.graph.tasks[index].route.kind != "random",
+        spacings=spacings,
+        sizes=stream.sizes,
+    )
 
 
-def _part(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
+def _part(
+    stream: Arriving, share: float, fluid: Fluid, index: int, node: int
+) -> tuple[_ArrivalKind, float, str]:
+    """Return kind and variation of a part of a stream, and why it is unknown."""
     route = fluid.graph.tasks[index].route
     if route.kind == "round_robin" and stream.kind != "unknown":
-        kind: Literal["poisson", "regular", "renewal", "unknown"] = (
-            "regular" if stream.kind == "regular" else "renewal"
-        )
-        return Arriving(kind=kind, rate_pps=rate_pps, scv=stream.scv * share)
+        return "regular" if stream.kind == "regular" else "renewal", stream.scv * share, ""
     if route.kind == "random" and stream.kind != "unknown":
-        kind = "poisson" if stream.kind == "poisson" else "renewal"
-        return Arriving(kind=kind, rate_pps=rate_pps, scv=share * stream.scv + 1.0 - share)
+        return "poisson" if stream.kind == "poisson" else "renewal", share * stream.scv + 1.0 - share, ""
     if stream.kind == "poisson":
-        return Arriving(kind="poisson", rate_pps=rate_pps, scv=1.0, fresh=stream.fresh)
+        return "poisson", 1.0, ""
     if fluid.load.arrivals.kind == "cbr" and stream.fresh:
-        if _evenly_spaced(fluid, index, node):
-            return Arriving(kind="regular", rate_pps=rate_pps, scv=0.0)
+        names = tuple(port.name for port in fluid.model.ports)
+        if _name_of(fluid, node) in _evenly_spaced(fluid.load.flows, route, names):
+            return "regular", 0.0, ""
         why = "gets flows that are not evenly spaced, whose waiting times depend on their order"
-        return Arriving(kind="unknown", rate_pps=rate_pps, scv=stream.scv, why=why)
+        return "unknown", stream.scv, why
     if stream.kind == "renewal" and fluid.load.arrivals.kind != "on_off":
-        return Arriving(kind="renewal", rate_pps=rate_pps, scv=share * stream.scv + 1.0 - share)
+        return "renewal", share * stream.scv + 1.0 - share, ""
     why = stream.why or "gets a part of a stream whose frames are not chosen independently"
-    return Arriving(kind="unknown", rate_pps=rate_pps, scv=stream.scv, why=why)
+    return "unknown", stream.scv, why
 
 
-def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
-    """Whether the flows that a route by flow sends to a node come from one port, every n-th frame of its cycle."""
-    flows = fluid.load.flows.flows
+def _name_of(fluid: Fluid, node: int) -> str:
+    tasks = fluid.graph.tasks
+    return tasks[node].name if node < len(tasks) else fluid.model.ports[node - len(tasks)].name
+
+
+@lru_cache(maxsize=64)
+def _evenly_spaced(flow_set: FlowSet, route: Route, ports: tuple[str, ...]) -> frozenset[str]:
+    """Return where a route by flow sends flows that come from one port, every n-th frame of its cycle."""
+    flows = flow_set.flows
     if len(flows) > _MOST_FLOWS or any(flow.weight != flows[0].weight for flow in flows):
-        return False
-    tasks, ports, route = fluid.graph.tasks, fluid.model.ports, fluid.graph.tasks[index].route
-    name = tasks[node].name if node < len(tasks) else ports[node - len(tasks)].name
-    places: dict[int, list[int]] = defaultdict(list)
+        return frozenset()
+    places: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     cycle: dict[int, int] = defaultdict(int)
     for number, flow in enumerate(flows):
         position = cycle[flow.ingress]
@@ -257,13 +280,16 @@ def _evenly_spaced(fluid: Fluid, index: int, node: int) -> bool:
         elif route.kind == "by_egress":
             target = route.to[flow.egress]
         else:
-            target = ports[flow.egress].name
-        if target == name:
-            places[flow.ingress].append(position)
-    if len(places) != 1:
-        return False
-    ((port, taken),) = places.items()
-    length = cycle[port]
+            target = ports[flow.egress]
+        places[target][flow.ingress].append(position)
+    return frozenset(
+        target
+        for target, by_port in places.items()
+        if len(by_port) == 1 and all(_every_nth(taken, cycle[port]) for port, taken in by_port.items())
+    )
+
+
+def _every_nth(taken: list[int], length: int) -> bool:
     if length % len(taken):
         return False
     step = length // len(taken)

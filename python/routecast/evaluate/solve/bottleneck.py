@@ -65,13 +65,16 @@ def _pool_capacity(
     slowed = [one for one in fluid.slowed if one.pool is pool]
     base_s = [cost.busy_s for cost in fluid.costs]
     per_frame = visits[: len(tasks)].tolist()
-    lanes = {
-        part.units: {
-            index: served_at_once(tasks[index], max(len(part.units) // units, 1))
-            for index, units in part.members
-        }
+    members = [
+        (
+            part,
+            [
+                (index, units, served_at_once(tasks[index], max(len(part.units) // units, 1)))
+                for index, units in part.members
+            ],
+        )
         for part in parts
-    }
+    ]
     factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
     rate, fullest = math.inf, None
     for round_number in range(200):
@@ -80,11 +83,14 @@ def _pool_capacity(
             for visit, one, slower, more in zip(per_frame, base_s, factor, switching, strict=True)
         ]
         worst = 0.0
-        for part in parts:
-            whole = sum(demand[index] * units for index, units in part.members) / len(part.units)
-            alone = max(demand[index] / count for index, count in lanes[part.units].items())
-            if max(whole, alone) > worst:
-                worst, fullest = max(whole, alone), part
+        for part, using in members:
+            whole = alone = 0.0
+            for index, units, lanes in using:
+                whole += demand[index] * units
+                alone = max(alone, demand[index] / lanes)
+            fill = max(whole / len(part.units), alone)
+            if fill > worst:
+                worst, fullest = fill, part
         if worst <= 0.0:
             return math.inf, ""
         before, rate = rate, 1.0 / worst

@@ -102,7 +102,8 @@ class _Walk:
             return
         arriving = merge(self.arriving[index])
         self.kinds[task.name] = arriving.kind
-        rate = float(self.rates[index].sum())
+        row = self.rates[index]
+        rate = float(np.add.reduce(row))
         if rate <= 0.0:
             return
         departing = arriving
@@ -139,7 +140,7 @@ class _Walk:
             )
         self.sizes[index] = departing.sizes
         for node, fraction in self.graph.edges[index]:
-            share = float(self.rates[index] @ fraction) / rate
+            share = float(row.dot(fraction)) / rate
             if share > 0.0:
                 self.arriving.setdefault(node, []).append(
                     split(departing, rate * share, share, fluid, index, node)
@@ -148,9 +149,9 @@ class _Walk:
     def _fluid_ratio(self, index: int, rate: float) -> float:
         """Share that the fluid state serves, of what arrives after the losses found by queueing theory upstream."""
         fluid = self.fluid
-        served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         if fluid.admitted_ratio[index] >= 1.0:
             return 1.0
+        served = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
         return min(1.0, served / rate)
 
     def _least_s(self, index: int, mix: ServiceMix) -> float:
@@ -248,7 +249,7 @@ class _Walk:
         spacing, graph = arriving.spacing, self.graph
         if spacing is None or spacing.origin < 0 or station.servers > 1 or station.mix.law != "deterministic":
             return False
-        by_port = np.bincount(graph.ingress, weights=self.fluid.offered, minlength=graph.ports)
+        by_port = graph.by_port(self.fluid.offered)
         alone = math.isclose(rate, float(by_port[spacing.origin]), rel_tol=1e-9)
         return alone and station.mix.is_one_size and station.exact and self.fluid.load.frames.is_fixed
 
@@ -276,7 +277,7 @@ class _Walk:
         fluid = self.fluid
         node = len(self.graph.tasks) + number
         port = fluid.model.ports[number]
-        rate = float(self.rates[node].sum())
+        rate = float(np.add.reduce(self.rates[node]))
         if rate <= 0.0:
             return
         times = tuple(1.0 / line_rate_pps(port.link_bps, size) for size in self.service.sizes_bytes)

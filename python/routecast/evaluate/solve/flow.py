@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.load.flows import rss_index
+from routecast.load.flows import FlowSet, rss_index
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.graph import topological_order
 from routecast.router.model import Route, RouterModel, TaskUnit
@@ -21,6 +22,10 @@ from routecast.router.model import Route, RouterModel, TaskUnit
 __all__ = ["FlowGraph", "Vector", "flow_graph"]
 
 Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+_MOST_FLOWS_KEPT = 4096
+"""What more flows make is not kept for the next run: a million would take too much room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,10 @@ class FlowGraph:
         Node that each port's frames enter.
     edges : tuple
         For each task unit, ``(node, fraction of each stream)``.
+    exit : int
+        Node of frames that leave the router by no port.
+    ingress_index, entered : array of int
+        Port number of each stream, and the node that it enters.
     """
 
     tasks: tuple[TaskUnit, ...]
@@ -51,18 +60,23 @@ class FlowGraph:
     ingress_cap: Vector
     entry: tuple[int, ...]
     edges: tuple[tuple[tuple[int, Vector], ...], ...]
+    exit: int
+    ingress_index: Index
+    entered: Index
 
-    @property
-    def exit(self) -> int:
-        """Node of frames that leave the router by no port."""
-        return len(self.tasks) + self.ports
+    def by_port(self, rates: Vector) -> Vector:
+        """Sum what the streams that enter by each port have."""
+        sums: Vector = np.bincount(self.ingress_index, weights=rates, minlength=self.ports).astype(
+            np.float64, copy=False
+        )
+        return sums
 
     def offered(self, intended_pps: float) -> Vector:
         """Offered rate of each stream: the intended one, cut to line rate where a port is too slow."""
         wanted = intended_pps * self.share
-        by_port = np.bincount(self.ingress, weights=wanted, minlength=self.ports)
+        by_port = self.by_port(wanted)
         ratio = np.minimum(1.0, self.ingress_cap / np.maximum(by_port, 1e-9 * self.ingress_cap))
-        cut: Vector = wanted * ratio[list(self.ingress)]
+        cut: Vector = wanted * ratio[self.ingress_index]
         return cut
 
     def arriving(self, offered: Vector, admitted_ratio: Vector | Sequence[float]) -> Vector:
@@ -75,14 +89,15 @@ class FlowGraph:
     def entering(self, offered: Vector) -> Vector:
         """Rate of each stream at each node (rows) before any task unit passes on what comes to it."""
         rates = np.zeros((self.exit + 1, len(self.share)))
-        rates[[self.entry[port] for port in self.ingress], np.arange(len(self.share))] = offered
+        rates[self.entered, np.arange(len(offered))] = offered
         return rates
 
     def pass_on(self, index: int, rates: Vector, admitted_ratio: float) -> None:
         """Add what a task unit lets through of ``rates[index]`` to the nodes after it."""
-        if not rates[index].any():
+        row = rates[index]
+        if not np.logical_or.reduce(row):  # half the time of any()
             return
-        out = rates[index] * admitted_ratio
+        out = row if admitted_ratio == 1.0 else row * admitted_ratio
         for node, fraction in self.edges[index]:
             rates[node] += out * fraction
 
@@ -104,12 +119,55 @@ class FlowGraph:
 
 def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     """Group the load's flows to streams and route them."""
-    tasks = topological_order(model.tasks)
-    nodes = {task.name: index for index, task in enumerate(tasks)}
-    nodes.update({port.name: len(tasks) + index for index, port in enumerate(model.ports)})
-    kinds = {task.route.kind for task in tasks}
+    routes = tuple([(task.name, task.route) for task in model.tasks])
+    ports = tuple([(port.name, port.entry) for port in model.ports])
+    wired = _wired if len(load.flows.flows) <= _MOST_FLOWS_KEPT else _wired.__wrapped__
+    wiring = wired(routes, ports, load.flows)
+    mean_bytes = load.frames.mean_bytes
+    return FlowGraph(
+        tasks=tuple([model.tasks[number] for number in wiring.order]),
+        ports=len(ports),
+        ingress=wiring.ingress,
+        egress=wiring.egress,
+        share=wiring.share,
+        ingress_cap=np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports]),
+        entry=wiring.entry,
+        edges=wiring.edges,
+        exit=len(routes) + len(ports),
+        ingress_index=wiring.ingress_index,
+        entered=wiring.entered,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wiring:
+    """What routes make of flows, whatever the work for a frame: the same for many runs of an experiment.
+
+    ``order`` are the numbers of the task units in topological order; the rest is of :class:`FlowGraph`.
+    """
+
+    order: tuple[int, ...]
+    ingress: tuple[int, ...]
+    egress: tuple[int, ...]
+    share: Vector
+    entry: tuple[int, ...]
+    edges: tuple[tuple[tuple[int, Vector], ...], ...]
+    ingress_index: Index
+    entered: Index
+
+
+@lru_cache(maxsize=16)
+def _wired(
+    routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet
+) -> _Wiring:
+    order = topological_order([TaskUnit(name=name, route=route) for name, route in routes])
+    numbers = {name: number for number, (name, _) in enumerate(routes)}
+    names = [name for name, _ in ports]
+    nodes = {task.name: index for index, task in enumerate(order)}
+    nodes.update({name: len(order) + index for index, name in enumerate(names)})
+    kinds = {route.kind for _, route in routes}
     weights: dict[tuple[int, int, int, int], float] = defaultdict(float)
-    for index, flow in enumerate(load.flows.flows):
+    for index, flow in enumerate(flows.flows):
         key = (
             flow.ingress,
             flow.egress if kinds & {"egress", "by_egress"} else -1,
@@ -119,31 +177,32 @@ def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
         weights[key] += flow.weight
     streams = list(weights)
     share = np.array([weights[stream] for stream in streams])
-    mean_bytes = load.frames.mean_bytes
     # Builders give many task units the same route.
-    routes = {id(task.route): task.route for task in tasks}
-    by_route = {key: _edges(route, streams, nodes, model) for key, route in routes.items()}
-    return FlowGraph(
-        tasks=tasks,
-        ports=len(model.ports),
-        ingress=tuple(stream[0] for stream in streams),
+    by_route = {id(task.route): task.route for task in order}
+    edges = {key: _edges(route, streams, nodes, names) for key, route in by_route.items()}
+    ingress = tuple(stream[0] for stream in streams)
+    entry = tuple(nodes[entry] for _, entry in ports)
+    return _Wiring(
+        order=tuple(numbers[task.name] for task in order),
+        ingress=ingress,
         egress=tuple(stream[1] for stream in streams),
         share=share / share.sum(),
-        ingress_cap=np.array([line_rate_pps(port.link_bps, mean_bytes) for port in model.ports]),
-        entry=tuple(nodes[port.entry] for port in model.ports),
-        edges=tuple(by_route[id(task.route)] for task in tasks),
+        entry=entry,
+        edges=tuple(edges[id(task.route)] for task in order),
+        ingress_index=np.array(ingress, dtype=np.intp),
+        entered=np.array([entry[port] for port in ingress], dtype=np.intp),
     )
 
 
 def _edges(
-    route: Route, streams: list[tuple[int, int, int, int]], nodes: dict[str, int], model: RouterModel
+    route: Route, streams: list[tuple[int, int, int, int]], nodes: dict[str, int], ports: list[str]
 ) -> tuple[tuple[int, Vector], ...]:
     count = len(streams)
     targets = [nodes[name] for name in route.to]
     if not targets:
         return ((len(nodes), np.ones(count)),)
     if route.kind == "egress":
-        chosen = [nodes[model.ports[stream[1]].name] for stream in streams]
+        chosen = [nodes[ports[stream[1]]] for stream in streams]
     elif route.kind == "by_egress":
         chosen = [targets[stream[1]] for stream in streams]
     elif route.kind == "rss":

@@ -158,7 +158,9 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
                     old + step * (new - old) for new, old in zip(new_admitted, admitted, strict=True)
                 ]
             settled = settled and _near(new_admitted, admitted, least=1e-12)
-            if any(new != old and on for new, old, on in zip(new_admitted, admitted, followed, strict=True)):
+            if new_admitted != admitted and any(
+                new != old and on for new, old, on in zip(new_admitted, admitted, followed, strict=True)
+            ):
                 new_rates = graph.arriving(offered, [*new_admitted, *to_links])
                 least = 1e-12 * float(offered.sum())
                 settled = settled and bool(
@@ -214,7 +216,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
 def intended_of(graph: FlowGraph, load: OfferedLoad, *, overload: bool) -> float:
     """Intended rate of a load, or what brings line rate to every port that a flow enters."""
     if overload:
-        by_port = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
+        by_port = graph.by_port(graph.share)
         used = by_port > 0.0
         return float(np.max(graph.ingress_cap[used] / by_port[used]))
     if load.arrivals.kind == "trace" and math.isfinite(load.arrivals.trace_rate_pps):
@@ -233,7 +235,7 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
     if load.arrivals.kind != "cbr" or any(task.route.kind == "random" for task in graph.tasks):
         return [False] * len(graph.tasks)
     for index in range(len(graph.tasks)):
-        by_port = np.bincount(graph.ingress, weights=rates[index], minlength=graph.ports)
+        by_port = graph.by_port(rates[index])
         some = by_port[by_port > 0.0]
         found.append(some.size > 0 and bool(np.ptp(some) <= 1e-9 * some.max()))
     return found

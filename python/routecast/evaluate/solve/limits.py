@@ -178,8 +178,8 @@ def ranked(fluid: Fluid, found: list[Found]) -> tuple[tuple[Resource, ...], Bott
 def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
     """Return the links with what they carry."""
     graph, mean_bytes = fluid.graph, fluid.load.frames.mean_bytes
-    share_in = np.bincount(graph.ingress, weights=graph.share, minlength=graph.ports)
-    offered_in = np.bincount(graph.ingress, weights=fluid.offered, minlength=graph.ports)
+    share_in = graph.by_port(graph.share)
+    offered_in = graph.by_port(fluid.offered)
     found = []
     for number, port in enumerate(fluid.model.ports):
         cap = line_rate_pps(port.link_bps, mean_bytes)

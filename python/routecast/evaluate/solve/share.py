@@ -182,16 +182,20 @@ def mean_contention(
         if one.pool.name not in busy_units:
             continue
         busy = busy_units[one.pool.name]
-        total = sum(busy)
-        spread = sum(busy[index] * max(1.0 - busy[index] / most, 0.0) for index, _, most in one.members)
+        total, spread = sum(busy), 0.0
+        for index, _, most in one.members:
+            used = busy[index]
+            if used < most:
+                spread += used * (1.0 - used / most)
         alike: dict[tuple[float, int, int], float] = {}
         for index, units, most in one.members:
             kind = (busy[index], units, most)
-            if kind not in alike:
+            slower = alike.get(kind)
+            if slower is None:
                 own = min(busy[index] / most, 1.0)
                 k = max(min(1.0 + total - own, float(one.pool.units)), float(units))
-                alike[kind] = _at_mean(one.pool.contention, k, max(spread - own * (1.0 - own), 0.0))
-            factor[index] *= alike[kind]
+                slower = alike[kind] = _at_mean(one.pool.contention, k, spread - own * (1.0 - own))
+            factor[index] *= slower
     return factor
 
 
@@ -200,5 +204,6 @@ def _at_mean(contention: Contention, k: float, variance: float) -> float:
     if variance <= 0.0:
         return contention.factor(k)
     low = max(k, 2.0)
-    bend = contention.factor(low + 1.0) - 2.0 * contention.factor(low) + contention.factor(low - 1.0)
-    return max(contention.factor(k) + 0.5 * variance * bend, 1e-9)
+    at_low = contention.factor(low)
+    bend = contention.factor(low + 1.0) - 2.0 * at_low + contention.factor(low - 1.0)
+    return max((at_low if low == k else contention.factor(k)) + 0.5 * variance * bend, 1e-9)

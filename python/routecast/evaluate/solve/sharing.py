@@ -30,6 +30,8 @@ class Sharing:
         By task unit: seconds per frame under overload, without contention.
     even : sequence of bool
         By task unit: whether frames come at equal gaps.
+    starts_cost : tuple of bool
+        By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
     own_lanes : tuple of float
         By task unit: frames that it may serve at once on what it shares with nobody; infinite where it shares all.
     shared : tuple of Component
@@ -41,6 +43,7 @@ class Sharing:
     parts: tuple[Component, ...]
     full_s: tuple[float, ...]
     even: Sequence[bool]
+    starts_cost: tuple[bool, ...]
     own_lanes: tuple[float, ...]
     shared: tuple[Component, ...]
 
@@ -81,17 +84,21 @@ class Sharing:
         factor : sequence of float
             Contention factor.
         """
-        busy = {part.pool.name: [0.0] * len(self.tasks) for part in self.parts}
+        busy: dict[str, list[float]] = {}
         for part in self.parts:
-            of_pool, most = busy[part.pool.name], float(len(part.units))
+            of_pool = busy.get(part.pool.name)
+            if of_pool is None:
+                of_pool = busy[part.pool.name] = [0.0] * len(self.tasks)
+            most = float(len(part.units))
             for index, units in part.members:
-                rate, cost = got_pps[index], self.costs[index]
-                if short[index] or cost.batch_s + cost.interrupt_s <= 0.0:
+                rate = got_pps[index]
+                if short[index] or not self.starts_cost[index]:
                     used = rate * self.full_s[index] * factor[index]
                 else:
                     lanes = served_at_once(self.tasks[index], max(len(part.units) // units, 1))
-                    used = lanes * cost.used(rate / lanes, factor[index], even=self.even[index])
-                of_pool[index] += min((used + rate * switching_s[index]) * units, most)
+                    used = lanes * self.costs[index].used(rate / lanes, factor[index], even=self.even[index])
+                taken = (used + rate * switching_s[index]) * units
+                of_pool[index] += taken if taken < most else most
         return busy
 
 
@@ -113,6 +120,7 @@ def sharing_of(
         parts=tuple(parts),
         full_s=tuple(cost.busy_s for cost in costs),
         even=even,
+        starts_cost=tuple(cost.batch_s + cost.interrupt_s > 0.0 for cost in costs),
         own_lanes=tuple(own),
         shared=tuple(shared),
     )
