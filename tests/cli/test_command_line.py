@@ -8,8 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -172,18 +171,21 @@ def test_json_of_a_study_is_its_summary(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
-def test_an_interrupt_stops_a_study_and_says_what_is_kept(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_stops_a_study_and_says_what_is_kept(
+    tmp_path: Path,
+    number: signal.Signals,
+    start: Callable[..., subprocess.Popen[str]],
+    until: Callable[..., None],
+) -> None:
     out = tmp_path / "m"
-    child = subprocess.Popen(
+    child = start(
         fake_study(["study", "meyer2014", "--out", str(out)], pause=0.05),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
-    while not list((out / "results.parts").glob("*.parquet")) and child.poll() is None:
-        time.sleep(0.02)
+    until(lambda: any((out / "results.parts").glob("*.parquet")), "a trial is finished", child)
     child.send_signal(number)
-    stdout, stderr = child.communicate()
+    stdout, stderr = child.communicate(timeout=120)
     assert child.returncode == INTERRUPTED
     assert stdout == ""
     assert "results.parquet" in stderr

@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -204,18 +203,37 @@ def test_an_unknown_router_kind_suggests_the_nearest(
     assert 'did you mean "multicore"?' in capsys.readouterr().err
 
 
-def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(router: str) -> None:
-    command = [sys.executable, "-m", "routecast", "simulate", router, "--duration", "10000 s"]
-    child = subprocess.Popen(
-        command,
+SIMULATES = """
+import sys
+from contextlib import contextmanager
+from routecast.cli import console
+progress_bar = console.progress_bar
+@contextmanager
+def telling(what):
+    with progress_bar(what) as report:
+        def told(*done):
+            print("simulates", file=sys.stderr, flush=True)
+            report(*done)
+        yield told
+console.progress_bar = telling
+from routecast.cli import main
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_stops_a_simulation_at_once_and_prints_no_data(
+    router: str, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    child = start(
+        [sys.executable, "-c", SIMULATES, "simulate", router, "--duration", "10000 s"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         env={**os.environ, "COLUMNS": "80"},
     )
-    time.sleep(2.0)
+    assert child.stderr is not None
+    assert child.stderr.readline() == "simulates\n"
     child.send_signal(signal.SIGINT)
-    stdout, stderr = child.communicate(timeout=60)
+    stdout, stderr = child.communicate(timeout=120)
     assert child.returncode == INTERRUPTED
     assert stdout == ""
     assert "Traceback" not in stderr

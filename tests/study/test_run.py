@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 
 import polars
@@ -110,7 +108,9 @@ def test_a_folder_with_another_summary_is_refused_and_left_alone(
     assert (tmp_path / "results.parquet").read_bytes() == b"precious"
 
 
-def test_a_killed_process_loses_half_a_second_of_trials_at_most(tmp_path: Path) -> None:
+def test_a_killed_process_loses_half_a_second_of_trials_at_most(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
+) -> None:
     code = f"""
 import time
 from pathlib import Path
@@ -121,12 +121,12 @@ with Ledger(Path({str(tmp_path)!r}), COLUMNS) as ledger:
         ledger.add({{"task": str(number), "law": "x"}})
         time.sleep(0.01)
 """
-    child = subprocess.Popen([sys.executable, "-c", code])
-    parts = tmp_path / "results.parts"
-    while len(list(parts.glob("*.parquet"))) < 2 and child.poll() is None:
-        time.sleep(0.02)
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
+    child = start([sys.executable, "-c", code])
+    until(
+        lambda: len(list((tmp_path / "results.parts").glob("*.parquet"))) >= 2, "two parts are written", child
+    )
+    child.kill()
+    child.wait(timeout=60)
     with Ledger(tmp_path, COLUMNS) as ledger:
         numbers = sorted(int(key) for key in ledger.rows)
     assert len(numbers) >= 2

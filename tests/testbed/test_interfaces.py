@@ -69,9 +69,9 @@ def file_of(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def refusal(lab: str, *ports: str, own_network: bool = False) -> str:
+def refusal(lab: str, *ports: str, own_network: bool = False, idle_s: float = 0.2) -> str:
     with pytest.raises(FileProblem) as caught:
-        inspect_ports([(lab, port) for port in ports], own_network=own_network, idle_s=0.2)
+        inspect_ports([(lab, port) for port in ports], own_network=own_network, idle_s=idle_s)
     return str(caught.value)
 
 
@@ -99,20 +99,21 @@ def test_an_address_outside_the_benchmarking_ranges_is_refused(lab: str) -> None
     assert "198.18.0.0/15" in text  # RFC 6815 sec. 3
 
 
-def test_an_interface_with_other_traffic_is_refused(lab: str) -> None:
+def test_an_interface_with_other_traffic_is_refused(
+    lab: str, start: Callable[..., subprocess.Popen[str]]
+) -> None:
     ping = (
         "import socket, time\n"
         "s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
         "s.bind(('e0', 0))\n"
+        "s.send(bytes(60)); print('sends', flush=True)\n"
         "while True:\n    s.send(bytes(60)); time.sleep(0.01)\n"
     )
-    other = subprocess.Popen(["ip", "netns", "exec", lab, sys.executable, "-c", ping])
-    try:
-        time.sleep(0.5)
-        assert "carries other traffic" in refusal(lab, "e0", "e1")
-    finally:
-        other.kill()
-        other.wait()
+    other = start(["ip", "netns", "exec", lab, sys.executable, "-c", ping], stdout=subprocess.PIPE)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "sends\n"
+    # Longer than a busy machine keeps the sender from its core.
+    assert "carries other traffic" in refusal(lab, "e0", "e1", idle_s=1.5)
 
 
 def test_missing_interfaces_loopback_and_bridge_members_are_refused_all_at_once(lab: str) -> None:

@@ -158,8 +158,10 @@ def test_a_port_that_goes_down_during_a_trial_makes_it_invalid(opened: Opened) -
 
         thread = threading.Thread(target=pull)
         thread.start()
-        trial = evaluator.trial(load(rate_pps=5e3), 1.0)
-        thread.join()
+        try:
+            trial = evaluator.trial(load(rate_pps=5e3), 1.0)
+        finally:
+            thread.join()
     assert any("the link is down" in reason for reason in trial.invalid)
     assert conserved(trial)
 

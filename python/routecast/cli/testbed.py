@@ -22,6 +22,8 @@ app = typer.Typer(
     help="Test beds and devices under test: put up, take down, list; test the tester itself.",
 )
 
+_LISTENS_EVERY_S = 0.2
+
 BedArgument = Annotated[
     str,
     typer.Argument(metavar="namespaces|FILE", help='"namespaces", or a *.testbed.toml.', show_default=False),
@@ -61,11 +63,11 @@ def up(
         device_place = f" in {bed.site.netns}" if bed.site.netns else ""
         data().print(f"device: {bed.device.title}{device_place}", markup=False)
         if wait:
-            import signal
+            import time
 
             remark("up; Ctrl-C takes it down")
-            while True:
-                signal.pause()
+            while True:  # a signal that comes just before a sleep is heard after it
+                time.sleep(_LISTENS_EVERY_S)
         bed.keep()
         remark(f"up; `routecast testbed down {bed.name}` takes it down")
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -156,27 +155,30 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_stopped_sweep_leaves_its_answers_and_no_process(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_stopped_sweep_leaves_its_answers_and_no_process(
+    number: signal.Signals,
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[str]],
+    until: Callable[..., None],
+) -> None:
     out = tmp_path / "out"
     script = tmp_path / "script.py"
     script.write_text(SLOWLY.format(tests=str(Path(__file__).parent), out=str(out)))
-    child = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True)
-    while child.poll() is None:  # until both workers have answered
-        found = answers_on_disk(out)
-        if len({answer.bottleneck for answer in found.values()}) == 2:
-            break
-        time.sleep(0.05)
+    child = start([sys.executable, str(script)], stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def answered_by() -> set[str]:
+        return {answer.bottleneck for answer in answers_on_disk(out).values()}
+
+    until(lambda: len(answered_by()) == 2, "both workers have answered", child)
+    found = answers_on_disk(out)
     if number == signal.SIGINT:  # as a terminal sends it: to all processes of the command
         os.killpg(child.pid, number)
     else:
         os.kill(child.pid, number)
-    assert child.wait() == -number
+    assert child.wait(timeout=120) == -number
     workers = {int(answer.bottleneck) for answer in answers_on_disk(out).values()}
-    until = time.monotonic() + 20.0
-    while any(map(is_alive, workers)) and time.monotonic() < until:
-        time.sleep(0.05)
+    until(lambda: not any(map(is_alive, workers)), "the workers end")
     assert len(workers) == 2
-    assert not any(map(is_alive, workers))
     assert answers_on_disk(out).keys() >= found.keys()
 
 

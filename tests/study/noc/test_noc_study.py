@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -269,31 +269,32 @@ def test_a_missed_criterion_ends_the_command_with_1(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "report.html").exists()
 
 
-def test_ctrl_c_leaves_finished_matrices_and_no_processes(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_finished_matrices_and_no_processes(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
+) -> None:
     file = toy(tmp_path, STUDY.replace("matrices = 2", "matrices = 1000"))
     command = [sys.executable, "-c", "from routecast.cli import main; import sys; sys.exit(main())"]
-    study = subprocess.Popen(
+    study = start(
         [*command, "study", str(file.path), "--out", str(tmp_path / "out")],
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
     )
-    while study.poll() is None and not list((tmp_path / "out").glob("results.parts/*.parquet")):
-        time.sleep(0.05)
+    until(lambda: any((tmp_path / "out").glob("results.parts/*.parquet")), "a matrix is finished", study)
     # As a terminal does: to all processes of the command.
     os.killpg(study.pid, signal.SIGINT)
-    told, _ = study.communicate()
+    told, _ = study.communicate(timeout=120)
     assert study.returncode == 130
     assert "What is finished is in" in told
     assert "Traceback" not in told
     assert polars.read_parquet(tmp_path / "out" / "results.parquet").height >= 1
     assert not (tmp_path / "out" / "summary.json").exists()
-    with pytest.raises(ProcessLookupError):
-        _wait_until_gone(study.pid)
+    until(lambda: is_gone(study.pid), "all its processes end")
 
 
-def _wait_until_gone(group: int) -> None:
-    for _ in range(100):
+def is_gone(group: int) -> bool:
+    try:
         os.killpg(group, 0)
-        time.sleep(0.05)
+    except ProcessLookupError:
+        return True
+    return False
