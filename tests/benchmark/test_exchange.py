@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -234,41 +236,33 @@ def test_the_stream_of_events_is_the_same_document(tmp_path: Path) -> None:
     assert same(read(lines, tmp_path)) == same(read(document, tmp_path))
 
 
-def test_real_output_of_iperf3_over_the_loopback_is_read(tmp_path: Path) -> None:
+def said_by_iperf3(program: str, start: Callable[..., subprocess.Popen[str]]) -> str:
+    """Send 5 Mbit/s in datagrams of 1000 bytes for a second, to a server of its own, and return what it says."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        place = ("127.0.0.1", "-p", str(free.getsockname()[1]))
+    server = start([program, "-s", "-1", "-B", *place], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [program, "-c", *place, "-u", "-b", "5M", "-l", "1000", "-t", "1", "--json"]
+    for _ in range(100):  # until the server listens
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if '"error"' not in done.stdout:
+            break
+        time.sleep(0.1)
+    server.kill()
+    return done.stdout
+
+
+def test_real_output_of_iperf3_over_the_loopback_is_read(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
+) -> None:
     program = shutil.which("iperf3")
     if program is None:
         pytest.skip("needs iperf3 (Debian package iperf3)")
-    port = "15263"
-    server = subprocess.Popen(
-        [program, "-s", "-1", "-B", "127.0.0.1", "-p", port],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        command = [
-            program,
-            "-c",
-            "127.0.0.1",
-            "-p",
-            port,
-            "-u",
-            "-b",
-            "5M",
-            "-l",
-            "1000",
-            "-t",
-            "1",
-            "--json",
-        ]
-        for _ in range(20):
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-            if '"error"' not in done.stdout:
-                break
-            time.sleep(0.25)
-    finally:
-        server.kill()
-        server.wait()
-    (record,) = read(done.stdout, tmp_path)
+    # A machine that stands still at the wrong moment sends less: then once more.
+    for _ in range(5):
+        (record,) = read(said_by_iperf3(program, start), tmp_path)
+        if record.trial.offered_frames == pytest.approx(625, rel=0.1):
+            break
     assert record.frame_bytes == 1046.0
     assert record.trial.offered_frames == pytest.approx(625, rel=0.1)  # 5 Mbit/s of 8000 bits for a second
     assert 0.0 <= record.trial.loss_ratio <= 1.0

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -134,22 +133,41 @@ def test_a_full_disk_is_said_and_keeps_what_is_finished(
     assert resumed.resumed_trials == 3
 
 
+SLOWLY = """
+import sys, time
+from routecast.evaluate.ledger import Ledger
+add = Ledger.add
+def add_slowly(self, row):
+    add(self, row)
+    time.sleep(0.1)
+Ledger.add = add_slowly
+from routecast.cli import main
+sys.exit(main())
+"""
+"""A benchmark of seconds, so that it is not over before a signal comes, however late that is sent."""
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_a_run_that_is_interrupted_or_killed_goes_on(tmp_path: Path, number: int, code: int) -> None:
+def test_a_run_that_is_interrupted_or_killed_goes_on(
+    tmp_path: Path,
+    number: int,
+    code: int,
+    start: Callable[..., subprocess.Popen[str]],
+    until: Callable[..., None],
+) -> None:
     pytest.importorskip("routecast._core", reason="the extension is not built")
     router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
-    command = [
-        *(sys.executable, "-m", "routecast", "benchmark", "rfc2544", "--evaluator", "simulate", str(router)),
+    arguments = [
+        *("benchmark", "rfc2544", "--evaluator", "simulate", str(router)),
         *("--out", str(tmp_path / "out"), "--json", "--procedures", "throughput,frame_loss"),
     ]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        parts = tmp_path / "out" / "trials.parts"
-        for _ in range(600):
-            if any(parts.glob("*.parquet")) or process.poll() is not None:
-                break
-            time.sleep(0.1)
-        process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "routecast", *arguments]
+    process = start(
+        [sys.executable, "-c", SLOWLY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    until(lambda: any((tmp_path / "out").glob("trials.parts/*.parquet")), "a trial is kept", process)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == code, said
     if number == signal.SIGINT:
         assert "goes on from there" in said
