@@ -21,7 +21,7 @@ from routecast.experiment.model import Response, Results
 from routecast.report.experiment import experiment_page, experiment_sections, write_experiment
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
 from routecast.report.experiment.scale import scale_of, unit_of
-from routecast.report.experiment.words import answer_said, design_said, headline
+from routecast.report.experiment.words import answer_said, design_said, headline, surface_said
 from routecast.report.figures import Line
 from routecast.report.page import Page, render_page
 
@@ -137,6 +137,22 @@ def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
     assert high - low == pytest.approx(
         2.0 * 0.011, abs=0.03
     )  # twice q_C in Gbit/s, and the noise of 30 Mbit/s
+
+
+def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
+    results = made.surface()
+    steep = made.results_of(
+        results.experiment, lambda coded, _: math.exp(-4.0 * coded[0] + 3.0 * coded[1] ** 2)
+    )
+    analysis = made.analyses_of(steep)["throughput"]
+    assert analysis.surface is not None
+    flat = analysis.surface.stationary
+    assert flat is not None
+    assert flat.is_inside
+    assert flat.response < 0.0
+    text = surface_said(steep.experiment, analysis, scale_of(steep, "throughput"))
+    assert "No run answers below zero" in text
+    assert "The middle was run" in design_said(results.experiment)
 
 
 def test_where_runs_are_missing_a_pair_that_is_not_in_the_model_is_drawn_as_it_was_seen() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import product
 
@@ -124,3 +125,33 @@ def test_identical_repetitions_leave_lack_of_fit_without_a_test(results_of: Make
     assert found.surface.lack_of_fit is not None
     assert found.surface.lack_of_fit.f is None
     assert "not noise" in found.surface.lack_of_fit.verdict
+
+
+def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(results_of: Make) -> None:
+    # Five runs at the centre that all answer the same: their four degrees of freedom have nothing to say of the misfit.
+    rows = [
+        (-1.0, -1.0),
+        (1.0, -1.0),
+        (-1.0, 1.0),
+        (1.0, 1.0),
+        (-1.4, 0.0),
+        (1.4, 0.0),
+        (0.0, -1.4),
+        (0.0, 1.4),
+    ]
+    rows += [(0.0, 0.0)] * 5
+    answers = [[math.exp(2 * a + b)] for a, b in rows]
+    found = analyse(
+        results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y"
+    )
+    assert found.sse > 0
+    assert found.s_e is None
+    assert all(effect.low is None and effect.is_significant is None for effect in found.effects)
+    assert found.surface is not None
+    assert found.surface.interval((0.0, 0.0)) is None
+    assert found.noise.startswith("none that shows: repeated runs answered the same")
+    noisy = [[value + 0.1 * number] for number, (value,) in enumerate(answers)]
+    again = analyse(
+        results_of(rows, noisy, kind="central_composite", quantities=True, evaluator="simulate"), "y"
+    )
+    assert again.s_e is not None

@@ -10,7 +10,7 @@ import numpy as np
 from routecast.errors import RoutecastError
 from routecast.experiment.analysis.checks.advice import run_advice, transform_advice
 from routecast.experiment.analysis.checks.residuals import residuals_of
-from routecast.experiment.analysis.linear_model.anova import anova_table, pure_error
+from routecast.experiment.analysis.linear_model.anova import anova_table, pure_error, told_from_noise
 from routecast.experiment.analysis.linear_model.effects import effects_of
 from routecast.experiment.analysis.linear_model.fit import Fit, fit_columns
 from routecast.experiment.analysis.linear_model.lenth import lenth
@@ -74,8 +74,8 @@ def analyse(
         )
     choice = choose_terms(results.experiment.design.kind, seen, order)
     columns = [term.columns[seen.rows] for term in choice.estimable.terms]
-    fit = fit_columns(columns, seen.y, is_exact=seen.is_exact)
     points = seen.design[seen.rows]
+    fit = told_from_noise(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
     single = [float(fit.coefficients[block][0]) for block in fit.blocks if block.stop - block.start == 1]
     margins = (
         lenth(single, confidence)
@@ -237,6 +237,12 @@ def _noise(seen: Observations, choice: Choice, fit: Fit, points: Floats, *, has_
             return f"{always}, so the effects are exact and need no intervals"
         left = choice.pooled or "what the model leaves out"
         return f"{always}; the {fit.sse / fit.sst:.1%} of the variation that is left over comes from {left}"
+    if fit.is_exact and fit.sse > 0:
+        left = choice.pooled or "what the model leaves out"
+        return (
+            f"none that shows: repeated runs answered the same; the {fit.sse / fit.sst:.1%} of the variation that is "
+            f"left over comes from {left}"
+        )
     if fit.error_df == 0:
         unknown = "not estimated: no combination ran twice, so noise cannot be told from the effects"
         return f"{unknown}; margins by Lenth's method say which of them stand out" if has_margins else unknown

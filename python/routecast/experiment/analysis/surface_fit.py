@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from routecast.experiment.analysis.linear_model.aliases import estimable_terms
-from routecast.experiment.analysis.linear_model.anova import pure_error
+from routecast.experiment.analysis.linear_model.anova import pure_error, told_from_noise
 from routecast.experiment.analysis.linear_model.fit import Fit, fit_columns
 from routecast.experiment.analysis.linear_model.terms import Term, polynomial_terms
 from routecast.experiment.analysis.outcome.surface import LackOfFit, Stationary, Surface, SurfaceTerm
@@ -51,7 +51,9 @@ def fit_surface(seen: Observations, order: int, confidence: float) -> Surface | 
     terms = estimable_terms(asked, seen.rows).terms
     if len(terms) < len(asked) or (order == 2 and len(terms) < _full_size(len(seen.factors))):
         return None
-    fit = fit_columns([term.columns[seen.rows] for term in terms], seen.y, is_exact=seen.is_exact)
+    points = seen.design[seen.rows]
+    columns = [term.columns[seen.rows] for term in terms]
+    fit = told_from_noise(fit_columns(columns, seen.y, is_exact=seen.is_exact), points, seen.y)
     if fit.sst == 0:
         return None
     letters = tuple(factor.letter for factor in seen.factors)

@@ -289,13 +289,18 @@ def surface_said(experiment: Experiment, analysis: Analysis, scale: Scale) -> st
         "saddle": f"The fitted surface has a saddle, {value}, at {place}: it rises one way and falls another.",
         "ridge": f"The fitted surface hardly bends along one direction: a ridge through {place}, at {value}.",
     }
-    return kinds[flat.kind]
+    said = kinds[flat.kind]
+    answered = [value for cell in analysis.cells for value in cell.values]
+    if scale.transform == "none" and flat.response < 0.0 <= min(answered, default=-1.0):
+        said += " No run answers below zero: there the surface does not follow them, and is no more than a sketch."
+    return said
 
 
 def design_said(experiment: Experiment) -> str:
     """Say which combinations were tried, and why so."""
     design, factors = experiment.design, experiment.factors
     rows, repeats = len(design.coded), design.replications
+    middle = sum(not any(row) for row in design.coded)
     counts = " x ".join(str(len(factor.levels)) for factor in factors)
     kinds = {
         "full": f"Every combination of the levels was tried: {counts} = {rows:,}.",
@@ -321,6 +326,8 @@ def design_said(experiment: Experiment) -> str:
         )
     elif experiment.evaluator == "solve":
         said += " A formula answers the same every time: one run each is enough."
+    elif middle > 1:
+        said += f" The middle was run {middle} times, the others once: it tells the noise."
     else:
         said += " Each was run once: noise can only be judged from effects that are small."
     return said

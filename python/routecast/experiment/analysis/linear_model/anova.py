@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["anova_table", "pure_error"]
+__all__ = ["anova_table", "pure_error", "told_from_noise"]
 
 
 def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
@@ -40,6 +41,23 @@ def pure_error(points: Floats, y: Floats) -> tuple[float, int]:
     means = np.bincount(index, weights=y) / counts
     ss = float(np.sum((y - means[index]) ** 2))
     return (ss if ss > negligible_ss(y) else 0.0), len(y) - len(counts)
+
+
+def told_from_noise(fit: Fit, points: Floats, y: Floats) -> Fit:
+    """Return the fit, called exact where repeated runs all agreed: then nothing that it leaves over is noise.
+
+    A simulation of frames at a constant rate answers the same for every seed. What a polynomial misses of it is no
+    noise, and the degrees of freedom of its repeated centre would make it look small.
+
+    Parameters
+    ----------
+    fit : Fit
+    points : (n, k) array
+        Coded levels of each run.
+    y : (n,) array
+    """
+    ss, df = pure_error(points, y)
+    return replace(fit, is_exact=True) if fit.sse > 0 and df > 0 and ss == 0.0 else fit
 
 
 def anova_table(effects: Sequence[Effect], fit: Fit, points: Floats, y: Floats) -> tuple[AnovaRow, ...]:
