@@ -143,19 +143,29 @@ impl Seen {
     }
 }
 
-/// A trial in which everything that was planned was sent. Other work on the machine can keep a sender from its core
-/// beyond the end of a trial, which leaves frames unsent; what was sent is received and counted all the same.
+/// A trial in which everything that was planned was sent, and received in time. Other work on the machine can keep a
+/// sender from its core beyond the end of a trial, which leaves frames unsent, or a receiver until its ring or the kernel's
+/// backlog is full, which they say; every other frame that was sent is received and counted all the same.
 fn trial(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Request) -> Seen {
     for _ in 0..20 {
+        let before = backlog_drops();
         let seen = attempt(sender, receiver, request);
-        let sent = seen.sent.streams[0].frames;
-        assert_eq!(seen.received.streams[0].frames, sent, "sent and received");
-        if sent == seen.plan.frames() {
+        let (sent, received) = (seen.sent.streams[0].frames, seen.received.streams[0].frames);
+        let full = seen.received.overrun + backlog_drops() - before;
+        assert!(received <= sent && sent - received <= full, "sent {sent}, received {received}, no room for {full}");
+        if received == seen.plan.frames() {
             return seen;
         }
-        eprintln!("{} of {} frames were sent: trying again", sent, seen.plan.frames());
+        eprintln!("{received} of {sent} of {} frames, no room for {full}: trying again", seen.plan.frames());
     }
     panic!("other work on this machine leaves no attempt undisturbed");
+}
+
+/// How many frames the kernel had no room for on the way to a receiver, on all cores.
+fn backlog_drops() -> u64 {
+    let text = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+    let of_core = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap();
+    text.lines().map(of_core).sum()
 }
 
 fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Request) -> Seen {
@@ -224,7 +234,7 @@ fn the_rate_is_the_intended_one_within_one_in_a_thousand() {
         let mut sender = bed.sender(back_end);
         for (rate_pps, duration_s) in [(1.0, 2.1), (10.0, 0.6), (1e3, 0.5), (1e5, 0.4), (3e5, 0.4)] {
             // The first and the last frame must be on time; on a machine with other work one of a few attempts is.
-            let achieved = (0..5).map(|_| {
+            let achieved = (0..20).map(|_| {
                 let seen = trial(&mut *sender, &mut receiver, &request(duration_s, rate_pps, &json!({})));
                 seen.is_complete();
                 let sent = &seen.sent.streams[0];
