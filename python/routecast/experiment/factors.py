@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from routecast.errors import RoutecastError
 from routecast.experiment.model import Factor, Level, Plain
@@ -32,13 +33,22 @@ def level_at(factor: Factor, coded: float) -> Level:
         known = ", ".join(f'{one.coded:g} ("{one.label}")' for one in factor.levels)
         raise RoutecastError(f'factor "{factor.name}" has no level at {coded:g}: there are {known}')
     low, high = factor.levels[0].overrides, factor.levels[-1].overrides
+    ends = tuple([(path, value, high[path]) for path, value in low.items()])
+    return _level_between(ends, float(coded), is_log=factor.is_log, is_whole=factor.is_whole)
+
+
+@lru_cache(maxsize=65536)
+def _level_between(
+    ends: tuple[tuple[str, Plain, Plain], ...], coded: float, *, is_log: bool, is_whole: bool
+) -> Level:
+    """Return a level of a quantity, by path its lowest and highest value; a design asks for each again and again."""
     overrides: dict[str, Plain] = {}
     at = coded
-    for path, value in low.items():
-        first, last = amount_of(value), amount_of(high[path])
+    for path, low, high in ends:
+        first, last = amount_of(low), amount_of(high)
         assert first is not None  # a factor of quantities has them at every path
         assert last is not None
-        overrides[path], at = between(first, last, coded, is_log=factor.is_log, is_whole=factor.is_whole)
+        overrides[path], at = between(first, last, coded, is_log=is_log, is_whole=is_whole)
     return Level(coded=at, label=label_for(next(iter(overrides.values()))), overrides=overrides)
 
 

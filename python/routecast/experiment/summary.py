@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,8 +112,10 @@ def summary_json(
 
 def _analysis_json(analysis: Analysis, runs: int) -> object:
     """Return an analysis as plain data; of very many runs without what it says of single ones."""
-    document = analysis.to_json()
-    if runs <= MOST_RUNS_TOLD or not isinstance(document, dict):
+    if runs <= MOST_RUNS_TOLD:
+        return analysis.to_json()
+    document = replace(analysis, cells=()).to_json()
+    if not isinstance(document, dict):
         return document
     residuals = document.get("residuals")
     checks = {"checks": residuals["checks"]} if isinstance(residuals, dict) else None
