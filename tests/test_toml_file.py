@@ -100,3 +100,19 @@ def test_a_table_in_the_place_of_a_text_is_not_printed_in_the_words_of_another_l
     with pytest.raises(FileProblem) as caught:
         validated(Whole, parse_toml('name = { a = 1 }\n[[parts]]\nlength = "1 s"\n', "file"), "file")
     assert dict(caught.value.problems) == {"name": 'got a table: must be a text: "…"'}
+
+
+class Counted(FileModel):
+    count: int = 1
+    on: bool = True
+    more: dict[str, int] = Field(default={}, description="More of it")
+
+
+def test_a_value_of_another_kind_is_told_the_kind_in_words_of_toml() -> None:
+    text = 'count = "four"\non = "maybe"\nmore = "file.toml"\n'
+    with pytest.raises(FileProblem) as caught:
+        validated(Counted, parse_toml(text, "file"), "file")
+    told = dict(caught.value.problems)
+    assert told["count"] == 'got "four": must be a whole number'
+    assert told["on"] == 'got "maybe": must be true or false'
+    assert told["more"] == 'got "file.toml": must be a table: { key = value, … }'

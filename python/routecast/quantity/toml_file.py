@@ -27,7 +27,8 @@ _IN_TOML = {
     ),
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list: [value, …]"),
     "string_type": 'must be a text: "…"',
-    "bool_type": "must be true or false",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
 }
 """What pydantic says in Python's words, by the kind of its fault."""
 
