@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -93,29 +93,19 @@ def test_a_full_disk_costs_the_table_and_not_the_trial(bed: str) -> None:
 
 @needs_tester
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(bed: str, number: int) -> None:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "routecast",
-            "measure",
-            "--testbed",
-            bed,
-            "--load",
-            "20 kpps",
-            "--duration",
-            "60 s",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
+    bed: str, number: int, start: Callable[..., subprocess.Popen[str]]
+) -> None:
+    arguments = ("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "60 s")
+    process = start(
+        [sys.executable, "-m", "routecast", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stderr is not None
     assert "sending from" in process.stderr.readline()
     time.sleep(0.5)
     process.send_signal(number)
-    out, _ = process.communicate(timeout=30)
+    # A trial of a minute: what does not hear the signal takes longer.
+    out, _ = process.communicate(timeout=45)
     assert process.returncode == (130 if number == signal.SIGINT else 128 + number)
     assert out == ""
     assert is_gone(bed)

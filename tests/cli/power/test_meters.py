@@ -73,24 +73,26 @@ def test_reading_where_there_is_no_meter_leaves_with_3_and_the_reasons(routecast
         assert one.needs_address or f"{one.name}: " in done.stderr
 
 
-def test_a_log_is_read_while_it_grows(tmp_path: Path) -> None:
+def test_a_log_is_read_while_it_grows(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[str]], until: Callable[..., None]
+) -> None:
     path = log_of(tmp_path, 120.0)
-    reader = subprocess.Popen(
+    reader = start(
         [
             *(sys.executable, "-m", "routecast", "power", "read", "--meter", f"csv:{path}"),
             *("--duration", "600 ms", "--interval", "100 ms", "--scope", "wall", "--json"),
         ],
         stdout=subprocess.PIPE,
-        text=True,
     )
     with path.open("a") as file:
-        while reader.poll() is None:
+
+        def grown() -> bool:
             file.write(f"{time.time():.6f},120\n")
             file.flush()
-            time.sleep(0.02)
-    assert reader.stdout is not None
-    document = json.loads(reader.stdout.read())
-    reader.stdout.close()
+            return reader.poll() is not None
+
+        until(grown, "the log was read")
+    document = json.loads(reader.communicate(timeout=60)[0])
     assert reader.returncode == 0
     assert (document["scope"], document["mean_w"], document["max_w"]) == ("wall", 120.0, 120.0)
     assert document["energy_j"] == pytest.approx(120.0 * document["metered_s"])
