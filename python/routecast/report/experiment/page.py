@@ -10,6 +10,7 @@ from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.answer.replay import Course
 from routecast.experiment.model import Results
 from routecast.quantity import format_duration
+from routecast.report.experiment.pictures import Pictures
 from routecast.report.experiment.scale import scale_of
 from routecast.report.experiment.sections import experiment_sections
 from routecast.report.experiment.words import headline
@@ -19,9 +20,17 @@ __all__ = ["experiment_page"]
 
 
 def experiment_page(
-    results: Results, analyses: Mapping[str, Analysis], *, course: Course | None = None, command: str = ""
+    results: Results,
+    analyses: Mapping[str, Analysis],
+    *,
+    course: Course | None = None,
+    command: str = "",
+    pictures: Pictures | None = None,
 ) -> Page:
-    """Return the page: what was asked, what varied, what was found, whether to trust it, how it was made."""
+    """Return the page: what was asked, what varied, what was found, whether to trust it, how it was made.
+
+    ``pictures`` are those of each response, where they are there already.
+    """
     experiment = results.experiment
     answers = [headline(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()]
     return Page(
@@ -29,7 +38,7 @@ def experiment_page(
         question=experiment.question
         or f"What do {', '.join(factor.name for factor in experiment.factors)} do to {', '.join(analyses)}?",
         answer=" ".join(answers),
-        sections=experiment_sections(results, analyses, course=course),
+        sections=experiment_sections(results, analyses, course=course, pictures=pictures),
         made=_made(results, command),
         source=(
             "Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV."

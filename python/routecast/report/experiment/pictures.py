@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,7 +24,7 @@ from routecast.report.figures import Figure
 from routecast.report.over_time import over_time_figure
 from routecast.report.panels import columns_for, draw_panels
 
-__all__ = ["Picture", "course_picture", "pictures_of"]
+__all__ = ["Picture", "Pictures", "course_picture", "pictures_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,10 @@ class Picture:
     def svg(self, *, has_heading: bool = False) -> str:
         """Return the picture as SVG text."""
         return self.drawn(has_heading=has_heading)
+
+
+Pictures = Mapping[str, tuple[Picture, ...]]
+"""Pictures by name of the response."""
 
 
 def pictures_of(results: Results, analysis: Analysis, scale: Scale) -> tuple[Picture, ...]:

@@ -8,7 +8,7 @@ from routecast.experiment.analysis.outcome import Analysis
 from routecast.experiment.answer.replay import Course
 from routecast.experiment.model import Response, Results
 from routecast.quantity import format_duration
-from routecast.report.experiment.pictures import Picture, course_picture, pictures_of
+from routecast.report.experiment.pictures import Picture, Pictures, course_picture, pictures_of
 from routecast.report.experiment.scale import Scale, scale_of
 from routecast.report.experiment.tables import (
     anova_table,
@@ -41,7 +41,12 @@ _LONG = 40
 
 
 def experiment_sections(
-    results: Results, analyses: Mapping[str, Analysis], *, course: Course | None = None, prefix: str = ""
+    results: Results,
+    analyses: Mapping[str, Analysis],
+    *,
+    course: Course | None = None,
+    prefix: str = "",
+    pictures: Pictures | None = None,
 ) -> tuple[Section, ...]:
     """Return the parts of a page about an experiment.
 
@@ -54,16 +59,20 @@ def experiment_sections(
         One run over time (:func:`routecast.experiment.answer.replay.course_of`).
     prefix : str
         Of the sections' anchors and titles, for pages with several experiments.
+    pictures : mapping of str to tuple of Picture, optional
+        By name of the response, where :func:`~routecast.report.experiment.pictures.pictures_of` has made them already.
     """
     scales = {name: scale_of(results, name) for name in analyses}
+    if pictures is None:
+        pictures = {name: pictures_of(results, analysis, scales[name]) for name, analysis in analyses.items()}
     lead = f"{prefix}: " if prefix else ""
     anchor = _anchor(prefix) + "-" if prefix else ""
     found = [
-        _response(results, analysis, scales[name], anchor=anchor, lead=lead, number=number)
+        _response(results, analysis, scales[name], pictures[name], anchor=anchor, lead=lead, number=number)
         for number, (name, analysis) in enumerate(analyses.items())
     ]
     trust = [
-        _trust(results, analysis, scales[name], anchor=anchor, lead=lead, number=number)
+        _trust(results, analysis, scales[name], pictures[name], anchor=anchor, lead=lead, number=number)
         for number, (name, analysis) in enumerate(analyses.items())
     ]
     return (
@@ -181,10 +190,16 @@ def _missing_notices(results: Results, analyses: Mapping[str, Analysis]) -> list
 
 
 def _response(
-    results: Results, analysis: Analysis, scale: Scale, *, anchor: str, lead: str, number: int
+    results: Results,
+    analysis: Analysis,
+    scale: Scale,
+    pictures: tuple[Picture, ...],
+    *,
+    anchor: str,
+    lead: str,
+    number: int,
 ) -> Section:
     experiment = results.experiment
-    pictures = pictures_of(results, analysis, scale)
     blocks: list[Block] = []
     shared = shared_said(experiment, analysis)
     if shared:
@@ -234,7 +249,14 @@ def _aliases(analysis: Analysis) -> Listing:
 
 
 def _trust(
-    results: Results, analysis: Analysis, scale: Scale, *, anchor: str, lead: str, number: int
+    results: Results,
+    analysis: Analysis,
+    scale: Scale,
+    pictures: tuple[Picture, ...],
+    *,
+    anchor: str,
+    lead: str,
+    number: int,
 ) -> Section:
     doubtful = [
         check for check in (analysis.residuals.checks if analysis.residuals else ()) if check.is_doubtful
@@ -263,8 +285,7 @@ def _trust(
             " effects looked at."
         )
     blocks.append(Prose(tuple(paragraphs)))
-    pictures = [one for one in pictures_of(results, analysis, scale) if not one.is_finding]
-    blocks += [_drawing(one) for one in pictures]
+    blocks += [_drawing(one) for one in pictures if not one.is_finding]
     checks = tuple(
         f"{check.name}: {check.verdict}"
         + (f" ({check.method}, p = {check.p_value:.2g})" if check.p_value is not None else "")

@@ -34,14 +34,17 @@ def write_experiment(
         What was typed, for the foot of the page.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    for name, analysis in analyses.items():
+    pictures = {
+        name: pictures_of(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()
+    }
+    for name in analyses:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
-        for picture in pictures_of(results, analysis, scale_of(results, name)):
+        for picture in pictures[name]:
             file = out / "figures" / f"{stem}-{picture.name}.svg"
             file.write_text(picture.svg(has_heading=True), encoding="utf-8")
     course = course_of(results)
     if course is not None:
         picture = course_picture(results, course)
         (out / "figures" / f"{picture.name}.svg").write_text(picture.svg(has_heading=True), encoding="utf-8")
-    page = experiment_page(results, analyses, course=course, command=command)
+    page = experiment_page(results, analyses, course=course, command=command, pictures=pictures)
     (out / "report.html").write_text(render_page(page), encoding="utf-8")
