@@ -139,8 +139,8 @@ def arithmetic_table(result: ExperimentsResult) -> Table:
             Column(title="Recomputed", align="right"),
             Column(title="Unit", align="left"),
             Column(title="Agrees", align="left"),
-            Column(title="Formula", align="left", wide=True),
             Column(title="Why", align="left", wrap=True, wide=True),
+            Column(title="Formula", align="left", wide=True),
         ),
         rows=tuple(
             (
@@ -149,8 +149,8 @@ def arithmetic_table(result: ExperimentsResult) -> Table:
                 _number(one.value),
                 one.arithmetic.unit,
                 "yes" if one.agrees else "NO",
-                one.arithmetic.formula,
                 one.arithmetic.why,
+                one.arithmetic.formula,
             )
             for one in result.calculated
         ),
