@@ -86,6 +86,8 @@ def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
         sentence.startswith("B (factor B) cannot be told from the mean: it has one level")
         for sentence in found.not_told_apart
     )
+    assert any("give what failed a level that answers" in sentence for sentence in found.advice)
+    assert not any("another part of the full design" in sentence for sentence in found.advice)
     assert found.mean == pytest.approx(100 + 7)
 
 

@@ -94,10 +94,12 @@ def run_advice(seen: Observations, effects: Sequence[Effect], error_df: int, sst
         if near and (effect.share_ratio or 0.0) >= _WORTH_TELLING:
             named = ", ".join(alias[1:] for alias in near[:_MOST_NAMED])
             more = ", …" if len(near) > _MOST_NAMED else ""
-            found.append(
-                f"{effect.name} explains much but may in truth be {named}{more}: add the runs of another part of the "
-                "full design to tell them apart"
+            mend = (
+                "give what failed a level that answers"
+                if seen.missing
+                else "add the runs of another part of the full design to tell them apart"
             )
+            found.append(f"{effect.name} explains much but may in truth be {named}{more}: {mend}")
     return found
 
 
