@@ -8,14 +8,16 @@ from routecast.experiment.executor.opening import (
     open_executor,
 )
 from routecast.experiment.executor.processes import Submit, crew, shared_out
-from routecast.experiment.executor.threads import stop_if_ended
-from routecast.experiment.executor.workers import Workers, cores, finished
+from routecast.experiment.executor.threads import Threads, stop_if_ended
+from routecast.experiment.executor.workers import Workers, answer_of, cores, finished
 
 __all__ = [
     "EXECUTORS",
     "MOST_WORKERS",
     "Submit",
+    "Threads",
     "Workers",
+    "answer_of",
     "check_executor",
     "chosen_executor",
     "cores",

@@ -10,7 +10,16 @@ from typing import TypeVar
 
 from routecast.experiment.executor.ctrl_c import ctrl_c_waits
 
-__all__ = ["LISTENS_EVERY_S", "Workers", "cores", "finished", "lost_errors", "some_finished", "width"]
+__all__ = [
+    "LISTENS_EVERY_S",
+    "Workers",
+    "answer_of",
+    "cores",
+    "finished",
+    "lost_errors",
+    "some_finished",
+    "width",
+]
 
 LISTENS_EVERY_S = 0.2
 """Polars' handler of SIGINT lets waiting go on, so that Python would learn of Ctrl-C with the next result only."""
@@ -72,6 +81,13 @@ def finished(futures: Iterable[Future[Value]]) -> Iterator[Future[Value]]:
     while waiting:
         done, waiting = some_finished(waiting, LISTENS_EVERY_S)
         yield from done
+
+
+def answer_of(future: Future[Value]) -> Value:
+    """Wait for a call and return its answer, or raise what it raised; hear Ctrl-C meanwhile."""
+    while not some_finished([future], LISTENS_EVERY_S)[0]:
+        pass
+    return future.result()
 
 
 def some_finished(

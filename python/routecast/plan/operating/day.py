@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from routecast.errors import CriterionFailed
+from routecast.experiment.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlooks
 from routecast.plan.operating.candidates import Candidate
@@ -146,7 +146,7 @@ def plan_day(
     routecast.errors.CriterionFailed
         There is a step in which no setting meets the targets; the message says what comes nearest.
     """
-    with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
+    with Threads(max(workers, 1)) as pool:
         table = _Table(candidates, load, rates_pps, targets, outlooks, evaluate, step_s=step_s)
         table.pool, table.check, table.said = pool, check, on_progress or (lambda _done, _all, _what: None)
         dwell_steps = math.ceil(switching.dwell_s / step_s - 1e-9)
@@ -190,7 +190,7 @@ def _performance(setting: Setting) -> tuple[int, float, bool, bool]:
 class _Table:
     """Steps by settings: bounds, what was evaluated and what was checked. Equal rates are evaluated once."""
 
-    pool: ThreadPoolExecutor
+    pool: Threads
     check: Callable[[float], Check] | None
     said: Progress
 
@@ -230,9 +230,14 @@ class _Table:
         wanted = [(self.rates_pps[step], number) for step, number in places]
         missing = [key for key in dict.fromkeys(wanted) if key not in self.known]
         whole = len(set(self.rates_pps)) * len(self.candidates)
-        for (rate, number), one in zip(missing, self.pool.map(self._judge, missing), strict=True):
-            self.known[rate, number] = one
-            self.said(len(self.known), whole, f"{format_pps(rate)}: {one.setting}")
+        judged = [self.pool.submit(self._judge, key) for key in missing]
+        try:
+            for (rate, number), one in zip(missing, map(answer_of, judged), strict=True):
+                self.known[rate, number] = one
+                self.said(len(self.known), whole, f"{format_pps(rate)}: {one.setting}")
+        finally:
+            for waiting in judged:
+                waiting.cancel()
         return [self._cost_j(key) for key in wanted]
 
     def _judge(self, key: tuple[float, int]) -> Judged:
@@ -267,7 +272,7 @@ class _Table:
         candidate, load = self.candidates[number], self.load.at(rate)
         self.said(len(self.known), self.bounds.size, f"check {format_pps(rate)}: {candidate.setting}")
         runs = [self.pool.submit(one, candidate, load) for one in check.runs()]
-        self.checked[key] = check.verdict([one.result() for one in runs], self.targets)
+        self.checked[key] = check.verdict([answer_of(one) for one in runs], self.targets)
 
     def known_costs(self) -> Costs:
         """Return the energies that are known, infinite elsewhere."""

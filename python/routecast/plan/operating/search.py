@@ -10,10 +10,11 @@ import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from routecast.evaluate.trial import Trial
+from routecast.experiment.executor import Threads, answer_of
 from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlook
 from routecast.plan.operating.candidates import Candidate
@@ -125,7 +126,7 @@ def search(
     """
     run = _Search(appraised, load, tuple(targets), check, is_exhaustive=is_exhaustive)
     said = on_progress or (lambda _done, _total, _what: None)
-    with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
+    with Threads(max(workers, 1)) as pool:
         trials = _ahead(pool, run.queue, load, evaluate, workers)
         try:
             while True:
@@ -135,7 +136,7 @@ def search(
                         return run.found(contender)
                     said(len(run.judged), len(run.queue), f"check {contender.setting}")
                     runs = [pool.submit(one, contender.candidate, load) for one in check.runs()]
-                    verdict = check.verdict([one.result() for one in runs], run.targets)
+                    verdict = check.verdict([answer_of(one) for one in runs], run.targets)
                     if verdict.is_met:
                         return run.found(contender, verdict)
                     run.rejected.append((contender, verdict))
@@ -218,7 +219,7 @@ class _Search:
 
 
 def _ahead(
-    pool: ThreadPoolExecutor,
+    pool: Threads,
     queue: Sequence[Appraised],
     load: OfferedLoad,
     evaluate: Evaluate,
@@ -232,4 +233,4 @@ def _ahead(
             under_way.append(pool.submit(evaluate, one.candidate, load))
         if not under_way:
             return
-        yield under_way.popleft().result()
+        yield answer_of(under_way.popleft())
