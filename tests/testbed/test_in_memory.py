@@ -211,8 +211,10 @@ class TestForReal:
         if not found:
             pytest.skip(f"other work took the core in too many trials: {'; '.join(result.notes)}")
         for row in found:
-            assert row.lower_pps <= row.upper_pps
-            assert row.upper_pps <= row.theoretical_pps * (1.0 + 1e-9)
+            # What the tester reached while the machine was busy may be a rate that the function keeps: no upper bound.
+            upper_pps = row.lower_pps if row.outcome == "maximum" else row.upper_pps
+            assert row.lower_pps <= upper_pps
+            assert upper_pps <= row.theoretical_pps * (1.0 + 1e-9)
 
 
 def _one_core() -> tuple[int, ...]:
