@@ -6,6 +6,7 @@ import math
 import re
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,10 +18,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import experiment_results as made
 
-from routecast.experiment.model import Results
+from routecast.experiment.model import Factor, Level, Results
 from routecast.experiment.wire_order import wire_order
 from routecast.report.experiment.contour import contour_lines
 from routecast.report.experiment.half_normal import half_normal_figure
+from routecast.report.experiment.levels import axis_of
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
 from routecast.report.experiment.pictures import pictures_of
 from routecast.report.experiment.profiles import profile_panels
@@ -240,3 +242,34 @@ def test_ends_of_an_axis_are_round_and_hold_what_is_shown(least: float, span: fl
     ticks = few_ticks(low, high)
     assert 1 <= len(ticks) <= 6
     assert all(low - 1e-9 * abs(low) <= tick <= high + 1e-9 * abs(high) for tick in ticks)
+
+
+@given(
+    st.lists(st.integers(0, 1000), min_size=2, max_size=8, unique=True),
+    st.sampled_from([260, 400, 800]),
+)
+@example([0, 11, 33, 88], 400)
+def test_labels_of_levels_that_lie_close_together_do_not_run_into_each_other(
+    places: list[int], width_px: int
+) -> None:
+    coded = [2.0 * (place - min(places)) / (max(places) - min(places)) - 1.0 for place in places]
+    factor = Factor(
+        letter="A",
+        name="load",
+        levels=tuple(
+            Level(coded=at, label=f"{place} Mpps", overrides={})
+            for at, place in zip(coded, places, strict=True)
+        ),
+        is_quantity=False,
+    )
+    axis = axis_of(factor, coded, width_px)
+    assert axis.ticks is not None
+    assert axis.low is not None
+    assert axis.high is not None
+    px = (width_px - 78.0) / (axis.high - axis.low)
+    ends = [
+        (px * at - 3.3 * len(label), px * at + 3.3 * len(label))
+        for at, label in zip(axis.ticks, axis.labels or (), strict=True)
+    ]
+    assert all(before[1] <= after[0] for before, after in pairwise(ends))
+    assert (axis.ticks[0], axis.ticks[-1]) == pytest.approx((-1.0, 1.0))

@@ -95,3 +95,18 @@ def test_two_degrees_of_freedom_are_too_few_to_check_anything(
     found = analyse(results_of([(-1,), (1,)], [[1.0, 2.0], [4.0]]), "y")
     assert found.residuals is not None
     assert all(check.is_doubtful is None for check in found.residuals.checks)
+
+
+def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, standard_order: Order) -> None:
+    random = np.random.default_rng(8)
+    answers = [
+        [float(np.exp(row[0] + random.normal(0, 0.02 if row[0] < 0 else 1.0))) for _ in range(12)]
+        for row in standard_order(2)
+    ]
+    found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
+    assert found.residuals is not None
+    said = [
+        one.verdict for one in found.residuals.checks if one.name == "constant spread" and one.is_doubtful
+    ]
+    assert said
+    assert not any("the logarithm" in one for one in said)

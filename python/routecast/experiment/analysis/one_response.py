@@ -284,7 +284,7 @@ def _notes(results: Results, seen: Observations, choice: Choice, fit: Fit) -> tu
     if seen.unsteady:
         notes.append(
             f"{len(seen.unsteady)} of {len(results.runs)} runs {'was' if len(seen.unsteady) == 1 else 'were'} not "
-            "steady; they are analysed all the same"
+            f"steady; {'it is' if len(seen.unsteady) == 1 else 'they are'} analysed all the same"
         )
     if results.experiment.has_common_seeds and fit.s_e is not None and seen.is_replicated:
         notes.append(

@@ -53,20 +53,37 @@ def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
         ticks = (
             [low + (high - low) * number / 2.0 for number in range(3)]
             if factor.is_quantity
-            else ticks[:: len(ticks) // most + 1]
+            else [*ticks[:-1][:: len(ticks) // most + 1], high]
         )
     letters = max(int(room / max(len(ticks) - 1, 1) / _LETTER_PX) - 2, 4)
     labels = [label_of(factor, at) for at in ticks]
     if factor.is_quantity and len(ticks) > 2 and any(len(label) > letters for label in labels):
         ticks, labels, letters = [low, high], [label_of(factor, low), label_of(factor, high)], 16
     margin = 0.18 * (high - low or 2.0)
+    px = (width_px - _BESIDE_PX) / (high - low + 2.0 * margin)
+    shown = _apart(
+        [(px * at, at, shortened(label, letters)) for at, label in zip(ticks, labels, strict=True)]
+    )
     return Axis(
         title=factor.name,
-        ticks=tuple(ticks),
-        labels=tuple(shortened(label, letters) for label in labels),
+        ticks=tuple(at for _, at, _ in shown),
+        labels=tuple(label for _, _, label in shown),
         low=low - margin,
         high=high + margin,
     )
+
+
+def _apart(ticks: Sequence[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Leave out ticks whose labels would run into others, as of levels that are not evenly spaced; the ends stay."""
+    kept = list(ticks[:1])
+    for tick in ticks[1:-1]:
+        if all(_gap_px(*pair) >= _LETTER_PX for pair in ((kept[-1], tick), (tick, ticks[-1]))):
+            kept.append(tick)
+    return [*kept, *ticks[1:][-1:]]
+
+
+def _gap_px(left: tuple[float, float, str], right: tuple[float, float, str]) -> float:
+    return right[0] - left[0] - _LETTER_PX * (len(left[2]) + len(right[2])) / 2.0
 
 
 def shortened(text: str, letters: int) -> str:

@@ -141,9 +141,10 @@ def _normality(fit: Fit, level: float) -> Check:
 def _spread(seen: Observations, fit: Fit, level: float) -> list[Check]:
     from scipy.stats import levene
 
-    doubtful = (
-        "the errors are larger at some responses than at others: try a transform (the logarithm where they grow "
-        "with the response)"
+    doubtful = "the errors are larger at some responses than at others: " + (
+        "try a transform (the logarithm where they grow with the response)"
+        if seen.transform == "none"
+        else "try another transform or none, or take intervals as rough"
     )
     fine = "nothing speaks against errors of the same size everywhere"
     checks = []
