@@ -150,13 +150,13 @@ fn trial(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Reque
     for _ in 0..20 {
         let before = backlog_drops();
         let seen = attempt(sender, receiver, request);
-        let (sent, received) = (seen.sent.streams[0].frames, seen.received.streams[0].frames);
+        let (sent, found) = (seen.sent.streams[0].frames, seen.received.streams[0].frames);
         let full = seen.received.overrun + backlog_drops() - before;
-        assert!(received <= sent && sent - received <= full, "sent {sent}, received {received}, no room for {full}");
-        if received == seen.plan.frames() {
+        assert!(found <= sent && sent - found <= full, "sent {sent}, received {found}, no room for {full}");
+        if found == seen.plan.frames() {
             return seen;
         }
-        eprintln!("{received} of {sent} of {} frames, no room for {full}: trying again", seen.plan.frames());
+        eprintln!("{found} of {sent} of {} frames, no room for {full}: trying again", seen.plan.frames());
     }
     panic!("other work on this machine leaves no attempt undisturbed");
 }
@@ -192,15 +192,15 @@ fn attempt(sender: &mut dyn Sender, receiver: &mut PacketReceiver, request: &Req
     });
     assert_eq!(control.sent.load(Ordering::Relaxed), plan.warmup_frames() + sent.streams[0].frames);
     settle(receiver, plan.warmup_frames() + sent.streams[0].frames);
-    let mut received = receiver.collect().unwrap();
+    let mut report = receiver.collect().unwrap();
     // The thread that counts may be kept from its core for long, and says what it has not counted in time.
     for _ in 0..10 {
-        if received.overrun == 0 {
+        if report.overrun == 0 {
             break;
         }
-        received = receiver.collect().unwrap();
+        report = receiver.collect().unwrap();
     }
-    Seen { received, plan, sent }
+    Seen { plan, sent, received: report }
 }
 
 /// Waits until so many frames have arrived, or long enough for any that are held up on a core that is busy.
