@@ -285,8 +285,17 @@ def _quiet() -> Iterator[None]:
 
 
 def _told(error: BaseException) -> str:
-    if isinstance(error, TimeoutError | CancelledError):
+    """Return what was wrong in the end: the last cause that is more than that time was over."""
+    causes = []
+    cause: BaseException | None = error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__
+    told = [
+        each
+        for each in causes
+        if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)
+    ]
+    if not told:
         return f"nothing within {CONNECTS_WITHIN_S:g} s"
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) or type(error).__name__
+    return str(told[-1]) or type(told[-1]).__name__
