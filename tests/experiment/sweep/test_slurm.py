@@ -81,11 +81,11 @@ SLOW = """
 name = "slow"
 router = {router!r}
 evaluator = "simulate"
-duration = "400 ms"
+duration = "300 ms"
 
 [design]
 kind = "full"
-replications = 8
+replications = 24
 
 [[factor]]
 name = "cores"
@@ -156,9 +156,9 @@ def test_cancelled_and_requeued_tasks_keep_what_is_finished_and_run_only_the_res
     assert marked(out, 3) == before[3]
     log = (folder / f"experiment.{job}_3.log").read_text()
     assert "What is finished is in out" in log
-    assert "Shard 3/4 is done: 8 runs in out" in log
+    assert "Shard 3/4 is done: 24 runs in out" in log
     said = " ".join((folder / f"join.{joining}.log").read_text().split())
-    assert f"{32 - 8 - len(before[2])} of 32 runs are missing" in said
+    assert f"{96 - 24 - len(before[2])} of 96 runs are missing" in said
     assert "--shard 1/4, 2/4, 4/4;" in said
 
     slurm.await_end(submit("--array=2", "experiment.sbatch"), cwd=folder)
