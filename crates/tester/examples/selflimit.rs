@@ -5,7 +5,7 @@
 #[path = "../tests/bed/mod.rs"]
 mod bed;
 
-use bed::{Bed, flow, request, trial};
+use bed::{Bed, flow, one_trial, request};
 
 fn measure(bed: &Bed, what: &str, bytes: u32) {
     let mut tester = bed.tester();
@@ -16,7 +16,7 @@ fn measure(bed: &Bed, what: &str, bytes: u32) {
     for _ in 0..5 {
         let mut asked = request(&flow(false, 0), 20e6, 0.4);
         asked["streams"][0]["sizes"][0]["bytes"] = bytes.into();
-        let outcome = trial(&mut tester, &asked);
+        let outcome = one_trial(&mut tester, &asked);
         let stream = &outcome["streams"][0];
         let span_s = stream["last_sent_s"].as_f64().unwrap() - stream["first_sent_s"].as_f64().unwrap();
         let received_pps = stream["received_frames"].as_f64().unwrap() / span_s;

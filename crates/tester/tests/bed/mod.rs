@@ -192,10 +192,13 @@ pub fn request(flow: &Value, rate_pps: f64, duration_s: f64) -> Value {
 /// Runs a trial; the outcome as JSON, as others see it. Other work on the machine can keep a sender from its core beyond
 /// the end of a trial, which leaves frames unsent: then the first of a few trials that sent all.
 pub fn trial(tester: &mut Tester, request: &Value) -> Value {
-    all_sent(|| {
-        let outcome = tester.trial(&request.to_string(), &|_| ControlFlow::Continue(())).expect("the trial runs");
-        serde_json::to_value(outcome).expect("an outcome is JSON")
-    })
+    all_sent(|| one_trial(tester, request))
+}
+
+/// Runs a trial once, whether or not it sends all frames.
+pub fn one_trial(tester: &mut Tester, request: &Value) -> Value {
+    let outcome = tester.trial(&request.to_string(), &|_| ControlFlow::Continue(())).expect("the trial runs");
+    serde_json::to_value(outcome).expect("an outcome is JSON")
 }
 
 /// The first of a few trials that sent all frames; the last one if none did.
