@@ -25,6 +25,10 @@ pytestmark = needs_namespaces
 @pytest.fixture
 def lab() -> Iterator[str]:
     """A namespace "lab" with e0 and e1, cabled to a router in the namespace "lab-dut"."""
+    for left in netns.named():  # by a run of the tests that was killed
+        owner = left.removeprefix("rct-").partition("-")[0] if left.startswith("rct-") else ""
+        if owner.isdecimal() and not Path("/proc", owner).exists():
+            run_command(["ip", "netns", "del", left], check=False)
     lab = f"rct-{os.getpid()}-{time.monotonic_ns() % 100_000}"
     dut = f"{lab}-dut"
     for place in (lab, dut):
