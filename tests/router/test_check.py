@@ -155,6 +155,13 @@ def test_long_chains_of_task_units_are_checked_without_recursion():
     assert len(tandem([ServiceCost(per_packet_s=1e-9)] * 3000).tasks) == 3000
 
 
+@pytest.mark.parametrize("wrong", [64.0, "64", [64]])
+def test_a_wrong_value_is_told_beside_a_task_unit_that_is_alike_but_for_it(wrong):
+    sound = replace(TASK, queue_frames=64)
+    found = faults(tasks=(sound, replace(sound, name="u", queue_frames=wrong)))
+    assert "whole number" in found["task[1].queue_frames"]
+
+
 def test_the_multicore_router_says_what_is_wrong_with_its_parameters():
     with pytest.raises(ModelProblem) as caught:
         multicore(8, ServiceCost(), units=4, distribution="rs", nic_cap_pps=math.nan, bus_bytes_per_s=-1.0)

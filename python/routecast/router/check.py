@@ -78,11 +78,8 @@ def check_model(model: RouterModel) -> None:
             id(task.service),
             id(task.activation),
             id(task.route),
-            task.queue_frames,
-            task.batch_frames,
-            task.weight,
-            task.request,
-            task.parallel,
+            # As text: 1, 1.0 and True are equal, and not every value that is wrong can be hashed.
+            repr((task.queue_frames, task.batch_frames, task.weight, task.request, task.parallel)),
             len(set(task.pin)),
         )
         if parts not in sound:
