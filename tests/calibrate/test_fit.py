@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.calibrate.fit import fit
-from routecast.calibrate.forward import Conditions, busy_rate, log_throughput
-from routecast.calibrate.laws import LAWS
+from routecast.calibrate.forward import Conditions, busy_rate, law_values, log_throughput
+from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.layout import Layout
 from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
 from routecast.calibrate.points import Point
@@ -231,6 +231,30 @@ def test_the_evidence_is_that_of_the_posterior_for_every_prior_of_a_batch() -> N
     for row in range(2):
         alone = sample_posterior(forward, measured, noise, means[row], sds[row], draws=2, seed=0)
         assert batch[row] == pytest.approx(alone.log_evidence, abs=1e-6)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.name)
+def test_no_law_grows_faster_than_its_cores_whatever_its_prior_allows(law: Law) -> None:
+    # What cores share can only slow them down: growth beyond k cores for k cores would be superlinear.
+    random = np.random.default_rng(1)
+    raw = np.array([[shape.mean + 4.0 * shape.sd * step for shape in law.shapes] for step in (-1, 0, 1)])
+    drawn = np.array(
+        [[shape.mean + shape.sd * random.standard_normal() for shape in law.shapes] for _ in range(500)]
+    )
+    theta = np.concatenate([raw, drawn])
+    theta = np.hstack([np.tile([-14.0, -4.5], (len(theta), 1)), theta, np.zeros((len(theta), 2))])
+    k = np.array([1.0, 2.0, 3.0, 16.0, 4096.0])
+    growth = law.growth(k[None], law_values(law, theta))
+    assert growth[:, 0] == pytest.approx(1.0)
+    assert np.all(growth > 0.0)
+    assert np.all(growth <= k * (1.0 + 1e-9))
+
+
+def test_a_flat_series_is_fitted_without_a_warning_and_stays_flat() -> None:
+    flat = [Point(cores=k, frame_bytes=64.0, throughput_pps=1e6) for k in (1, 2, 4, 8)]
+    (made,) = fit(flat).predict([replace(flat[0], cores=16)])  # pytest turns NumPy's warnings into errors
+    assert abs(made.error_ratio) < 0.05
+    assert made.limit == "shared"
 
 
 def test_a_point_prediction_averages_the_medians_of_the_laws() -> None:

@@ -8,8 +8,10 @@ from statistics import fmean
 
 import pytest
 
+from routecast.calibrate.packs import DATA
 from routecast.calibrate.points import Point
 from routecast.calibrate.validate import validate
+from routecast.cli.run import run
 from routecast.errors import FitProblem
 
 SUMMARY = {
@@ -43,6 +45,22 @@ def test_the_result_is_plain_json_without_nan(tables: Tables) -> None:
         )
         assert set(data) == {"series", "rows", "summary"}
         assert data["summary"]["held_out"] == 16
+
+
+@pytest.mark.parametrize("file", ["studies/meyer2014-table2.csv", "measured/meyer2014.csv"])
+def test_the_table_of_measurements_that_ships_is_validated_and_its_coverage_is_printed(
+    file: str, capsys: pytest.CaptureFixture[str], tables: Tables
+) -> None:
+    path = DATA / file
+    assert run(["validate", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "Inside" in printed
+    (errors,) = (line for line in printed.splitlines() if line.split()[-6:-4] == ["16", "0.50"])
+    assert errors.split()[-1] == "100"
+    assert run(["validate", str(path), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["summary"]["held_out"] == len(tables[1]) == 16
+    assert data["summary"]["interval_coverage_ratio"] == 1.0
 
 
 def test_series_are_calibrated_apart(tables: Tables) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, Problem, RoutecastError
-from routecast.study.measurements import read_measured
 from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
+from routecast.study.run import read_measured
 
 MINIMAL = """
 name = "small"
@@ -128,39 +128,43 @@ def test_table_ii_is_the_papers() -> None:
         *(0.12, 0.15, -0.16, 0.18, -0.10, -0.73, -3.36, -3.57, -3.55, -3.33),
         *(-2.47, -2.37, -2.54, -1.66, 0.18, 0.20, 0.11, 1.23, 1.26, 1.47),
     )
-    rows = read_measured(find_study("meyer2014").parent / "meyer2014-table2.csv")
+    rows = read_measured(read_study(find_study("meyer2014")), "meyer2014-table2.csv")
     errors = [100.0 * (row.reported_pps / row.throughput_pps - 1.0) for row in rows]
     # The printed errors come from rates with more digits than the printed four.
     assert errors == pytest.approx(printed, abs=0.011)
 
 
 def test_table_i_is_part_of_table_ii() -> None:
-    folder = find_study("meyer2014").parent
-    everything = {row.key: row.throughput_pps for row in read_measured(folder / "meyer2014-table2.csv")}
-    some = read_measured(folder / "meyer2014-table1.csv")
+    study = read_study(find_study("meyer2014"))
+    everything = {row.conditions: row for row in read_measured(study, "meyer2014-table2.csv")}
+    some = read_measured(study, "meyer2014-table1.csv")
     assert len(some) == 4
-    assert all(everything[row.key] == row.throughput_pps for row in some)
+    assert all(everything[row.conditions].throughput_pps == row.throughput_pps for row in some)
+    assert {row.conditions for row in everything.values() if row.calibrate} == {
+        row.conditions for row in some
+    }
 
 
 @pytest.mark.parametrize(
     ("table", "place"),
     [
-        ("flows,frame_bytes,throughput_l1_bps\n1,64,nan\n", "line 2, throughput_l1_bps"),
-        ("flows,frame_bytes,throughput_l1_bps\n1,63,1e9\n", "line 2, frame_bytes"),
-        ("flows,frame_bytes,throughput_l1_bps\n0,64,1e9\n", "line 2, flows"),
-        ("flows,frame_bytes,throughput_l1_bps\n1,64,-1\n", "line 2, throughput_l1_bps"),
-        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9\n1,64,2e9\n", "line 3"),
-        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9,7\n", "line 2"),
-        ("flows,frame_bytes\n1,64\n", "columns"),
-        ("flow,frame_bytes,throughput_pps\n1,64,1\n", "column 'flow'"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,nan\n", "row 2, column throughput_l1_bps"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,63,1e9\n", "row 2, column frame_bytes"),
+        ("flows,frame_bytes,throughput_l1_bps\n0,64,1e9\n", "row 2, column flows"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,-1\n", "row 2, column throughput_l1_bps"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9\n1,64,2e9\n", "row 3"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,64,1e9,7\n", "row 2"),
+        ("flows,frame_bytes\n1,64\n", "row 1"),
+        ("flows,frame_bytes,throughput_l1_bps,cores\n1,64,1e9,8\n", "row 2, column cores"),
+        ("flows,frame_bytes,throughput_l1_bps\n1,imix,1e9\n", "row 2, column frame_bytes"),
+        ("flow,frame_bytes,throughput_pps\n1,64,1\n", "row 1, column flow"),
         ("flows,frame_bytes,throughput_pps\n", ""),
     ],
 )
 def test_a_wrong_table_says_where(tmp_path: Path, table: str, place: str) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(table)
+    study = read_study(written(tmp_path, MINIMAL, table))
     with pytest.raises(FileProblem) as caught:
-        read_measured(path)
+        read_measured(study, "t.csv")
     assert place in [problem.place for problem in caught.value.problems]
 
 
@@ -168,10 +172,13 @@ def test_a_wrong_table_says_where(tmp_path: Path, table: str, place: str) -> Non
 def test_no_text_makes_the_table_reader_fail_in_another_way(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    path = tmp_path_factory.getbasetemp() / "fuzz.csv"
-    path.write_text("flows,frame_bytes,throughput_pps\n" + text, encoding="utf-8", errors="replace")
+    folder = tmp_path_factory.getbasetemp()
+    study = read_study(written(folder, MINIMAL))
+    (folder / "t.csv").write_text(
+        "flows,frame_bytes,throughput_pps\n" + text, encoding="utf-8", errors="replace"
+    )
     try:
-        rows = read_measured(path)
+        rows = read_measured(study, "t.csv")
     except RoutecastError:
         return
     assert rows

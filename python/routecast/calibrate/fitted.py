@@ -145,8 +145,7 @@ class FittedRouter:
         best = self.fitted[0]
         own = np.full(len(best.posterior.samples) - 1, 1.0)
         for column, shape in enumerate(best.law.shapes, start=2):
-            raw = best.posterior.samples[1:, column]
-            values = np.exp(raw) if shape.log else raw
+            values = shape.value(best.posterior.samples[1:, column])
             name = f"{best.law.name}.{shape.name}"
             found.append(_parameter(name, values, own, shape.unit, shape.meaning))
         return {parameter.name: parameter for parameter in found}

@@ -47,7 +47,7 @@ speed (0.1-0.4 ns per byte against 50-500 ns per frame is a B of 0.01-0.5)."""
 NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nominal packet rate of the NICs")
 """Nominal packet rates of cards are given to about 1 %."""
 
-POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, log=False, meaning="cost of polling a further queue")
+POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, scale="linear", meaning="cost of polling a further queue")
 """Prior of the share by which the cost of a frame grows with each further queue that its core polls
 (:mod:`routecast.calibrate.layout`): a few percent either way."""
 
@@ -106,11 +106,11 @@ def law_values(law: Law, theta: Floats) -> Floats:
     raw = theta[:, COMMON_PARAMETERS : COMMON_PARAMETERS + len(law.shapes)]
     if not law.shapes:
         return raw
-    logs = np.array([shape.log for shape in law.shapes])
+    values = np.stack([shape.value(raw[:, column]) for column, shape in enumerate(law.shapes)], axis=1)
     rates = np.array([shape.in_frames_per_s for shape in law.shapes])
     core_s = np.exp(theta[:, :1]) * (1.0 + np.exp(theta[:, 1:2]))
-    values: Floats = np.where(logs, np.exp(np.clip(raw, -60.0, 40.0)), raw) * np.where(rates, core_s, 1.0)
-    return values
+    scaled: Floats = values * np.where(rates, core_s, 1.0)
+    return scaled
 
 
 def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:

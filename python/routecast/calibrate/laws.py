@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -39,22 +39,32 @@ if TYPE_CHECKING:
 __all__ = ["LAWS", "Law", "Shape"]
 
 _LEAST_CORES = 1e-6
+_LEAST_LOG, _MOST_LOG = -60.0, 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One parameter of a law: prior mean and standard deviation of ``ln value`` (or of ``value`` if not ``log``).
+    """One parameter of a law: prior mean and standard deviation of ``ln value``.
 
-    A shape ``in_frames_per_s`` is a packet rate; the law's ``growth`` gets it divided by the rate of a single core.
+    ``scale`` says of what instead: ``linear`` of the value itself, ``share`` of ``ln(value/(1 - value))``, so that the
+    value stays between 0 and 1. A shape ``in_frames_per_s`` is a packet rate; the law's ``growth`` gets it divided by
+    the rate of a single core.
     """
 
     name: str
     mean: float
     sd: float
-    log: bool = True
+    scale: Literal["log", "linear", "share"] = "log"
     in_frames_per_s: bool = False
     unit: str = "1"
     meaning: str = ""
+
+    def value(self, raw: Floats) -> Floats:
+        """Return the physical value of what the prior is on."""
+        if self.scale == "linear":
+            return raw
+        grown: Floats = np.exp(np.clip(raw, _LEAST_LOG, _MOST_LOG))
+        return grown if self.scale == "log" else grown / (1.0 + grown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +105,10 @@ def _ceiling(k: Floats, values: Floats) -> Floats:
 
 
 def _kinked(k: Floats, values: Floats) -> Floats:
-    knee, slope, sharp = values[:, :1], values[:, 1:2], values[:, 2:3]
+    knee, slope, sharp = np.maximum(values[:, :1], _LEAST_CORES), values[:, 1:2], values[:, 2:3]
 
     def soft(cores: Floats) -> Floats:
-        beyond = np.maximum(knee + slope * (cores - knee), _LEAST_CORES)
-        return _least(cores, beyond, sharp)
+        return slope * cores + (1.0 - slope) * _least(cores, knee, sharp)
 
     return soft(k) / soft(np.ones_like(k))
 
@@ -165,7 +174,12 @@ LAWS: Final[Mapping[str, Law]] = {
                     meaning="rate at the kink k*",
                 ),
                 Shape(
-                    name="slope", mean=-1.0, sd=0.8, unit="cores", meaning="growth s per core past the kink"
+                    name="slope",
+                    mean=-0.54,
+                    sd=1.0,
+                    scale="share",
+                    unit="cores",
+                    meaning="growth s per core past the kink",
                 ),
                 Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the kink"),
             ),

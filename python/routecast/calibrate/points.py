@@ -17,25 +17,29 @@ from typing import Final, TypeVar
 from routecast.calibrate.layout import Layout
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
-from routecast.load.offered import line_rate_pps
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity.toml_file import read_text
 
-__all__ = ["COLUMNS", "Point", "parse_points", "read_points"]
+__all__ = ["COLUMNS", "Point", "parse_points", "read_points", "read_router_points"]
 
 COLUMNS: Final[Mapping[str, str]] = {
     "cores": "cores that process frames, a whole number >= 1",
     "frame_bytes": "frame size with its FCS, 64 or more, or a mix such as IMIX",
     "throughput_pps": "measured maximum throughput in frames per second over all ports, > 0",
+    "throughput_l1_bps": "the same in bit/s, 20 bytes of gap and preamble a frame included (S1)",
     "flows": "flows crafted to fall on the cores in turn, a whole number >= 1; empty: enough for every core",
     "link_bps": "rate of one port in one direction, bit/s; empty: no link limits",
     "ports": "number of ports, a whole number >= 1; empty: 2",
     "nic_cap_pps": "frames per second that the network cards take in together; empty: no known limit",
     "series": "name of the machine and function that the point belongs to; empty: one series",
     "calibrate": "true or false; empty: false",
+    "reported_l1_bps": "what another model says of the point, bit/s with gap and preamble; not used; empty: nothing",
 }
-"""Columns of a file of points and what their cells may hold; the first three must be there."""
+"""Columns of a file of points and what their cells may hold; cores, frame_bytes and a throughput must be there."""
 
-_REQUIRED: Final = ("cores", "frame_bytes", "throughput_pps")
+_RATES: Final = ("throughput_pps", "throughput_l1_bps")
+_REQUIRED: Final = ("cores", "frame_bytes")
+_REQUIRED_OF_A_ROUTER: Final = ("flows", "frame_bytes")
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"", "false", "no", "0"})
 _MOST_CORES, _MOST_FLOWS, _MOST_PORTS = 4096, 10**9, 1024
@@ -71,6 +75,8 @@ class Point:
         Which machine and function: points of one series share their parameters.
     calibrate : bool
         Whether the point may be used to calibrate.
+    reported_pps : float
+        What another model says that the router forwards; NaN where none says anything.
     frame_mix : FrameMix or None
         The mix whose mean is ``frame_bytes``.
     layout : Layout
@@ -86,6 +92,7 @@ class Point:
     nic_cap_pps: float | None = None
     series: str = ""
     calibrate: bool = False
+    reported_pps: float = math.nan
     frame_mix: FrameMix | None = None
     layout: Layout = field(default_factory=Layout)
 
@@ -104,7 +111,7 @@ class Point:
 
     @property
     def conditions(self) -> tuple[object, ...]:
-        """Everything but the measured rate: two points with equal conditions are repetitions."""
+        """Everything but the rates: two points with equal conditions are repetitions."""
         return (
             self.series,
             self.cores,
@@ -135,8 +142,35 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
     return parse_points(text, name=str(path))
 
 
-def parse_points(text: str, *, name: str = "points") -> tuple[Point, ...]:
-    r"""Read measured points from CSV text; like :func:`read_points`, which see.
+def read_router_points(
+    path: Path | str, *, cores: int, link_bps: float, ports: int, series: str
+) -> tuple[Point, ...]:
+    """Read points of one known router, which name their flows; what the router fixes need not stand there.
+
+    All rows differ in their conditions, and none needs to calibrate: another file may hold those that do.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        As :func:`read_points`, and where a row contradicts the router or has frames of several sizes.
+    """
+    text = read_text(Path(path), kind="file of points").removeprefix("\ufeff")
+    return parse_points(
+        text,
+        name=str(path),
+        router=Point(
+            cores=cores,
+            frame_bytes=64.0,
+            throughput_pps=math.nan,
+            link_bps=link_bps,
+            ports=ports,
+            series=series,
+        ),
+    )
+
+
+def parse_points(text: str, *, name: str = "points", router: Point | None = None) -> tuple[Point, ...]:
+    r"""Read measured points from CSV text; like :func:`read_points`, or for a ``router`` :func:`read_router_points`.
 
     Examples
     --------
@@ -156,21 +190,21 @@ def parse_points(text: str, *, name: str = "points") -> tuple[Point, ...]:
         wanted = ", ".join(COLUMNS)
         raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {wanted}")])
     header = [cell.strip() for cell in rows[0][1]]
-    problems = _header_problems(header)
+    problems = _header_problems(header, _REQUIRED if router is None else _REQUIRED_OF_A_ROUTER)
     if problems:
         raise FileProblem(name, problems)
     points: list[tuple[int, Point]] = []
     for number, cells in rows[1:]:
-        point = _read_row(number, header, cells, problems)
+        point = _read_row(number, header, cells, router, problems)
         if point is not None:
             points.append((number, point))
-    problems += _set_problems(points, complete=not problems)
+    problems += _set_problems(points, complete=not problems, of_router=router is not None)
     if problems:
         raise FileProblem(name, problems)
     return tuple(point for _, point in points)
 
 
-def _header_problems(header: Sequence[str]) -> list[Problem]:
+def _header_problems(header: Sequence[str], required: Sequence[str]) -> list[Problem]:
     from routecast.quantity.did_you_mean import did_you_mean  # only for messages
 
     problems = []
@@ -182,14 +216,21 @@ def _header_problems(header: Sequence[str]) -> list[Problem]:
             problems.append(Problem(f"row 1, column {column}", "stands there twice: keep one"))
     problems += [
         Problem("row 1", f"column {column} is missing: {COLUMNS[column]}")
-        for column in _REQUIRED
+        for column in required
         if column not in header
     ]
+    rates = [column for column in _RATES if column in header]
+    if not rates:
+        problems.append(
+            Problem("row 1", f"column {_RATES[0]} is missing: {COLUMNS[_RATES[0]]} (or {_RATES[1]})")
+        )
+    elif len(rates) > 1:
+        problems.append(Problem("row 1", f"columns {_RATES[0]} and {_RATES[1]} say the same: keep one"))
     return problems
 
 
 def _read_row(
-    number: int, header: Sequence[str], cells: Sequence[str], problems: list[Problem]
+    number: int, header: Sequence[str], cells: Sequence[str], router: Point | None, problems: list[Problem]
 ) -> Point | None:
     before = len(problems)
     if len(cells) != len(header):
@@ -198,12 +239,14 @@ def _read_row(
         )
         return None
     row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
+    required = {*(_REQUIRED if router is None else _REQUIRED_OF_A_ROUTER), *_RATES} & set(header)
+    known = router or Point(cores=1, frame_bytes=64.0, throughput_pps=math.nan)
 
     def cell(column: str, read: Callable[[str], _T], default: _T) -> _T:
         text = row.get(column, "")
         try:
             if not text:
-                if column in _REQUIRED:
+                if column in required:
                     raise ValueError
                 return default
             return read(text)
@@ -214,21 +257,26 @@ def _read_row(
 
     none: tuple[float, FrameMix | None] = (64.0, None)
     frame_bytes, frame_mix = cell("frame_bytes", _frames, none)
+    frame_bits = 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES)
+    l1_bps = cell("throughput_l1_bps", _positive, math.nan)
     point = Point(
-        cores=cell("cores", _whole(_MOST_CORES), 1),
+        cores=cell("cores", _whole(_MOST_CORES), known.cores),
         frame_bytes=frame_bytes,
-        throughput_pps=cell("throughput_pps", _positive, 1.0),
+        throughput_pps=cell("throughput_pps", _positive, l1_bps / frame_bits),
         flows=cell("flows", _whole(_MOST_FLOWS), None),
-        link_bps=cell("link_bps", _positive, None),
-        ports=cell("ports", _whole(_MOST_PORTS), 2),
+        link_bps=cell("link_bps", _positive, known.link_bps),
+        ports=cell("ports", _whole(_MOST_PORTS), known.ports),
         nic_cap_pps=cell("nic_cap_pps", _positive, None),
-        series=row.get("series", ""),
+        series=row.get("series", known.series),
         calibrate=cell("calibrate", _truth, False),
+        reported_pps=cell("reported_l1_bps", _positive, math.nan) / frame_bits,
         frame_mix=frame_mix,
     )
     if len(problems) > before:
         return None
     problems += _contradictions(number, point)
+    if router is not None:
+        problems += _contradicts_router(number, point, router)
     return point if len(problems) == before else None
 
 
@@ -252,11 +300,28 @@ def _contradictions(number: int, point: Point) -> list[Problem]:
     return problems
 
 
-def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool) -> list[Problem]:
+def _contradicts_router(number: int, point: Point, router: Point) -> list[Problem]:
+    problems = [
+        Problem(
+            f"row {number}, column {column}", f"got {value:g}, but the router has {known:g}: keep one of them"
+        )
+        for column in ("cores", "link_bps", "ports")
+        if (value := getattr(point, column)) != (known := getattr(router, column))
+    ]
+    if point.frame_mix is not None or not point.frame_bytes.is_integer():
+        problems.append(
+            Problem(
+                f"row {number}, column frame_bytes", "a study's frames are of one size: a whole number >= 64"
+            )
+        )
+    return problems
+
+
+def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_router: bool) -> list[Problem]:
     problems = []
     seen: dict[tuple[object, ...], tuple[int, Point]] = {}
     for number, point in points:
-        if not point.calibrate:
+        if not (point.calibrate or of_router):
             continue
         first = seen.setdefault(point.conditions, (number, point))
         if first[0] != number:
@@ -268,6 +333,8 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool) -> lis
         return problems
     if not points:
         return [*problems, Problem("", "has no row of data: give at least one measured point")]
+    if of_router:
+        return problems
     calibrated = {point.series for _, point in points if point.calibrate}
     without = [name for name in dict.fromkeys(point.series for _, point in points) if name not in calibrated]
     for name in without:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["board_remarks", "board_table", "validation_tables"]
 
 
+_INSIDE = Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}")
+
+
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
     """Return every row with its prediction, and the errors by series."""
     return _rows(validation), _errors(validation)
@@ -22,9 +25,11 @@ def validation_tables(validation: Validation) -> tuple[Table, ...]:
 
 def _rows(validation: Validation) -> Table:
     several = len(validation.series) > 1
+    by_flows = any(row.point.flows is not None for row in validation.rows)
     columns = [Column(title="Series", align="left")] if several else []
+    columns += [Column(title="Cores", form="d")]
+    columns += [Column(title="Flows", form="d")] if by_flows else []
     columns += [
-        Column(title="Cores", form="d"),
         Column(title="Frame", unit="B", form="g"),
         Column(title="Measured", unit="Mpps", form="#.4g"),
         Column(title="Predicted", unit="Mpps", form="#.4g"),
@@ -36,8 +41,8 @@ def _rows(validation: Validation) -> Table:
     for row in validation.rows:
         made, point = row.prediction, row.point
         cells: list[Cell] = [point.series] if several else []
+        cells += [point.cores, point.flows] if by_flows else [point.cores]
         cells += [
-            point.cores,
             point.frame_bytes,
             point.throughput_pps / 1e6,
             made.throughput_pps / 1e6,
@@ -60,11 +65,14 @@ def _errors(validation: Validation) -> Table:
     summaries = [(series.name or "all", series.summary) for series in validation.series]
     if len(summaries) > 1:
         summaries.append(("all", validation.summary))
-    names = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
+    names = (
+        *("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio"),
+        "interval_coverage_ratio",
+    )
     return Table(
         name="errors",
         title="Absolute errors at the held-out points",
-        caption="",
+        caption="Inside: share of these points in their 95 % interval.",
         columns=(
             Column(title="Series", align="left"),
             Column(title="Points", form="g"),
@@ -72,6 +80,7 @@ def _errors(validation: Validation) -> Table:
             Column(title="Median", unit="%", form=percent),
             Column(title="90th", unit="%", form=percent),
             Column(title="Largest", unit="%", form=percent),
+            _INSIDE,
         ),
         rows=tuple(
             (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
@@ -98,7 +107,7 @@ def board_table(board: Board) -> Table:
             Column(title="Largest", unit="%", form=percent, group=group),
             Column(title="Best", unit="baseline", align="left"),
             Column(title="Median", unit="%", form=percent, group="baseline"),
-            Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
+            _INSIDE,
         ),
         rows=tuple(
             (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from routecast.router.model import RouterModel
 from routecast.study.document import Study
-from routecast.study.measurements import Measured
 from routecast.study.result import Hypothesis, Parameter
 from routecast.study.tasks import Workload
 
@@ -138,7 +137,7 @@ class _Calibrated:
         )
 
 
-def fit_law(study: Study, measured: Sequence[Measured]) -> CalibratedLaw:
+def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
     """Calibrate routecast's law.
 
     Raises
@@ -148,10 +147,10 @@ def fit_law(study: Study, measured: Sequence[Measured]) -> CalibratedLaw:
     """
     from routecast.calibrate.fit import fit  # SciPy
 
-    return _Calibrated(fit(_points(study, measured), series=study.name))
+    return _Calibrated(fit(measured, series=study.name))
 
 
-def fit_baseline(study: Study, measured: Sequence[Measured]) -> Law:
+def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
     """Calibrate eq. 5 of paper 000.
 
     Raises
@@ -161,34 +160,17 @@ def fit_baseline(study: Study, measured: Sequence[Measured]) -> Law:
     """
     from routecast.calibrate.eq5 import fit_eq5  # NumPy
 
-    return _Baseline(fit_eq5(_points(study, measured), series=study.name))
+    return _Baseline(fit_eq5(measured, series=study.name))
 
 
-def _points(study: Study, measured: Sequence[Measured]) -> list[Point]:
-    router = study.router
-    loads = (
-        Workload(
-            cores=router.cores,
-            ports=router.ports,
-            link_bps=router.link,
-            flows=point.flows,
-            frame_bytes=point.frame_bytes,
-        )
-        for point in measured
-    )
-    return [_point(load, m.throughput_pps, study.name) for load, m in zip(loads, measured, strict=True)]
-
-
-def _point(load: Workload, throughput_pps: float = math.nan, series: str = "") -> Point:
+def _point(load: Workload) -> Point:
     from routecast.calibrate.points import Point
 
     return Point(
         cores=load.cores,
         frame_bytes=load.frame_bytes,
-        throughput_pps=throughput_pps,
+        throughput_pps=math.nan,
         flows=load.flows,
         link_bps=load.link_bps,
         ports=load.ports,
-        series=series,
-        calibrate=not math.isnan(throughput_pps),
     )

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 
+from routecast.calibrate.points import Point, read_router_points
 from routecast.evaluate.ledger import Ledger
 from routecast.study.document import Study
 from routecast.study.folder import begin, write_results
 from routecast.study.laws import CalibratedLaw, Law, fit_baseline, fit_law
-from routecast.study.measurements import Measured, read_measured
 from routecast.study.reading import StudyFile
 from routecast.study.result import Comparison, Criterion, Curve, ErrorSummary, Estimate, StudyResult
 from routecast.study.tasks import COLUMNS, Row, Task, Workload, run_task
 
-__all__ = ["Report", "run_study"]
+__all__ = ["Report", "read_measured", "run_study"]
 
 Report = Callable[[int, int, str], None]
 """Progress: how many trials are done, of how many, what is going on."""
@@ -68,11 +68,11 @@ def run_study(
     """
     study = file.study
     making = begin(study.name, out, command)
-    calibrating = read_measured(file.folder / study.measurements.calibrate)
-    validating = read_measured(file.folder / study.measurements.validate_with)
+    calibrating = read_measured(file, study.measurements.calibrate)
+    validating = read_measured(file, study.measurements.validate_with)
     baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
     laws = _Laws(fit_law(study, calibrating), baseline)
-    compared = [_measured_workload(study, point) for point in validating]
+    compared = [_measured_workload(point) for point in validating]
     forecast = {scenario.name: _scenario_workloads(study, scenario.name) for scenario in study.scenario}
     workloads = list(dict.fromkeys([*compared, *(load for loads in forecast.values() for load in loads)]))
     lines = {name: _line_workloads(study, loads) for name, loads in forecast.items()}
@@ -92,12 +92,12 @@ def run_study(
                 ledger.add(run_task(key, task))
         rows = [row for key, row in ledger.rows.items() if key in tasks]
     estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
-    calibrating_keys = {point.key for point in calibrating}
+    calibrated = {point.conditions for point in calibrating}
     comparisons = tuple(
         Comparison(
             measured_pps=point.throughput_pps,
             reported_pps=point.reported_pps,
-            calibrates=point.key in calibrating_keys,
+            calibrates=point.conditions in calibrated,
             estimate=estimates[load],
         )
         for point, load in zip(validating, compared, strict=True)
@@ -119,14 +119,33 @@ def run_study(
     return result
 
 
-def _measured_workload(study: Study, point: Measured) -> Workload:
-    router = study.router
-    return Workload(
+def read_measured(file: StudyFile, table: str) -> tuple[Point, ...]:
+    """Read a table of measured maxima of the study's router, one row per number of flows and frame size.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        With every fault of the table and its place.
+    """
+    router = file.study.router
+    return read_router_points(
+        file.folder / table,
         cores=router.cores,
-        ports=router.ports,
         link_bps=router.link,
+        ports=router.ports,
+        series=file.study.name,
+    )
+
+
+def _measured_workload(point: Point) -> Workload:
+    assert point.link_bps is not None
+    assert point.flows is not None
+    return Workload(
+        cores=point.cores,
+        ports=point.ports,
+        link_bps=point.link_bps,
         flows=point.flows,
-        frame_bytes=point.frame_bytes,
+        frame_bytes=int(point.frame_bytes),
     )
 
 
