@@ -78,6 +78,12 @@ def bottleneck_of(
                 break
     first, busiest = _cause(first, resources, model)
     busy, share = _busy(first, busiest, model, nodes, used)
+    if lost and share < 1.0 - _BUSY_MARGIN:
+        return Bottleneck(
+            name=place,
+            kind="task" if any(task.name == place for task in model.tasks) else "link",
+            reason=f"limits: what may wait there is too little{lost}, while of {first.name} {busy}",
+        )
     if lost or share >= 1.0 - _BUSY_MARGIN:
         return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
     return Bottleneck(

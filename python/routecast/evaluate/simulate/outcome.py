@@ -152,8 +152,11 @@ def _resources(
     def resource(
         name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
     ) -> Resource:
-        # What passes now takes this share of the fullest part, so all of it carries so much.
-        capacity_pps = passing_pps / min(fullest, 1.0) if fullest > 0.0 and passing_pps > 0.0 else math.nan
+        # What passes now takes this share of the fullest part, so all of it carries so much; and it carries what the
+        # router forwards, though what came in meanwhile may be a frame less.
+        capacity_pps = math.nan
+        if fullest > 0.0 and passing_pps > 0.0:
+            capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
         return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
     found = []
