@@ -54,7 +54,7 @@ def trial_of(
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
-        bottleneck=bottleneck_of(resources, drops_pps, model, nodes, used, down),
+        bottleneck=bottleneck_of(resources, drops_pps, outcome["offered_pps"], model, nodes, used, down),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],

@@ -20,11 +20,10 @@ Found = tuple[Resource, str]
 _EVEN = 1.0 + 1e-6
 _IDLE = 0.9
 _MOST_NAMES = 3
+_LOST = 1e-6
 
 
-def limits_of(
-    fluid: Fluid, steady: Steady, forwarded_pps: float
-) -> tuple[tuple[Resource, ...], Bottleneck]:
+def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
 
     The capacity of a pool is what its fullest set of units, or its fullest thread, would carry at the work per frame of
@@ -153,9 +152,7 @@ def _listed(units: tuple[int, ...]) -> str:
     return ", ".join(map(str, units))
 
 
-def ranked(
-    fluid: Fluid, found: list[Found], forwarded_pps: float
-) -> tuple[tuple[Resource, ...], Bottleneck]:
+def ranked(fluid: Fluid, found: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return resources by capacity, with their margins, and the first as the bottleneck.
 
     What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
@@ -186,7 +183,11 @@ def ranked(
 
 def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
     if fluid.intended_pps <= lossless_pps * _EVEN:
-        return f"would limit first, at {format_pps(lossless_pps)}"
+        lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
+        lost = ""
+        if lost_ratio > _LOST:
+            lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
+        return f"would limit first, at {format_pps(lossless_pps)}{lost}"
     if forwarded_pps <= lossless_pps * _EVEN:
         return f"limits, at {format_pps(lossless_pps)}"
     if forwarded_pps * _EVEN >= fluid.intended_pps:
