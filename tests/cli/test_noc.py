@@ -118,6 +118,45 @@ def test_what_cannot_be_had_at_a_load_is_told_and_the_rest_compared(short: Path,
     assert "unbounded (saturated)" in printed.out
 
 
+def test_every_figure_under_the_headline_of_a_comparison_is_of_the_routing_that_it_recommends(
+    short: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    """The file simulates XY; routing that adapts to the hot spot needs less power (thesis, fig. 6.4)."""
+    out = tmp_path / "out"
+    assert run(["noc", "compare", str(short), "--routing", "xy, adaptive", "--out", str(out)]) == 0
+    headline = capsys.readouterr().out.split("Power by routing")[0]
+    assert "adaptive needs least" in headline
+    rows = json.loads((out / "compare.json").read_text(encoding="utf-8"))["simulation"]
+    assert {row["name"] for row in rows} == {"xy", "adaptive"}
+    (last,) = (row for row in rows if row["name"] == "adaptive" and row["load"] == 0.4)
+    latency_cycles = last["packet_latency_cycles"]["value"]
+    assert f"adaptive carries load 0.4: {latency_cycles:.2f} ±" in headline
+    # Simulated at full clock, which takes more than the scaled one that the headline recommends it for.
+    assert f"alpha 1, with power {last['power']['value']:.4g}" in " ".join(headline.split())
+    assert "XY" not in headline
+    page = (out / "report.html").read_text(encoding="utf-8")
+    answer = page[: page.index('id="power"')]
+    assert f"{latency_cycles:.1f} ±" in answer
+    assert "cycles of latency with adaptive" in answer
+    assert "with XY" not in answer
+
+
+def test_the_latency_of_what_the_routers_cannot_run_is_unknown_and_no_other_stands_in_for_it(
+    short: Path, tmp_path: Path, capsys: Printed
+) -> None:
+    short.write_text(SHORT.replace("virtual_channels = 2", "virtual_channels = 1"), encoding="utf-8")
+    out = tmp_path / "out"
+    assert run(["noc", "compare", str(short), "--routing", "xy, adaptive", "--out", str(out)]) == 0
+    printed = capsys.readouterr()
+    headline = printed.out.split("Power by routing")[0]
+    assert "The latency of adaptive is unknown" in headline
+    assert "XY" not in headline
+    assert "adaptive can deadlock" in printed.err
+    assert "Flit by flit: XY" in printed.out
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "cycles of latency with XY" not in page
+
+
 def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(
     short: Path, capsys: Printed
 ) -> None:

@@ -46,8 +46,15 @@ class PaperLaw:
         predictions = []
         for load in loads:
             rate = FlowByFlow(self.model(load, 512)).trial(load.load(1), 1.0).forwarded_pps
+            contention_ratio = core_service_s(load.busy_cores, 64) / core_service_s(1, 64)
             predictions.append(
-                Prediction(throughput_pps=rate, low_pps=0.98 * rate, high_pps=1.02 * rate, limit="cores")
+                Prediction(
+                    throughput_pps=rate,
+                    low_pps=0.98 * rate,
+                    high_pps=1.02 * rate,
+                    limit="cpu",
+                    contention_ratio=contention_ratio,
+                )
             )
         return tuple(predictions)
 

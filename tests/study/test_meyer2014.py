@@ -8,9 +8,11 @@ from itertools import pairwise
 import polars
 import pytest
 
+from routecast.study.plots import throughput_figure
 from routecast.study.reading import find_study, read_study
 from routecast.study.result import StudyResult
 from routecast.study.run import run_study
+from routecast.study.tabulate import parameter_table
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +101,9 @@ def test_the_report_says_what_a_reader_asks(result: StudyResult) -> None:
         assert title in html
     assert "nan" not in html[: html.index("plotly.js v")]
     assert not math.isnan(result.coverage_ratio)
+
+
+def test_a_caption_tells_the_same_cost_of_other_cores_as_the_table_of_parameters(result: StudyResult) -> None:
+    # As the table writes it; the calibration has seen four busy cores.
+    (value,) = (row[1] for row in parameter_table(result).rows if row[0] == "c(4)")
+    assert f"c(4) = {value:.4g} times as long" in throughput_figure(result, "fig8", unit="pps").caption

@@ -23,8 +23,8 @@ class Resource:
     utilisation_ratio : float
         Busy time over (units x time), 0..1.
     capacity_pps : float
-        Frames per second of this load that the resource could carry alone, were nothing else in the way; NaN where
-        the evaluator does not know it.
+        Frames per second of this load that the resource could carry alone, were nothing else in the way, and never
+        less than the router forwards; NaN where the evaluator does not know it.
     margin_ratio : float
         ``capacity_pps / least capacity_pps − 1``: 0 for the bottleneck, 1 where twice as much would pass; NaN where
         unknown.

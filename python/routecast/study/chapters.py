@@ -10,12 +10,12 @@ from routecast.study.picture import router_picture
 from routecast.study.plots import error_figure, throughput_figure
 from routecast.study.result import Estimate, StudyResult
 from routecast.study.tabulate import (
-    LIMITS,
     calibration_table,
     comparison_table,
     error_table,
     forecast_table,
     hypothesis_table,
+    limited_by,
     parameter_table,
 )
 
@@ -37,10 +37,14 @@ def study_page(result: StudyResult) -> Page:
     """Return the page of a study."""
     study, errors = result.study, result.errors()
     ours = errors["solve" if errors["solve"].points else "simulate"]
-    answer = (
-        f"Calibrated from **{_calibrating(result)} measured points**, routecast predicts the other {ours.points} "
-        f"within **{percent(ours.mean_abs_error_ratio)}** on average and {percent(ours.max_abs_error_ratio)} at worst."
-    )
+    answer = f"Calibrated from **{_calibrating(result)}**, "
+    if ours.points:
+        answer += (
+            f"routecast predicts {ours.points} others within **{percent(ours.mean_abs_error_ratio)}** on average and "
+            f"{percent(ours.max_abs_error_ratio)} at worst."
+        )
+    else:
+        answer += "routecast has no other point to be judged by."
     sections = [_measured(result), _predicted(result), _explained(result)]
     sections += [
         _scenario(result, name)
@@ -65,8 +69,9 @@ def _unbroken(name: str) -> str:
     return name.replace("-", "\u2011")
 
 
-def _calibrating(result: StudyResult) -> int:
-    return sum(row.calibrates for row in result.comparisons)
+def _calibrating(result: StudyResult) -> str:
+    count = len(result.calibrating)
+    return f"{count} measured point{'s' if count != 1 else ''}"
 
 
 def _is_measured_router(result: StudyResult, points: tuple[Estimate, ...]) -> bool:
@@ -75,26 +80,23 @@ def _is_measured_router(result: StudyResult, points: tuple[Estimate, ...]) -> bo
 
 
 def _headline(result: StudyResult) -> str:
-    for points in result.scenarios.values():
+    for name, points in result.scenarios.items():
         if not _is_measured_router(result, points):
-            best = max(
-                (
-                    p
-                    for p in points
-                    if p.frame_bytes == min(q.frame_bytes for q in points) and p.flows <= p.cores
-                ),
-                key=lambda p: p.flows,
-            )
+            best = result.spoken_of(name)
+            load = {
+                best.flows > best.cores: f", {best.flows} random flows",
+                best.flows < best.cores: f", {best.busy_cores} of them busy,",
+            }.get(True, "")
             return (
-                f"With {best.cores} cores and links of {format_bps(best.link_bps)} it would forward "
-                f"**{_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
-                f"(95 % interval {_range(best)}), limited by the {LIMITS.get(best.limit, best.limit)}."
+                f"With {_cores(best.cores)}{load} and links of {format_bps(best.link_bps)} it would forward "
+                f"**{format_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
+                f"(95 % interval {_range(best)}), limited by the {limited_by(best.limit)}."
             )
     return ""
 
 
-def _pps(rate_pps: float) -> str:
-    return format_pps(rate_pps)
+def _cores(count: int) -> str:
+    return f"{count} core{'s' if count != 1 else ''}"
 
 
 def _range(point: Estimate) -> str:
@@ -109,7 +111,7 @@ def _measured(result: StudyResult) -> Section:
         title="What was measured",
         lead=(
             f"The maximum throughput of one router at {len(result.comparisons)} combinations of flows and frame size; "
-            f"{_calibrating(result)} of them calibrate the model."
+            f"{_calibrating(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model."
         ),
         blocks=(
             Drawing(
@@ -222,24 +224,30 @@ def _scenario(result: StudyResult, name: str) -> Section:
 
 
 def _forecast_lead(result: StudyResult, name: str) -> str:
-    points = result.scenarios[name]
-    cores = points[0].cores
-    busy = max((p.flows for p in points if p.flows <= cores), default=points[0].flows)
-    smallest = min((p for p in points if p.flows == busy), key=lambda point: point.frame_bytes)
+    point = result.spoken_of(name)
+    flows = f" under {point.flows} random flows" if point.flows > point.cores else ""
     text = (
-        f"{busy} busy cores forward {_pps(smallest.predicted_pps)} of {smallest.frame_bytes}-byte frames "
-        f"(95 % interval {_range(smallest)})"
+        f"{point.busy_cores} busy core{'s' if point.busy_cores > 1 else ''}{flows} "
+        f"forward{'s' if point.busy_cores == 1 else ''} {format_pps(point.predicted_pps)} of "
+        f"{point.frame_bytes}-byte frames (95 % interval {_range(point)})"
     )
-    line_bps = 0.999 * result.study.router.ports * smallest.link_bps
-    curve = next(curve for curve in result.curves[name] if curve.flows == busy)
+    line_bps = 0.999 * min(result.study.router.ports, point.flows) * point.link_bps
+    curve = next(curve for curve in result.curves[name] if curve.flows == point.flows)
     filling = [
         size
         for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
         if rate_pps * 8.0 * (size + 20) >= line_bps
     ]
-    if not filling:
-        return f"{text}; the cores stay the bottleneck at every frame size."
-    return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
+    if filling:
+        return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
+    text += f", limited by the {limited_by(point.limit)}"
+    like = sorted(
+        (p for p in result.scenarios[name] if p.flows == point.flows), key=lambda one: one.frame_bytes
+    )
+    other = next((p for p in like if p.limit != point.limit), None)
+    if other is None:
+        return f"{text} at every frame size."
+    return f"{text}, from {other.frame_bytes} bytes on by the {limited_by(other.limit)}."
 
 
 def _next(result: StudyResult) -> Section:

@@ -38,12 +38,13 @@ class Law(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """A predicted maximum, its 95 % prediction interval and what limits it."""
+    """A predicted maximum, its 95 % prediction interval, what limits it, and c(k) of the cores that have flows."""
 
     throughput_pps: float
     low_pps: float
     high_pps: float
     limit: str
+    contention_ratio: float
 
 
 class CalibratedLaw(Law, Protocol):
@@ -131,10 +132,26 @@ class _Calibrated:
 
     def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
         predictions = self.router.predict([_point(load) for load in loads])
+        contention = {k: self._contention_ratio(k) for k in {load.busy_cores for load in loads}}
         return tuple(
-            Prediction(throughput_pps=p.throughput_pps, low_pps=p.low_pps, high_pps=p.high_pps, limit=p.limit)
-            for p in predictions
+            Prediction(
+                throughput_pps=p.throughput_pps,
+                low_pps=p.low_pps,
+                high_pps=p.high_pps,
+                limit=p.limit,
+                contention_ratio=contention[load.busy_cores],
+            )
+            for load, p in zip(loads, predictions, strict=True)
         )
+
+    def _contention_ratio(self, cores: int) -> float:
+        """Return c(k) as the table of parameters has it, or the average over the laws at k that it does not have."""
+        from routecast.calibrate.forward import REFERENCE_BYTES  # NumPy
+
+        named = self.router.parameters.get(f"c({cores})")
+        if named is not None:
+            return named.value
+        return self.router.service_s(cores, REFERENCE_BYTES) / self.router.service_s(1, REFERENCE_BYTES)
 
 
 def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:

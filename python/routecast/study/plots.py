@@ -6,8 +6,10 @@ import math
 from dataclasses import replace
 from typing import Literal
 
+from routecast.quantity import format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.study.result import Comparison, Curve, Estimate, StudyResult
+from routecast.study.tabulate import limited_by
 
 __all__ = ["error_figure", "throughput_figure"]
 
@@ -218,17 +220,31 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
     marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
     if unit == "pps":
         smallest = min(e.frame_bytes for e in estimates)
-        crafted = [e for e in estimates if e.frame_bytes == smallest and e.flows <= e.cores]
-        low, high = min(crafted, key=lambda e: e.flows), max(crafted, key=lambda e: e.flows)
-        gain = high.predicted_pps / low.predicted_pps
-        finding = (
-            f"At {smallest} B, {high.flows} cores forward {gain:.2f} times what {low.flows} does"
-            if low.flows == 1
-            else f"At {smallest} B, throughput grows {gain:.2f} times from {low.flows} to {high.flows} cores"
-        )
-        return (
-            f"{finding}; cores cost each other {100.0 * (1.0 - gain * low.flows / high.flows):.0f} %. {marks}"
-        )
-    if not any("link" in e.limit for e in estimates):
+        return f"At {smallest} B, {_gain([e for e in estimates if e.frame_bytes == smallest])}. {marks}"
+    if all(e.limit == "cpu" for e in estimates):
         return f"The cores are the bottleneck everywhere. {marks}"
-    return f"Where a line bends, a link is full. {marks}"
+    if any("link" in e.limit for e in estimates):
+        return f"Where a line bends, a link is full. {marks}"
+    return marks
+
+
+def _gain(estimates: list[Estimate]) -> str:
+    """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
+    by_flows = sorted(estimates, key=lambda e: e.flows)
+    crafted = [e for e in by_flows if e.flows <= e.cores] or by_flows
+    low, high = crafted[0], crafted[-1]
+    k = high.busy_cores
+    why = f", limited by the {limited_by(high.limit)}"
+    if high.limit == "cpu":
+        why = (
+            f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long"
+            if k > 1
+            else ""
+        )
+    if low.busy_cores == k:
+        cores = f"{k} core{'s' if k > 1 else ''}"
+        return f"{cores} forward{'' if k > 1 else 's'} {format_pps(high.predicted_pps)}{why}"
+    gain = high.predicted_pps / low.predicted_pps
+    if low.busy_cores == 1:
+        return f"{k} cores forward {gain:.2f} times what 1 does{why}"
+    return f"throughput grows {gain:.2f} times from {low.busy_cores} to {k} cores{why}"

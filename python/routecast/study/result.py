@@ -13,6 +13,7 @@ from routecast.evaluate.plain import plain
 from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
 from routecast.study.document import Study
+from routecast.study.measurements import Measured
 
 __all__ = [
     "Comparison",
@@ -33,6 +34,7 @@ class Estimate:
 
     ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
     same for the baseline's law. ``low_pps`` to ``high_pps`` is the 95 % prediction interval of a measurement.
+    ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
     """
 
     cores: int
@@ -44,8 +46,14 @@ class Estimate:
     low_pps: float
     high_pps: float
     limit: str
+    contention_ratio: float
     baseline_pps: float = math.nan
     baseline_simulated_pps: float = math.nan
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that have work."""
+        return min(self.flows, self.cores)
 
     @property
     def predicted_pps(self) -> float:
@@ -186,6 +194,7 @@ class StudyResult:
     law: str
     hypotheses: tuple[Hypothesis, ...]
     parameters: tuple[Parameter, ...]
+    calibrating: tuple[Measured, ...]
     comparisons: tuple[Comparison, ...]
     scenarios: Mapping[str, tuple[Estimate, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
@@ -203,6 +212,17 @@ class StudyResult:
     def coverage_ratio(self) -> float:
         """Share of the held-out points inside their 95 % intervals."""
         return fmean(row.is_covered for row in self.held_out) if self.held_out else math.nan
+
+    def spoken_of(self, scenario: str) -> Estimate:
+        """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
+
+        Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
+        with most flows, which spread most evenly.
+        """
+        return min(
+            self.scenarios[scenario],
+            key=lambda point: (point.frame_bytes, -point.busy_cores, point.flows > point.cores, -point.flows),
+        )
 
     def errors(self) -> dict[str, ErrorSummary]:
         """Summaries by model over the held-out points."""
@@ -232,6 +252,7 @@ class StudyResult:
             "parameters": self.parameters,
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},
+            "calibrating": self.calibrating,
             "rows": [_row(row) for row in self.comparisons],
             "scenarios": self.scenarios,
             "next_points": self.next_points,

@@ -108,6 +108,7 @@ def run_study(
         law=laws.calibrated.description,
         hypotheses=laws.calibrated.hypotheses,
         parameters=laws.calibrated.parameters,
+        calibrating=calibrating,
         comparisons=comparisons,
         scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
@@ -219,6 +220,7 @@ def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) 
             low_pps=prediction.low_pps * shift,
             high_pps=min(prediction.high_pps * shift, MEASURING_SLACK * load.line_rate_pps),
             limit=prediction.limit,
+            contention_ratio=prediction.contention_ratio,
             baseline_pps=mean_pps(laws.baseline, "solve", load),
             baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
 from routecast.study.result import Estimate, Parameter, StudyResult
 from routecast.study.shown import Shown
@@ -15,6 +16,7 @@ __all__ = [
     "error_table",
     "forecast_table",
     "hypothesis_table",
+    "limited_by",
     "parameter_table",
     "shown",
 ]
@@ -26,10 +28,23 @@ LIMITS = {
     "shared": "shared",
     "link and cpu": "links, cores",
 }
-"""What limits, in the words of a reader."""
+"""What limits, in the words of a reader: short, for a column."""
+
+_LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
 
 _FLOWS = Column(title="Flows", form="d")
 _FRAME = Column(title="Frame", unit="B", form="d")
+
+
+def limited_by(limit: str) -> str:
+    """Return what limits for a sentence, "limited by the …".
+
+    Examples
+    --------
+    >>> limited_by("cpu"), limited_by("link and cpu")
+    ('cores', 'links and the cores')
+    """
+    return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
 
 
 def _gbps(estimate: Estimate, rate_pps: float) -> float:
@@ -38,7 +53,6 @@ def _gbps(estimate: Estimate, rate_pps: float) -> float:
 
 def calibration_table(result: StudyResult) -> Table:
     """Return the points that calibrate."""
-    rows = [row for row in result.comparisons if row.calibrates]
     return Table(
         name="calibration",
         title="Points that calibrate",
@@ -51,12 +65,12 @@ def calibration_table(result: StudyResult) -> Table:
         ),
         rows=tuple(
             (
-                row.estimate.flows,
-                row.estimate.frame_bytes,
-                _gbps(row.estimate, row.measured_pps),
-                row.measured_pps / 1e6,
+                point.flows,
+                point.frame_bytes,
+                point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
+                point.throughput_pps / 1e6,
             )
-            for row in rows
+            for point in result.calibrating
         ),
     )
 
@@ -150,7 +164,7 @@ def error_table(result: StudyResult) -> Table:
         title="Absolute errors",
         caption=(
             f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
-            f"all models calibrate from the same {len(result.comparisons) - len(result.held_out)}."
+            f"all models calibrate from the same {len(result.calibrating)}."
         ),
         columns=(
             Column(title="Model", align="left"),
@@ -208,7 +222,10 @@ def _parameter_row(parameter: Parameter) -> tuple[Cell, ...]:
 
 
 def forecast_table(result: StudyResult, scenario: str) -> Table:
-    """Return what a scenario predicts where every core has a flow of its own or the flows are random."""
+    """Return what a scenario predicts where every core has a flow of its own or the flows are random.
+
+    The row that the page speaks of, :meth:`StudyResult.spoken_of`, is one of these.
+    """
     points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
     has_baseline = any(math.isfinite(e.baseline_pps) for e in points)
     has_simulated = any(math.isfinite(e.simulated_pps) for e in points)

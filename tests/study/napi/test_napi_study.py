@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from routecast.calibrate.activation_costs import ActivationCosts, fit_activation
 from routecast.calibrate.frequency import FrequencyLaw
 from routecast.errors import FileProblem
 from routecast.study.napi.alternatives import ALTERNATIVES, fit_alternative
+from routecast.study.napi.chapters import napi_page
 from routecast.study.napi.document import NapiStudy
 from routecast.study.napi.form import dearest_wave
 from routecast.study.napi.result import NapiResult
@@ -144,6 +146,14 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
     summary = json.loads((toy_result.out / "summary.json").read_text())
     assert summary["idle"][0]["rmse"] == toy_result.idle[0].rmse
     assert summary["criteria"][0]["met"] is True
+
+
+def test_the_answer_claims_of_the_closed_form_what_the_closed_form_reaches(toy_result: NapiResult) -> None:
+    (idle,) = toy_result.idle
+    off = tuple(replace(point, closed_form=point.measured + 0.25) for point in idle.points)
+    found = replace(toy_result, idle=(replace(idle, points=off),))
+    # Every point is off by a quarter, and so is the root of their mean square.
+    assert "**25.00 percentage points**" in napi_page(found).answer
 
 
 def test_interrupts_per_packet_fall_with_load_under_poisson_arrivals(toy_result: NapiResult) -> None:

@@ -35,11 +35,10 @@ def compare(
     """
     from routecast.noc.answer.compare import compare as compared
     from routecast.noc.file.reading import NocChange, read_noc
-    from routecast.report.noc.simulation_tables import simulation_headline, simulation_table
+    from routecast.report.noc.simulation_tables import comparison_headline, simulation_table
     from routecast.report.noc.tables import (
         beside_table,
         optima_table,
-        power_headline,
         power_table,
         watts_table,
     )
@@ -57,11 +56,8 @@ def compare(
         print_json(found.to_json())
     else:
         console = data()
-        for number, line in enumerate(power_headline(found.power)):
+        for number, line in enumerate(comparison_headline(found)):
             console.print(line, style="" if number else "bold", markup=False)
-        if found.simulation is not None:
-            for line in simulation_headline(found.simulation)[1:]:
-                console.print(line, markup=False)
         console.print()
         tables = [power_table(found.power), watts_table(found.power)]
         if found.highest is not None:

@@ -39,12 +39,13 @@ def fullest_unit(
 def bottleneck_of(
     resources: Sequence[Resource],
     drops_pps: Mapping[str, float],
+    offered_pps: float,
     model: RouterModel,
     nodes: Mapping[str, Any],
     used: Mapping[str, Mapping[str, float]],
     down: set[str],
 ) -> Bottleneck:
-    """Return the resource that limits, or would limit first.
+    """Return the resource that limits, or would limit first; or the place where too few frames may wait.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ def bottleneck_of(
         The least margin first.
     drops_pps : mapping
         Frames lost per second, by task unit or link.
+    offered_pps : float
+        What comes in. Where every resource could carry that and frames are dropped, a queue limits.
     model : RouterModel
     nodes : mapping
         What the core says of each task unit and link.
@@ -78,6 +81,13 @@ def bottleneck_of(
                 break
     first, busiest = _cause(first, resources, model)
     busy, share = _busy(first, busiest, model, nodes, used)
+    if lost and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
+        return Bottleneck(
+            name=place,
+            kind="task" if any(task.name == place for task in model.tasks) else "link",
+            reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
+            f"{first.name}, the fullest, carries more than comes: {busy}",
+        )
     if lost or share >= 1.0 - _BUSY_MARGIN:
         return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
     return Bottleneck(

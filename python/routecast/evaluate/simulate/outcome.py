@@ -54,7 +54,7 @@ def trial_of(
         loss_ratio=outcome["loss_ratio"]["value"],
         l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
         l2_bps=l2_bps,
-        bottleneck=bottleneck_of(resources, drops_pps, model, nodes, used, down),
+        bottleneck=bottleneck_of(resources, drops_pps, outcome["offered_pps"], model, nodes, used, down),
         resources=resources,
         offered_frames=outcome["offered_frames"],
         forwarded_frames=outcome["forwarded_frames"],
@@ -152,8 +152,11 @@ def _resources(
     def resource(
         name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
     ) -> Resource:
-        # What passes now takes this share of the fullest part, so all of it carries so much.
-        capacity_pps = passing_pps / min(fullest, 1.0) if fullest > 0.0 and passing_pps > 0.0 else math.nan
+        # What passes now takes this share of the fullest part, so all of it carries so much; and it carries what the
+        # router forwards, though what came in meanwhile may be a frame less.
+        capacity_pps = math.nan
+        if fullest > 0.0 and passing_pps > 0.0:
+            capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
         return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
 
     found = []

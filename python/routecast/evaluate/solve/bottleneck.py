@@ -18,14 +18,15 @@ from routecast.router.model import ResourcePool
 __all__ = ["resources_of"]
 
 
-def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
+def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
 
     The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
-    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities.
+    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities. With
+    ``forwarded_pps``, what the router forwards at this load, no resource carries less than that.
     """
     if fluid.steady is not None:
-        return limits_of(fluid, fluid.steady)
+        return limits_of(fluid, fluid.steady, forwarded_pps)
     graph = fluid.graph
     visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
     found: list[tuple[Resource, str]] = []
@@ -53,7 +54,7 @@ def resources_of(fluid: Fluid) -> tuple[tuple[Resource, ...], Bottleneck]:
             (Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why)
         )
     found += links_of(fluid, visits)
-    return ranked(fluid, found)
+    return ranked(fluid, found, forwarded_pps)
 
 
 def _pool_capacity(

@@ -60,10 +60,10 @@ class Solve:
         fluid = rates_of(self.model, load)
         answer = delays(fluid)
         fluid = _as_served(fluid, answer.work_pps)
-        resources, bottleneck = resources_of(fluid)
         offered_pps = float(fluid.offered.sum())
         dropped_pps = sum(answer.drops_pps.values())
         forwarded_pps = max(offered_pps - dropped_pps, 0.0)
+        resources, bottleneck = resources_of(fluid, forwarded_pps=forwarded_pps)
         mean_bytes = answer.forwarded_bytes
         states, assumed = states_of(fluid, answer)
         energy_j = energy_of(states, duration_s)

@@ -20,9 +20,10 @@ Found = tuple[Resource, str]
 _EVEN = 1.0 + 1e-6
 _IDLE = 0.9
 _MOST_NAMES = 3
+_LOST = 1e-6
 
 
-def limits_of(fluid: Fluid, steady: Steady) -> tuple[tuple[Resource, ...], Bottleneck]:
+def limits_of(fluid: Fluid, steady: Steady, forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
     """Return every pool and link with its capacity, the thread that limits if one does, and the bottleneck.
 
     The capacity of a pool is what its fullest set of units, or its fullest thread, would carry at the work per frame of
@@ -74,7 +75,7 @@ def limits_of(fluid: Fluid, steady: Steady) -> tuple[tuple[Resource, ...], Bottl
     visits = np.empty(len(lossless.visits))
     visits[machine.passage.order] = lossless.visits
     found += links_of(fluid, visits)
-    return ranked(fluid, found)
+    return ranked(fluid, found, forwarded_pps)
 
 
 def unit_loads(machine: Machine, busy: Vector, pool: int) -> Vector:
@@ -151,28 +152,47 @@ def _listed(units: tuple[int, ...]) -> str:
     return ", ".join(map(str, units))
 
 
-def ranked(fluid: Fluid, found: list[Found]) -> tuple[tuple[Resource, ...], Bottleneck]:
-    """Return resources by capacity, with their margins, and the first as the bottleneck."""
+def ranked(fluid: Fluid, found: list[Found], forwarded_pps: float) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return resources by capacity, with their margins, and the first as the bottleneck.
+
+    What is found is the rate without loss. A load that falls unevenly on what serves it loses there and passes
+    elsewhere, and work that is shared out over more frames gets less: both forward more than that, and what all of it
+    passes through carries it.
+    """
     finite = [resource.capacity_pps for resource, _ in found if math.isfinite(resource.capacity_pps)]
     if not finite:
         return (), Bottleneck(name="load", kind="load", reason="no resource limits this load")
     whole = min(finite)
+    least = max(whole, forwarded_pps)
     ranked = sorted(found, key=lambda pair: pair[0].capacity_pps)
     resources = tuple(
         Resource(
             name=resource.name,
             kind=resource.kind,
             utilisation_ratio=resource.utilisation_ratio,
-            capacity_pps=resource.capacity_pps,
-            margin_ratio=resource.capacity_pps / whole - 1.0 if whole > 0.0 else math.inf,
+            capacity_pps=max(resource.capacity_pps, forwarded_pps),
+            margin_ratio=max(resource.capacity_pps, forwarded_pps) / least - 1.0 if least > 0.0 else math.inf,
         )
         for resource, _ in ranked
         if math.isfinite(resource.capacity_pps)
     )
     first, why = ranked[0]
-    verdict = "limits" if fluid.intended_pps > whole * _EVEN else "would limit first"
-    reason = f"{verdict}, at {format_pps(whole)}: {why}"
+    reason = f"{_verdict(fluid, whole, forwarded_pps)}: {why}"
     return resources, Bottleneck(name=first.name, kind=first.kind, reason=reason)
+
+
+def _verdict(fluid: Fluid, lossless_pps: float, forwarded_pps: float) -> str:
+    if fluid.intended_pps <= lossless_pps * _EVEN:
+        lost_ratio = 1.0 - forwarded_pps / float(fluid.offered.sum())
+        lost = ""
+        if lost_ratio > _LOST:
+            lost = f" ({format_ratio(lost_ratio)} are lost before, for too few frames may wait)"
+        return f"would limit first, at {format_pps(lossless_pps)}{lost}"
+    if forwarded_pps <= lossless_pps * _EVEN:
+        return f"limits, at {format_pps(lossless_pps)}"
+    if forwarded_pps * _EVEN >= fluid.intended_pps:
+        return f"would limit first, above {format_pps(forwarded_pps)}"
+    return f"limits, without loss up to {format_pps(lossless_pps)}"
 
 
 def links_of(fluid: Fluid, visits: Vector) -> list[Found]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow, optimum_answer
-from routecast.noc.answer.power import NO_DVFS, PowerAnswer, PowerRow, case_json, power_answer
+from routecast.noc.answer.power import PowerAnswer, PowerRow, case_json, power_answer
 from routecast.noc.answer.simulate import SimulationAnswer, simulation_answer
 from routecast.noc.case import NocCase, Progress
 
@@ -23,7 +23,7 @@ class Comparison:
     power, optimum
         At the flow level.
     simulation
-        Flit by flit; None where the file has no ``[simulation]``.
+        Flit by flit, what the file names and what :attr:`best` is; None where the file has no ``[simulation]``.
     """
 
     power: PowerAnswer
@@ -48,13 +48,13 @@ class Comparison:
 
     @property
     def best(self) -> PowerRow | None:
-        """The routing or allocation of least power at that load; None where none carries it."""
-        if self.highest is None:
-            return None
-        carried = [
-            row for row in self.power.at(self.highest.load) if row.power is not None and row.key != NO_DVFS
-        ]
-        return min(carried, key=lambda row: row.power or 0.0, default=None)
+        """What is recommended: the answer speaks of its power, its distance to the optimum and its latency."""
+        return self.power.recommended
+
+    @property
+    def is_best_simulated(self) -> bool:
+        """Whether the latency of what is recommended is known."""
+        return self.best is not None and self.simulation is not None and self.best.key in self.simulation.keys
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data, each part as its own command prints it."""
@@ -80,5 +80,7 @@ def compare(case: NocCase, *, progress: Progress | None = None) -> Comparison:
     """
     power = power_answer(case, progress=progress)
     optimum = optimum_answer(case, power=power, progress=progress, leaves_out=True)
-    simulation = None if case.simulation is None else simulation_answer(case, progress=progress)
+    best = power.recommended
+    also = best.key if best is not None else ""
+    simulation = None if case.simulation is None else simulation_answer(case, also=also, progress=progress)
     return Comparison(power=power, optimum=optimum, simulation=simulation)

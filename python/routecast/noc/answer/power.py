@@ -138,6 +138,21 @@ class PowerAnswer:
         """Return the rows of a routing or an allocation, by rising load."""
         return tuple(row for row in self.rows if row.key == key)
 
+    @property
+    def recommended(self) -> PowerRow | None:
+        """The routing or allocation of least power at the highest load that one carries; None where none carries any.
+
+        Of those that need as little the first in the file's order.
+        """
+        for load in reversed(self.case.loads):
+            carried = [
+                (row.power, row) for row in self.at(load) if row.power is not None and row.key != NO_DVFS
+            ]
+            if carried:
+                least = min(power for power, _ in carried)
+                return next(row for power, row in carried if power <= least * (1.0 + _ROUNDING))
+        return None
+
     def at(self, load: float) -> tuple[PowerRow, ...]:
         """Return the rows of a load."""
         return tuple(row for row in self.rows if row.load == load)

@@ -108,6 +108,11 @@ class SimulationAnswer:
         """Return the lowest simulated load whose latency is unbounded; None if none is."""
         return min((row.load for row in self.of(key) if row.simulated.is_saturated), default=None)
 
+    def carried(self, key: str) -> SimulationRow | None:
+        """Return the highest load of a routing below its first saturated one; None where there is none."""
+        limit = self.saturated_from(key)
+        return next((row for row in reversed(self.of(key)) if limit is None or row.load < limit), None)
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data; times in cycles of the nodes."""
         names = self.case.topology.link_name
@@ -135,8 +140,15 @@ class SimulationAnswer:
         return result
 
 
-def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> SimulationAnswer:
+def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | None = None) -> SimulationAnswer:
     """Simulate a file's fabric with each of its routings, or its allocation to planes, at each of its loads.
+
+    Parameters
+    ----------
+    case : NocCase
+    also : str
+        One more routing or allocation; where the file's routers cannot run it, that is noted and it is left out.
+    progress : callable or None
 
     Raises
     ------
@@ -151,6 +163,12 @@ def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> Sim
         what = "is missing: say at least packet_flits and virtual_channels to simulate flits"
         raise FileProblem(case.subject, [Problem("simulation", what)])
     fabrics = fabrics_of(case, table)
+    unable = []
+    if also and also not in {key for key, _, _ in fabrics}:
+        try:
+            fabrics += _fabrics(also, case, table)
+        except RoutecastError as problem:
+            unable.append(f"{policy_name(also)} is not simulated: {problem}")
     what = f"fabrics: {len(fabrics)}, replications of each: {table.replications}"
 
     def share(done: float) -> None:
@@ -172,22 +190,28 @@ def simulation_answer(case: NocCase, *, progress: Progress | None = None) -> Sim
         SimulationRow(key=key, load=load, simulated=simulated, flow_power=_flow_power(case, fabric))
         for (key, load, fabric), simulated in zip(fabrics, found, strict=True)
     )
-    notes = tuple(
+    notes = unable + [
         f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: "
         + "; ".join(row.simulated.overload)
         for row in rows
         if row.simulated.is_saturated
-    )
-    return SimulationAnswer(case=case, table=table, rows=rows, notes=notes)
+    ]
+    return SimulationAnswer(case=case, table=table, rows=rows, notes=tuple(notes))
 
 
 def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
     """Return what is simulated: the routing's or allocation's name, the load, the fabric with its clocks."""
+    if case.planes is not None and case.has_planes:
+        return _fabrics(table.allocation or case.planes.allocations[0], case, table)
+    return tuple(one for policy in table.routing for one in _fabrics(policy, case, table))
+
+
+def _fabrics(name: str, case: NocCase, table: SimulationTable) -> tuple[tuple[str, float, Fabric], ...]:
+    """Return one routing, or one allocation where there are planes, at every load that is simulated."""
     loads = tuple(sorted(set(table.loads))) if table.loads is not None else case.loads
     packets, injection = Packets(flits=table.packet_flits), _injection(table)
     made: list[tuple[str, float, Fabric]] = []
-    if case.planes is not None and case.has_planes:
-        name = table.allocation or case.planes.allocations[0]
+    if case.has_planes and name not in {routing.policy for routing in case.routings}:
         for load in loads:
             placed, at = _placed(name, case, load)
             allocation = _runnable_on_planes(placed, case, table)
@@ -206,20 +230,19 @@ def fabrics_of(case: NocCase, table: SimulationTable) -> tuple[tuple[str, float,
             )
             made.append((name, load, fabric if fits else _at_full_clock(fabric.scaled(excess))))
         return tuple(made)
-    for policy in table.routing:
-        routing = _runnable(_routing(policy, case), case, table)
-        for load in loads:
-            fabric = single(
-                case.topology,
-                case.traffic.scaled(load),
-                routing,
-                design=_design(table),
-                packets=packets,
-                injection=injection,
-            )
-            if table.clock == "scaled" and _fits(case, fabric, policy):
-                fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
-            made.append((policy, load, fabric))
+    routing = _runnable(_routing(name, case), case, table)
+    for load in loads:
+        fabric = single(
+            case.topology,
+            case.traffic.scaled(load),
+            routing,
+            design=_design(table),
+            packets=packets,
+            injection=injection,
+        )
+        if (table.clock == "scaled" or case.has_planes) and _fits(case, fabric, name):
+            fabric = fabric.slowed(case.scaling, busy_ratio=table.busy_ratio)
+        made.append((name, load, fabric))
     return tuple(made)
 
 

@@ -13,7 +13,12 @@ from routecast.report.noc.pictures import (
     power_map,
     simulation_map,
 )
-from routecast.report.noc.simulation_tables import simulation_headline, simulation_table, with_interval
+from routecast.report.noc.simulation_tables import (
+    comparison_headline,
+    simulation_headline,
+    simulation_table,
+    with_interval,
+)
 from routecast.report.noc.tables import (
     beside_table,
     gap_percent,
@@ -21,7 +26,6 @@ from routecast.report.noc.tables import (
     load_meaning,
     optima_table,
     optimum_lines,
-    power_headline,
     power_table,
     watts_table,
 )
@@ -43,7 +47,7 @@ def comparison_page(answer: Comparison) -> Page:
     return Page(
         title=case.name,
         question=f"What does {grid_name(case)} burn, how far is that from the optimum, does latency hold?",
-        answer=" ".join(power_headline(answer.power)[1:]),
+        answer=" ".join(comparison_headline(answer)[1:]),
         sections=tuple(sections),
         made=_made(case),
         source="; ".join(case.sources),
@@ -51,7 +55,7 @@ def comparison_page(answer: Comparison) -> Page:
 
 
 def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
-    """Return the key numbers of a comparison."""
+    """Return the key numbers of what a comparison recommends."""
     tiles = []
     best, highest = answer.best, answer.highest
     if best is not None and best.of_no_dvfs_ratio:
@@ -62,7 +66,7 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
                 beside=f"{percent(best.of_no_dvfs_ratio)} % of it",
             )
         )
-    if best is not None and highest is not None:
+    if best is not None and highest is not None and highest.load == best.load:
         bound = highest.whole_flow_bound if best.is_allocation else highest.optimum.lower_bound
         if bound and best.power is not None:
             of_what = "that no whole flows are below" if best.is_allocation else "that nothing beats"
@@ -73,20 +77,26 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
                     beside=_proven(highest.optimum.gap),
                 )
             )
-    if answer.simulation is not None:
-        for key in answer.simulation.keys:
-            rows = [row for row in answer.simulation.of(key) if not row.simulated.is_saturated]
-            limit = answer.simulation.saturated_from(key)
-            tiles.append(
-                Tile(
-                    value="unbounded"
-                    if not rows
-                    else with_interval(rows[-1].simulated.packet_latency_cycles, ".1f"),
-                    meaning=f"cycles of latency with {answer.simulation.of(key)[0].name}"
-                    + (f" at load {rows[-1].load:g}" if rows else ""),
-                    beside=f"saturated at load {limit:g}" if limit is not None else "no load saturates",
-                )
+    if best is not None and answer.simulation is not None and not answer.is_best_simulated:
+        tiles.append(
+            Tile(
+                value="unknown",
+                meaning=f"cycles of latency with {best.name}",
+                beside="it could not be simulated",
             )
+        )
+    elif best is not None and answer.simulation is not None:
+        limit = answer.simulation.saturated_from(best.key)
+        last = answer.simulation.carried(best.key)
+        tiles.append(
+            Tile(
+                value="unbounded"
+                if last is None
+                else with_interval(last.simulated.packet_latency_cycles, ".1f"),
+                meaning=f"cycles of latency with {best.name}" + (f" at load {last.load:g}" if last else ""),
+                beside=f"saturated at load {limit:g}" if limit is not None else "no load saturates",
+            )
+        )
     return tuple(tiles)
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from routecast.noc.answer.compare import Comparison
 from routecast.noc.answer.simulate import SimulationAnswer, SimulationRow
+from routecast.noc.case import policy_name
 from routecast.noc.simulate.estimate import Estimate
-from routecast.report.noc.tables import grid_name
+from routecast.report.noc.tables import grid_name, power_headline
 from routecast.report.tables import Column, Table, signed_percent
 
-__all__ = ["simulation_headline", "simulation_table", "with_interval"]
+__all__ = [
+    "comparison_headline",
+    "latency_line",
+    "simulation_headline",
+    "simulation_table",
+    "with_interval",
+]
 
 UNBOUNDED = "unbounded (saturated)"
 """Latency of a load over saturation."""
@@ -36,7 +44,7 @@ def simulation_table(answer: SimulationAnswer) -> Table:
     has_alpha = any(alpha != 1.0 for row in answer.rows for alpha in row.alphas)
     return Table(
         name="simulation",
-        title="Flit by flit",
+        title="Flit by flit" + ("" if several else f": {answer.rows[0].name}"),
         caption=(
             "Latency in cycles of the nodes, from the making of a packet until its last flit has arrived; 95 % "
             f"intervals of {sample}. Accepted: flits per node and cycle. Busiest: part of its cycles in which the "
@@ -84,24 +92,31 @@ def _percentile(row: SimulationRow, name: str) -> float | None:
 
 def simulation_headline(answer: SimulationAnswer) -> tuple[str, ...]:
     """Return for every routing from which load on its latency is unbounded."""
-    lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
-    for key in answer.keys:
-        rows = answer.of(key)
-        limit = answer.saturated_from(key)
-        if limit is None:
-            last = rows[-1]
-            latency = with_interval(_latency(last))
-            lines.append(f"{last.name} carries load {last.load:g}: {latency} cycles on average.")
-            continue
-        carried = [row for row in rows if row.load < limit]
-        if not carried:
-            lines.append(
-                f"{rows[0].name} is saturated at every load that was simulated: latency is unbounded."
-            )
-            continue
-        last = carried[-1]
-        lines.append(
-            f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles) and is saturated at "
-            f"{limit:g}: latency is unbounded there."
-        )
-    return tuple(lines)
+    first = f"{answer.case.name}: {grid_name(answer.case)}."
+    return (first, *(latency_line(answer, key) for key in answer.keys))
+
+
+def latency_line(answer: SimulationAnswer, key: str) -> str:
+    """Return the latency of a routing at the highest load that it carries, and from which load on it is unbounded."""
+    limit, last = answer.saturated_from(key), answer.carried(key)
+    if last is None:
+        return f"{policy_name(key)} is saturated at every load that was simulated: latency is unbounded."
+    if limit is None:
+        return f"{last.name} carries load {last.load:g}: {with_interval(_latency(last))} cycles on average."
+    return (
+        f"{last.name} carries load {last.load:g} ({with_interval(_latency(last))} cycles) and is saturated at "
+        f"{limit:g}: latency is unbounded there."
+    )
+
+
+def comparison_headline(answer: Comparison) -> tuple[str, ...]:
+    """Return what is recommended and what is known of it, of nothing else: power, then latency if it was simulated."""
+    best, lines = answer.best, power_headline(answer.power)
+    if best is None or answer.simulation is None:
+        return lines
+    if answer.is_best_simulated:
+        last = answer.simulation.carried(best.key)
+        alphas = " / ".join(f"{alpha:.4g}" for alpha in last.alphas) if last is not None else ""
+        clocks = f"That is at alpha {alphas}, with power {last.simulated.power.value:.4g}." if last else ""
+        return (*lines, f"{latency_line(answer.simulation, best.key)} {clocks}".strip())
+    return (*lines, f"The latency of {best.name} is unknown: it could not be simulated, as a note says.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from routecast.noc.answer.optimum import OptimumAnswer, OptimumRow
-from routecast.noc.answer.power import NO_DVFS, PowerAnswer, PowerRow
+from routecast.noc.answer.power import PowerAnswer, PowerRow
 from routecast.noc.case import NocCase
 from routecast.quantity import format_duration
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
@@ -147,18 +147,18 @@ def watts_table(answer: PowerAnswer) -> Table | None:
 
 def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
     """Return the answer in a few lines: which routing needs least at the highest load that one carries."""
+    best = answer.recommended
     lines = [f"{answer.case.name}: {grid_name(answer.case)}."]
-    for load in reversed(answer.case.loads):
-        carried = [row for row in answer.at(load) if row.power is not None and row.key != NO_DVFS]
-        if not carried:
-            lines.append(f"At load {load:g} no routing carries the traffic: latency is unbounded.")
-            continue
-        best = min(carried, key=lambda row: row.power or 0.0)
-        said = f"At load {load:g} {best.name} needs least: power {best.power:.4g}"
+    lines += [
+        f"At load {load:g} no routing carries the traffic: latency is unbounded."
+        for load in reversed(answer.case.loads)
+        if best is None or load > best.load
+    ]
+    if best is not None:
+        said = f"At load {best.load:g} {best.name} needs least: power {best.power:.4g}"
         if best.of_no_dvfs_ratio is not None:
             said += f", {percent(best.of_no_dvfs_ratio)} % of NoDVFS, {1.0 / best.of_no_dvfs_ratio:.2f} times less"
         lines.append(said + ".")
-        break
     return tuple(lines)
 
 

@@ -33,7 +33,7 @@ __all__ = ["form_findings", "napi_page"]
 def napi_page(result: NapiResult) -> Page:
     """Return the page of a study of activation."""
     study, made = result.study, result.made
-    worst = max(each.rmse for each in result.idle)
+    worst = max(error for each in result.idle for error in (each.rmse, each.closed_form_rmse))
     sections = [_idle(result.idle)]
     if result.form:
         sections.append(_form(result.form))
