@@ -77,14 +77,9 @@ def _is_measured_router(result: StudyResult, points: tuple[Estimate, ...]) -> bo
 def _headline(result: StudyResult) -> str:
     for points in result.scenarios.values():
         if not _is_measured_router(result, points):
-            best = max(
-                (
-                    p
-                    for p in points
-                    if p.frame_bytes == min(q.frame_bytes for q in points) and p.flows <= p.cores
-                ),
-                key=lambda p: p.flows,
-            )
+            smallest = [p for p in points if p.frame_bytes == min(q.frame_bytes for q in points)]
+            crafted = [p for p in smallest if p.flows <= p.cores]
+            best = max(crafted or smallest, key=lambda p: p.flows)
             return (
                 f"With {best.cores} cores and links of {format_bps(best.link_bps)} it would forward "
                 f"**{_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
@@ -224,10 +219,11 @@ def _scenario(result: StudyResult, name: str) -> Section:
 def _forecast_lead(result: StudyResult, name: str) -> str:
     points = result.scenarios[name]
     cores = points[0].cores
-    busy = max((p.flows for p in points if p.flows <= cores), default=points[0].flows)
+    busy = max((p.flows for p in points if p.flows <= cores), default=max(p.flows for p in points))
     smallest = min((p for p in points if p.flows == busy), key=lambda point: point.frame_bytes)
+    who = f"{busy} busy cores" if busy <= cores else f"{busy} random flows on {cores} cores"
     text = (
-        f"{busy} busy cores forward {_pps(smallest.predicted_pps)} of {smallest.frame_bytes}-byte frames "
+        f"{who} forward {_pps(smallest.predicted_pps)} of {smallest.frame_bytes}-byte frames "
         f"(95 % interval {_range(smallest)})"
     )
     line_bps = 0.999 * result.study.router.ports * smallest.link_bps
