@@ -219,7 +219,9 @@ def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool)
     if unit == "pps":
         smallest = min(e.frame_bytes for e in estimates)
         crafted = [e for e in estimates if e.frame_bytes == smallest and e.flows <= e.cores]
-        if len({e.flows for e in crafted}) < 2:  # random flows alone, or one number of crafted ones: nothing grows
+        if (
+            len({e.flows for e in crafted}) < 2
+        ):  # random flows alone, or one number of crafted ones: nothing grows
             return marks
         low, high = min(crafted, key=lambda e: e.flows), max(crafted, key=lambda e: e.flows)
         gain = high.predicted_pps / low.predicted_pps
