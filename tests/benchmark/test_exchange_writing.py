@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,11 @@ from routecast.benchmark.exchange import (
     validate_text,
     write_parquet,
 )
+from routecast.benchmark.exchange.record import measured
+from routecast.benchmark.throughput import GREATEST
 from routecast.calibrate.points import read_points
 from routecast.errors import FileProblem
+from routecast.evaluate.trial import Trial
 
 
 def all_records(folder: Path) -> list[Record]:
@@ -132,11 +135,63 @@ def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
     assert lines[1] == '1,64.0,1000000.0,,10000000000.0,1,"Linux IPv4 forwarding, IPv4",true'
 
 
+def at_most(size: int, loss_ratio: float, lower_pps: float, theoretical_pps: float) -> Json:
+    """A row of which the greatest rate that could be offered met the goal."""
+    maximum = {"upper_pps": None, "outcome": "maximum", "theoretical_pps": theoretical_pps}
+    return benchmark_row("IPv4", size, loss_ratio, lower_pps) | maximum
+
+
 def test_a_throughput_that_is_the_mediums_has_it_as_both_bounds(tmp_path: Path) -> None:
-    row = benchmark_row("IPv4", 1518, 0.0, 812_743.8) | {"upper_pps": None, "outcome": "maximum"}
+    row = at_most(1518, 0.0, 812_743.8, 812_743.8)  # 10 Gbit/s over 8 x (1518 + 20)
     lower, upper = read({"schema": "routecast-benchmark/1", "throughput": {"rows": [row]}}, tmp_path)
     assert upper.trial.offered_pps == lower.trial.offered_pps
     assert any("no rate failed" in note for note in upper.trial.notes)
+
+
+def test_the_limit_of_a_tester_is_no_upper_bound(tmp_path: Path) -> None:
+    rows = [at_most(64, loss, 2.36e6, 14_880_952.4) for loss in (0.0, 0.005)]
+    records = read({"schema": "routecast-benchmark/1", "throughput": {"rows": rows}}, tmp_path)
+    assert [(record.goal, record.bound) for record in records] == [("ndr", "lower"), ("pdr", "lower")]
+    (document,) = uti_documents(records).values()
+    assert document["result"]["type"] == "mrr"  # what came back; an ndrpdr would need upper bounds
+    assert "the router may forward more" in document["test_documentation"]
+
+
+def points(records: Sequence[Record], folder: Path, **options: Any) -> list[tuple[float, float, bool]]:
+    """What ``routecast validate`` reads: frame size, rate, whether it calibrates."""
+    path = folder / "points.csv"
+    path.write_text(validate_text(records, cores=1, **options), encoding="utf-8")
+    return [(point.frame_bytes, point.throughput_pps, point.calibrate) for point in read_points(path)]
+
+
+def test_what_the_medium_limits_never_calibrates_and_what_the_tester_limits_is_no_point(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        benchmark_row("IPv4", 64, 0.0, 1e6),
+        at_most(128, 0.0, 8e5, 8_445_945.9),  # the tester's
+        benchmark_row("IPv4", 512, 0.0, 7e5),
+        at_most(1518, 0.0, 812_743.8, 812_743.8),  # the medium's
+    ]
+    document = {
+        "schema": "routecast-benchmark/1",
+        "setup": {"device_title": "Linux", "link_bps": [1e10, 1e10]},
+        "throughput": {"rows": rows},
+    }
+    records, told = read(document, tmp_path), list[str]()
+    assert points(records, tmp_path, tell=told.append) == [
+        (64.0, 1e6, True),
+        (512.0, 7e5, True),
+        (1518.0, 812_743.8, False),
+    ]
+    assert len(told) == 1
+    assert "128 B: left out" in told[0]
+    for size in (128.0, 1518.0):
+        with pytest.raises(FileProblem, match=f"{size:g} B: cannot calibrate"):
+            points(records, tmp_path, calibrate_bytes=[size])
+    limited = [record for record in records if record.facts.get("limit")]
+    with pytest.raises(FileProblem, match="no throughput of the router"):
+        points(limited, tmp_path)
 
 
 def test_a_throughput_that_was_not_found_is_invalid(tmp_path: Path) -> None:
@@ -146,25 +201,66 @@ def test_a_throughput_that_was_not_found_is_invalid(tmp_path: Path) -> None:
     assert record.trial.invalid == ("no rate was found: no trial was valid",)
 
 
-def test_the_trials_of_our_own_benchmarks_are_records(tmp_path: Path) -> None:
+def journal(folder: Path, *trials: tuple[str, str, int, Trial]) -> tuple[Record, ...]:
+    """Trials by procedure, purpose and frame size, written to a ``trials.parquet`` and read from it."""
     from routecast.benchmark.journal import open_journal
     from routecast.benchmark.result import TrialRecord
 
-    trial = read(samples.iperf3(), tmp_path)[0].trial
-    with open_journal(tmp_path / "run", "one") as journal:
-        journal.add(
-            "key",
-            TrialRecord(
-                number=1,
-                procedure="throughput",
+    with open_journal(folder / "run", "one") as kept:
+        for number, (procedure, purpose, size, trial) in enumerate(trials, start=1):
+            record = TrialRecord(
+                number=number,
+                procedure=procedure,
                 stream="IPv4",
-                frame_bytes=128,
-                purpose="search 1",
+                frame_bytes=size,
+                purpose=purpose,
                 attempt=1,
-                rate_pps=1e6,
+                rate_pps=trial.offered_pps,
                 trial=trial,
-            ),
-        )
-    (record,) = read_records(tmp_path / "run" / "trials.parquet")
+            )
+            kept.add(f"key {number}", record)
+    return read_records(folder / "run" / "trials.parquet")
+
+
+def offered(offered_pps: float, forwarded_pps: float, duration_s: float = 0.2) -> Trial:
+    return measured(
+        intended_pps=offered_pps, offered_pps=offered_pps, forwarded_pps=forwarded_pps, duration_s=duration_s
+    )
+
+
+def test_a_burst_of_31_frames_is_no_throughput(tmp_path: Path) -> None:
+    records = journal(
+        tmp_path,
+        ("throughput", GREATEST, 64, offered(2.36e6, 0.39e6)),
+        ("throughput", "search 1, no loss", 64, offered(0.40e6, 0.40e6)),
+        ("latency", "repeat 1 at 100%", 64, offered(0.41e6, 0.41e6)),
+        ("frame_loss", "100% of the maximum", 64, offered(2.36e6, 0.42e6)),
+        ("back_to_back", "search 1, burst of 31", 64, offered(2.36e6, 2.36e6, 13e-6)),
+        ("recovery", "repeat 1", 64, offered(0.44e6, 0.43e6)),
+    )
+    assert points(records, tmp_path) == [(64.0, 0.40e6, True)]
+    (document,) = uti_documents(records).values()
+    # What came back at the greatest load: what CSIT calls the maximum receive rate.
+    assert document["result"]["receive_rate"]["rate"]["values"] == [0.39e6]
+    for goal in ("back_to_back", "latency"):
+        with pytest.raises(FileProblem, match=f"those of .*{goal}.* measure no throughput"):
+            validate_text(records, cores=1, goal=goal)
+
+
+def test_a_search_that_never_overloads_the_router_has_found_its_tester(tmp_path: Path) -> None:
+    records = journal(
+        tmp_path,
+        ("throughput", GREATEST, 64, offered(2.36e6, 0.39e6)),
+        ("throughput", "search 1, no loss", 64, offered(0.40e6, 0.40e6)),
+        ("throughput", GREATEST, 1518, offered(0.81e6, 0.81e6)),
+        ("throughput", "search 1, no loss", 1518, offered(0.81e6, 0.81e6)),
+        ("throughput", "search 2, no loss", 1518, offered(0.70e6, 0.50e6)),  # a stall of the machine
+    )
+    assert points(records, tmp_path) == [(64.0, 0.40e6, True)]
+
+
+def test_the_trials_of_our_own_benchmarks_are_records(tmp_path: Path) -> None:
+    trial = read(samples.iperf3(), tmp_path)[0].trial
+    (record,) = journal(tmp_path, ("throughput", "search 1", 128, trial))
     assert (record.title, record.frame_bytes, record.facts["purpose"]) == ("IPv4", 128.0, "search 1")
     assert record.trial.to_json() == trial.to_json()

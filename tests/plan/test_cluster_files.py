@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from routecast.errors import FileProblem
+from routecast.errors import FileProblem, ModelProblem
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
 from routecast.plan.cluster.answer import answer
@@ -130,6 +130,39 @@ def test_groups_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FileProblem) as caught:
         parse_cluster(small(tmp_path, DAY, group=extra))
     assert {problem.place for problem in caught.value.problems} == {"group[2].name", "group[2].idle_power"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("price", "1e-300", "price"),
+        ("price", "1e300", "price"),
+        ("power", '"9223372036854775808 W"', "power_w"),
+        ("power", '"1e-300 W"', "power_w"),
+        ("capacity", '"1e-300 bit/s"', "capacity_bps"),
+        ("capacity", '"1e300 bit/s"', "capacity_bps"),
+        ("boot_time", '"1e300 s"', "boot_s"),
+        ("boot_energy", '"1e300 J"', "boot_energy_j"),
+    ],
+)
+def test_figures_that_no_solver_holds_are_refused_with_their_place(
+    key: str, value: str, place: str, tmp_path: Path
+) -> None:
+    figures = {"name": '"odd"', "capacity": '"3 Gbit/s"', "power": '"60 W"', "price": "150", key: value}
+    extra = "\n".join(["[[group]]", *(f"{name} = {text}" for name, text in figures.items())])
+    with pytest.raises(ModelProblem) as caught:
+        answer(parse_cluster(small(tmp_path, DAY, group=extra)))
+    assert [problem.place for problem in caught.value.problems] == [f"group[2] 'odd'.{place}"]
+
+
+@pytest.mark.parametrize("idle", ["1e-300 W", "49.99999999999999 W"])
+def test_power_may_rise_with_the_load_by_next_to_nothing_or_from_it(idle: str, tmp_path: Path) -> None:
+    group = (
+        f'[[group]]\nname = "a"\ncapacity = "2 Gbit/s"\npower = "50 W"\nidle_power = "{idle}"\nprice = 100'
+    )
+    found = answer(parse_cluster(small(tmp_path, DAY, group=group)))
+    assert found.design.energy_j > 0.0
+    assert found.design.energy_j >= found.bound.energy_j * (1.0 - 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars
@@ -36,6 +37,21 @@ def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFi
     }
     assert polars.read_parquet(tmp_path / "results.parquet").height == result.made.trials
     assert json.loads((tmp_path / "summary.json").read_text())["study"] == "meyer2014"
+
+
+@pytest.mark.usefixtures("fake_laws")
+@pytest.mark.parametrize(
+    ("flows", "said"), [([100, 50], "100 random flows on 8 cores forward"), ([2], "2 busy cores forward")]
+)
+def test_a_scenario_may_have_random_flows_alone_or_one_number_of_crafted_ones(
+    flows: list[int], said: str, meyer: StudyFile, tmp_path: Path
+) -> None:
+    scenarios = [scenario.model_copy(update={"flows": flows}) for scenario in meyer.study.scenario]
+    study = meyer.study.model_copy(update={"scenario": scenarios})
+    run_study(replace(meyer, study=study), tmp_path)
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert said in report
+    assert "cores cost each other" not in report  # it takes two numbers of crafted flows to tell
 
 
 @pytest.mark.usefixtures("fake_laws")

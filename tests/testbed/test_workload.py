@@ -215,3 +215,27 @@ def test_cachegrind_counts_what_the_trace_counts() -> None:
     assert trace.packet_writes + trace.other_writes == pytest.approx(counted.writes, abs=8)
     assert trace.branches == pytest.approx(counted.branches, abs=4)
     assert 0.0 <= counted.mispredicted < counted.branches
+    # What is the same for every packet is a whole number for each: nothing of what the two runs do besides is in it.
+    for count in (counted.instructions, counted.reads, counted.writes, counted.branches, counted.jumps):
+        assert count == pytest.approx(round(count), abs=0.02)
+
+
+def test_a_count_is_never_below_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from routecast.testbed.workload import counted
+
+    events = ("Ir", "Dr", "Dw", "D1mr", "D1mw", "Bc", "Bcm", "Bi", "Bim")
+    commands: list[list[str]] = []
+
+    def sums(command: list[str], *options: str) -> dict[str, int]:
+        commands.append(command)
+        is_busy = len(commands) == 2
+        # Of branches that are all foreseen the loop around them may be foreseen once more than without them.
+        return dict.fromkeys(events, 10_000 + 4096 * is_busy) | {"Bcm": 300 - 7 * is_busy}
+
+    monkeypatch.setattr(counted, "refuse_no_valgrind", lambda: None)
+    monkeypatch.setattr(counted, "cachegrind_sums", sums)
+    counts = counted.count_workload(WorkloadCase(kernel=read_kernel("frag")))
+    assert (counts.instructions, counts.mispredicted) == (2.0, 0.0)
+    idle, busy = commands
+    assert [len(word) for word in idle] == [len(word) for word in busy]  # the same addresses in both
+    assert idle != busy

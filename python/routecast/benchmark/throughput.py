@@ -147,7 +147,8 @@ def _consistent(goals: Sequence[GoalProfile], found: Sequence[Bounds]) -> tuple[
     for stricter, place in itertools.pairwise(order):
         strict, mine = result[stricter], result[place]
         if strict.lower_pps > mine.lower_pps:
-            upper_pps = max(mine.upper_pps, strict.upper_pps)
+            # No upper bound of the stricter goal (NaN): the maximum rate met it, so it met this one too.
+            upper_pps = max(strict.upper_pps, mine.upper_pps)
             result[place] = replace(
                 mine,
                 lower_pps=strict.lower_pps,

@@ -1,22 +1,30 @@
 """routecast's own benchmarks as records: ``benchmark.json`` gives what was found, ``trials.parquet`` every trial.
 
 Throughput rows become the bounds of searches, a goal without loss an NDR and the one with the least loss besides a
-PDR, so that a benchmark can be written as CSIT UTI and as a table for ``routecast validate``.
+PDR, so that a benchmark can be written as CSIT UTI and as a table for ``routecast validate``. Where the greatest rate
+that could be offered met the goal, the search has found the limit of the medium or of the tester, not the router's: the
+fact ``limit`` says whose.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from routecast.benchmark.exchange.document import Document, Node
-from routecast.benchmark.exchange.record import NAN, Bound, Record, measured
+from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Bound, Record, measured
+from routecast.benchmark.exchange.uti import PDR_LOSS_RATIO
 from routecast.errors import FileProblem, Problem
+from routecast.evaluate.trial import Trial
 
 __all__ = ["is_benchmark", "is_journal", "read_benchmark", "read_journal"]
 
 _SCHEMA = "routecast-benchmark/1"
 _JOURNAL = frozenset({"procedure", "stream", "frame_bytes", "purpose", "trial"})
+_ALIKE = 1.0 - 1e-3
+"""Rates this near are one: a tester's pace differs a little from what it was told."""
 
 
 def is_benchmark(root: Node) -> bool:
@@ -62,11 +70,15 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
     ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
     duration_s = row.get("final_trial_s").number(least=0.0)
-    is_medium = math.isnan(upper_pps) and row.get("outcome").value == "maximum"
+    limit = ""
+    if row.get("outcome").value == "maximum":
+        is_medium = lower_pps >= _ALIKE * row.get("theoretical_pps").number(least=0.0)
+        limit = "medium" if is_medium else "tester"
+        upper_pps = lower_pps if is_medium else NAN  # the medium carries no more; the tester bounds nobody
     records = []
     ends: tuple[tuple[Bound, float, float], ...] = (
         ("lower", lower_pps, forwarded_pps),
-        ("upper", lower_pps if is_medium else upper_pps, NAN),
+        ("upper", upper_pps, NAN),
     )
     for bound, rate_pps, received_pps in ends:
         if math.isnan(rate_pps) and bound == "upper":
@@ -81,9 +93,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
             frame_bytes=frame_bytes,
             duration_s=duration_s,
             invalid=invalid,
-            notes=("this is the maximum rate of the medium: no rate failed",)
-            if is_medium and bound == "upper"
-            else (),
+            notes=(LIMITS[limit],) if limit else (),
         )
         records.append(
             Record(
@@ -98,7 +108,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
                 device=setup.get("device_title").text(),
                 tester="routecast",
                 trial=trial,
-                facts={"goal": row.get("goal").text()},
+                facts={"goal": row.get("goal").text()} | ({"limit": limit} if limit else {}),
             )
         )
     return records
@@ -106,6 +116,10 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
 
 def read_journal(path: Path) -> tuple[Record, ...]:
     """Read every trial of a benchmark's ``trials.parquet``.
+
+    A search's trials are ``"search"``, those at the greatest rate of all ``"mrr"``, others what their procedure is
+    called. The goals of the searches are not in the file: a stream and size of which the greatest rate lost no more
+    than a PDR tolerates has the tester's limit, as far as this file can tell.
 
     Raises
     ------
@@ -115,19 +129,22 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     import polars
 
     from routecast.benchmark.journal import read_trial
+    from routecast.benchmark.throughput import GREATEST
 
-    records, problems = [], []
+    records: list[Record] = []
+    problems = []
     for number, row in enumerate(polars.read_parquet(path).sort("number").to_dicts(), start=1):
         try:
             trial = read_trial(str(row["trial"]))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(Problem(f"row {number}, column trial", f"is no trial: {error}"))
             continue
+        is_search = row["procedure"] == "throughput"
         records.append(
             Record(
                 source="routecast",
                 title=str(row["stream"]),
-                goal="search" if row["procedure"] == "throughput" else "run",
+                goal="mrr" if row["purpose"] == GREATEST else "search" if is_search else row["procedure"],
                 frame_bytes=float(row["frame_bytes"]),
                 tester="routecast",
                 trial=trial,
@@ -136,4 +153,25 @@ def read_journal(path: Path) -> tuple[Record, ...]:
         )
     if problems:
         raise FileProblem(str(path), problems)
-    return tuple(records)
+    limited = _never_overloaded(records)
+    return tuple(
+        replace(record, facts={**record.facts, "limit": "tester"})
+        if record.goal not in NO_THROUGHPUT and (record.title, record.frame_bytes) in limited
+        else record
+        for record in records
+    )
+
+
+def _never_overloaded(records: Sequence[Record]) -> set[tuple[str, float]]:
+    """Return streams and sizes of which a valid trial at the greatest rate lost no more than a PDR tolerates."""
+    trials: dict[tuple[str, float], list[Trial]] = {}
+    for record in records:
+        if record.goal not in NO_THROUGHPUT and record.trial.is_valid:
+            trials.setdefault((record.title, record.frame_bytes), []).append(record.trial)
+    found = set()
+    for key, mine in trials.items():
+        greatest_pps = max(trial.offered_pps for trial in mine)
+        at_most = (trial for trial in mine if trial.offered_pps >= _ALIKE * greatest_pps)
+        if min(trial.loss_ratio for trial in at_most) <= PDR_LOSS_RATIO:
+            found.add(key)
+    return found

@@ -10,11 +10,20 @@ from typing import Literal
 from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 
-__all__ = ["NAN", "Bound", "Record", "measured"]
+__all__ = ["LIMITS", "NAN", "NO_THROUGHPUT", "Bound", "Record", "measured"]
 
 NAN = float("nan")
 
 Bound = Literal["", "lower", "upper"]
+
+NO_THROUGHPUT = frozenset({"latency", "reconf", "frame_loss", "back_to_back", "recovery", "reset"})
+"""Goals of trials that measure something else: what they forward a second says nothing of what the router can."""
+
+LIMITS = {
+    "medium": "this is the maximum rate of the medium: no rate failed",
+    "tester": "this is the greatest rate that was offered, and it met the goal: the router may forward more",
+}
+"""What it means that a rate is the limit of the medium or of the tester, by the fact ``limit``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +38,8 @@ class Record:
         What was tested: name of the test, of the service chain; empty where the file does not say.
     goal : str
         What the trial stands for: ``"ndr"``, ``"pdr"``, ``"mrr"``, ``"soak"``, ``"latency"``, ``"reconf"``,
-        ``"search"`` (a step on the way) or ``"run"`` (a load that the user set).
+        ``"search"`` (a step on the way) or ``"run"`` (a load that the user set); of routecast's own trials also the
+        other procedures of RFC 2544, ``"back_to_back"`` and so on (:data:`NO_THROUGHPUT`).
     bound : {"", "lower", "upper"}
         Which end of a search's last interval the rate is.
     goal_loss_ratio : float
@@ -45,7 +55,8 @@ class Record:
         Router and tester, with versions where the file has them.
     trial : Trial
     facts : mapping of str to object
-        What the format says besides and its export needs again; plain data.
+        What the format says besides and its export needs again; plain data. ``"limit"`` names whose limit
+        the rate is where it is not the router's: one of :data:`LIMITS`.
     """
 
     source: str

@@ -1,7 +1,8 @@
 """CSIT UTI JSON, model 1.5.1: written.
 
 A test case is all records of one title and frame size. With both bounds of an NDR and a PDR it becomes an ``ndrpdr``
-result; otherwise what came back, one rate a trial, becomes ``mrr``, which is what a list of trials at a load is.
+result; otherwise what came back, one rate a trial, becomes ``mrr``, which is what a list of trials at a load is. The
+limit of a tester is no upper bound, so it is an ``mrr`` as well, which says so.
 Invalid trials are left out; a test that has none but invalid ones is a failed one, as the model wants it.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean, pstdev
 
-from routecast.benchmark.exchange.record import Record
+from routecast.benchmark.exchange.record import LIMITS, NO_THROUGHPUT, Record
 from routecast.benchmark.exchange.uti import LOADS, MODEL
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Delay
@@ -54,7 +55,13 @@ def uti_documents(
         if document is None:
             place = f"{title or 'trials'} {size}".strip()
             raise FileProblem(
-                name, [Problem(place, "has no rate of received frames: UTI has no place for it")]
+                name,
+                [
+                    Problem(
+                        place,
+                        "has no trial that measures the rate of received frames: UTI has no place for it",
+                    )
+                ],
             )
         documents[_slug(str(document["test_id"]), documents)] = document
     return documents
@@ -79,6 +86,7 @@ def _document(title: str, size: str, case: Sequence[Record], at: str) -> Json | 
         filter(None, (size, f"{first.cores}c" if first.cores else "", _words(title) or "trials"))
     )
     device, tester = _name_and_version(first.device), _name_and_version(first.tester)
+    limits = dict.fromkeys(str(r.facts.get("limit")) for r in case)
     durations = [record.trial.duration_s for record in case if math.isfinite(record.trial.duration_s)]
     default: Json = {
         "duration": sum(durations),
@@ -91,7 +99,12 @@ def _document(title: str, size: str, case: Sequence[Record], at: str) -> Json | 
         "passed": passed,
         "start_time": at,
         "tags": ["routecast"],
-        "test_documentation": f"Converted by routecast from {first.source or 'its own trials'}.",
+        "test_documentation": " ".join(
+            (
+                f"Converted by routecast from {first.source or 'its own trials'}.",
+                *(f"Note: {LIMITS[limit]}." for limit in limits if limit in LIMITS),
+            )
+        ),
         "test_id": f"routecast.{long_name}",
         "test_name_long": long_name,
         "test_name_short": _words(title) or "trials",
@@ -144,8 +157,9 @@ def _result(case: Sequence[Record]) -> Json | None:
 
 
 def _received(case: Sequence[Record]) -> Iterator[float]:
-    """Rates that came back: at the goal of a search where there is one, else of every valid trial."""
-    found = [r for r in case if r.goal not in ("search", "latency", "reconf")] or list(case)
+    """Rates that came back: at the goal of a search where there is one, else of every valid trial of a search."""
+    measuring = [r for r in case if r.goal not in NO_THROUGHPUT]
+    found = [r for r in measuring if r.goal != "search"] or measuring
     valid = [r for r in found if r.trial.is_valid] or found
     yield from (r.trial.forwarded_pps for r in valid if math.isfinite(r.trial.forwarded_pps))
 

@@ -1,6 +1,8 @@
 """Tables for ``routecast validate``: the most that was forwarded, by frame size, cores and flows.
 
 Of every set of conditions the best valid trial counts: the throughput of a search, or what came back under overload.
+Trials of other procedures measure no throughput, and a rate that the medium or the tester limited is not the router's:
+the medium's is a row that never calibrates, for its link explains it, the tester's is left out.
 """
 
 from __future__ import annotations
@@ -8,14 +10,17 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from routecast.benchmark.exchange.record import Record
+from routecast.benchmark.exchange.record import LIMITS, NO_THROUGHPUT, Record
 from routecast.errors import FileProblem, Problem
 
 __all__ = ["validate_text"]
 
 _HEADER = ("cores", "frame_bytes", "throughput_pps", "flows", "link_bps", "ports", "series", "calibrate")
+
+_Conditions = tuple[str, int, float, int | None]
+"""Series, cores, frame size, flows."""
 
 
 def validate_text(
@@ -27,6 +32,7 @@ def validate_text(
     flows: int | None = None,
     link_bps: float | None = None,
     calibrate_bytes: Collection[float] = (),
+    tell: Callable[[str], None] = lambda text: None,
 ) -> str:
     """Return the CSV text of a file of measured points.
 
@@ -36,23 +42,26 @@ def validate_text(
     name : str
         Of the source, for messages.
     goal : str or None
-        Only records with this goal (``"ndr"``, ``"mrr"``); None takes all.
+        Only records with this goal (``"ndr"``, ``"mrr"``); None takes all that measure a throughput.
     cores, flows, link_bps : int, int, float or None
         For records that do not say them.
     calibrate_bytes : collection of float
-        Frame sizes whose rows calibrate; empty: the smallest and the largest of each series, which tell the cost of a
-        frame from that of a byte.
+        Frame sizes whose rows calibrate; empty: the smallest and the largest of each series that the router limited,
+        which tell the cost of a frame from that of a byte.
+    tell : callable
+        Told of each set of conditions that is left out.
 
     Raises
     ------
     routecast.errors.FileProblem
-        No record gives a throughput, or the number of cores or the frame size is not known.
+        No record gives a throughput of the router, or the number of cores or the frame size is not known.
     """
     problems: list[Problem] = []
-    best: dict[tuple[str, int, float, int | None], Record] = {}
+    best: dict[_Conditions, Record] = {}
+    at_tester: dict[_Conditions, None] = {}  # a set in order
     for number, record in enumerate(records, start=1):
         rate_pps = record.trial.forwarded_pps
-        wanted = record.goal == goal if goal else record.goal != "latency"
+        wanted = record.goal not in NO_THROUGHPUT and goal in (None, record.goal)
         if not wanted or not record.trial.is_valid or not rate_pps > 0.0:
             continue
         place = f"trial {number} ({record.title or record.source})"
@@ -64,24 +73,46 @@ def validate_text(
             problems.append(Problem(place, "does not say its frame size: give --frame"))
             continue
         key = (record.title, row_cores, record.frame_bytes, row_flows)
-        if key not in best or rate_pps > best[key].trial.forwarded_pps:
+        if record.facts.get("limit") == "tester":
+            at_tester[key] = None
+        elif key not in best or rate_pps > best[key].trial.forwarded_pps:
             best[key] = record
     if problems:
         raise FileProblem(name, problems)
+    if not best and not at_tester:
+        which = f"valid trial with the goal {goal!r}" if goal else "valid trial that measures a throughput"
+        goals = {record.goal for record in records}
+        words = f"goals in it: {', '.join(sorted(goals - NO_THROUGHPUT)) or 'none'}"
+        if goals & NO_THROUGHPUT:
+            words += f"; those of {', '.join(sorted(goals & NO_THROUGHPUT))} measure no throughput"
+        raise FileProblem(name, [Problem("", f"has no {which}; {words}")])
+    free = {key for key, record in best.items() if record.facts.get("limit") != "medium"}
+    for key in [key for key in at_tester if key not in best]:
+        tell(f"{_words(key)}: left out, {LIMITS['tester']}")
+    for key in [key for key in best if not any(key[0] == other[0] for other in free)]:
+        tell(f"{_words(key)}: left out, {LIMITS['medium']}, and no row of its series can calibrate")
+        del best[key]
     if not best:
-        which = (
-            f"valid trial with the goal {goal!r}" if goal else "valid trial with a rate of received frames"
+        message = (
+            "holds no throughput of the router: its tester or its medium limited every rate; measure smaller frames, "
+            "or with a faster tester"
         )
-        goals = ", ".join(sorted({record.goal for record in records})) or "none"
-        raise FileProblem(name, [Problem("", f"has no {which}; goals in it: {goals}")])
+        raise FileProblem(name, [Problem("", message)])
+    asked = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
+    if asked and not asked & free:
+        message = (
+            "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
+        )
+        raise FileProblem(
+            name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in asked]
+        )
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_HEADER)
-    for (title, row_cores, frame_bytes, row_flows), record in best.items():
-        sizes = [size for series, _, size, _ in best if series == title]
-        calibrates = (
-            frame_bytes in calibrate_bytes if calibrate_bytes else frame_bytes in (min(sizes), max(sizes))
-        )
+    for key, record in best.items():
+        title, row_cores, frame_bytes, row_flows = key
+        sizes = [size for series, _, size, _ in free if series == title]
+        calibrates = frame_bytes in (calibrate_bytes or (min(sizes), max(sizes)))
         row_link = record.link_bps if math.isfinite(record.link_bps) else link_bps
         writer.writerow(
             (
@@ -92,7 +123,12 @@ def validate_text(
                 "" if row_link is None else repr(row_link),
                 record.ports or "",
                 title,
-                str(calibrates).lower(),
+                str(calibrates and key in free).lower(),
             )
         )
     return out.getvalue()
+
+
+def _words(key: _Conditions) -> str:
+    title, _, frame_bytes, _ = key
+    return f"{title}, {frame_bytes:g} B" if title else f"{frame_bytes:g} B"

@@ -82,14 +82,14 @@ class GroupTable(FileModel):
 
     name: Annotated[str, Field(min_length=1, max_length=60)] = Field(description="Name of the group")
     capacity: BitRate = Field(description="What one machine routes")
-    power: Power = Field(description="What one draws at full load")
-    price: Price = Field(description="What one costs, in the budget's currency")
+    power: Power = Field(description="What one draws at full load, 1e-6 to 1e9 W")
+    price: Price = Field(description="What one costs, in the budget's currency: 0, or 1e-6 to 1e12")
     idle_power: Power | None = Field(
         default=None,
         description="What one draws switched on without load; rising linearly with load; absent: power at any load",
     )
-    boot_time: Span = Field(default=0.0, description="From switching on until it routes")
-    boot_energy: Energy = Field(default=0.0, description="Energy of a boot beyond idle power")
+    boot_time: Span = Field(default=0.0, description="From switching on until it routes, at most a day")
+    boot_energy: Energy = Field(default=0.0, description="Energy of a boot beyond idle power, at most 1e12 J")
     available: Machines | None = Field(default=None, description="How many can be had; absent: any number")
     source: str = Field(default="", description="Where these figures come from")
 

@@ -10,6 +10,17 @@ from routecast.quantity import format_bps
 
 __all__ = ["InfeasiblePlan", "check"]
 
+_RANGES = {
+    "power_w": (1e-6, 1e9),
+    "price": (1e-6, 1e12),
+    "boot_s": (0.0, 86_400.0),
+    "boot_energy_j": (0.0, 1e12),
+}
+"""What a machine may draw, cost and take to boot if not 0: the solver of the integer programs takes no number below
+1e-9 or above 1e15, and the saving algorithms look as many steps ahead as a boot takes."""
+_MOST_OF_PEAK = 1e6
+"""Between the peak and what a machine routes, either way; as many machines at most."""
+
 
 class InfeasiblePlan(RoutecastError):
     """No fleet meets the constraints.
@@ -70,6 +81,7 @@ def _group_problems(problem: ClusterProblem) -> list[Problem]:
     if not problem.groups:
         problems.append(Problem("group", "there is none; a cluster needs at least one group of machines"))
     names = [group.name for group in problem.groups]
+    peak_bps = max(filter(math.isfinite, problem.traffic_bps), default=0.0)
     for number, group in enumerate(problem.groups):
         place = f"group[{number}] {group.name!r}"
         if names.index(group.name) != number:
@@ -78,10 +90,17 @@ def _group_problems(problem: ClusterProblem) -> list[Problem]:
             problems.append(
                 Problem(f"{place}.capacity_bps", f"{group.capacity_bps:g} must be finite and above 0")
             )
-        for field in ("power_w", "price", "boot_s", "boot_energy_j"):
+        elif peak_bps > 0.0 and not 1.0 / _MOST_OF_PEAK <= group.capacity_bps / peak_bps <= _MOST_OF_PEAK:
+            what = (
+                f"{format_bps(group.capacity_bps)} beside a peak of {format_bps(peak_bps)}: one must be at most"
+                f" {_MOST_OF_PEAK:,.0f} times the other"
+            )
+            problems.append(Problem(f"{place}.capacity_bps", what))
+        for field, (least, most) in _RANGES.items():
             value = getattr(group, field)
-            if not (math.isfinite(value) and value >= 0.0):
-                problems.append(Problem(f"{place}.{field}", f"{value:g} must be finite and at least 0"))
+            if value != 0.0 and not least <= value <= most:
+                allowed = f"{'0, or ' if least else ''}from {least:g} to {most:g}"
+                problems.append(Problem(f"{place}.{field}", f"{value:g} must be {allowed}"))
         if group.idle_w is not None and not 0.0 <= group.idle_w <= group.power_w:
             problems.append(
                 Problem(f"{place}.idle_w", f"{group.idle_w:g} must be from 0 to power_w, {group.power_w:g}")

@@ -27,8 +27,10 @@ CHILD = (
     "core = _imp.create_dynamic(spec)\n"
     "_imp.exec_dynamic(core)\n"
     "core.run_workload(sys.argv[2])\n"
+    "import posix\n"
+    "posix._exit(0)\n"
 )
-"""Runs a workload with as little of an interpreter as there can be: no site, no package but the core."""
+"""Runs a workload with as little of an interpreter as there can be: no site, no package but the core, no tidying up."""
 
 
 def child_command(request: dict[str, object]) -> list[str]:

@@ -24,6 +24,9 @@ from routecast.plan.cluster.step.power import GroupArrays
 
 __all__ = ["StepAnswer", "solve_step"]
 
+_LEAST_W = 1e-8
+"""The solver takes no number below 1e-9 into a row, and so little power decides nothing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class StepAnswer:
@@ -105,24 +108,24 @@ def _solve(
     shares = [model.addVariable(lb=0.0, ub=1.0) for _ in groups]
     for k in groups:
         model.addConstr(base[k] + others[k] <= most[k])
-        model.addConstr(shares[k] - capacity[k] / load_bps * (base[k] + others[k]) <= 0.0)
+        # No share is above 1, so of a machine that carries the load the part of it that it could carry is no matter.
+        model.addConstr(shares[k] - min(capacity[k] / load_bps, 1.0) * (base[k] + others[k]) <= 0.0)
     model.addConstr(model.qsum(shares) == 1.0)
     # In whole quanta the row cannot be missed by a tolerance: its left side is whole.
     quantum_bps = common_quantum(capacity, load_bps)
     unit_bps = load_bps if quantum_bps is None else quantum_bps
     need = 1.0 if quantum_bps is None else math.ceil(load_bps / quantum_bps * (1.0 - 1e-12))
-    model.addConstr(model.qsum(capacity[k] / unit_bps * base[k] for k in groups) >= need)
+    model.addConstr(model.qsum(min(capacity[k] / unit_bps, need) * base[k] for k in groups) >= need)
     model.addConstr(model.qsum(others) == spare)
     idle = arrays.idle_w if extra_w is None else arrays.idle_w + extra_w
-    power = model.qsum(
-        float(idle[k]) * (base[k] + others[k]) + float(arrays.slope_j[k]) * load_bps * shares[k]
-        for k in groups
-    )
+    draws = [(float(idle[k]), base[k] + others[k]) for k in groups]
+    draws += [(float(arrays.slope_j[k]) * load_bps, shares[k]) for k in groups]
+    power = model.qsum(watts * of for watts, of in draws)
     price = model.qsum(float(arrays.price[k]) * (base[k] + others[k]) for k in groups)
     if budget is not None:
         model.addConstr(price <= budget)
     if most_w is not None:
-        model.addConstr(power <= most_w)
+        model.addConstr(model.qsum(watts * of for watts, of in draws if watts > _LEAST_W) <= most_w)
     model.minimize(power if minimise == "power" else price)
     if model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
