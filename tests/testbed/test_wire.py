@@ -24,6 +24,9 @@ from routecast.testbed.site import run_command
 from routecast.testbed.tester import open_tester
 
 pytestmark = needs_tester
+needs_two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="needs a core for the device beside the generator's"
+)
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))
@@ -167,6 +170,7 @@ def test_a_port_that_goes_down_during_a_trial_makes_it_invalid(opened: Opened) -
     assert conserved(trial)
 
 
+@needs_two_cores
 def test_overload_fills_the_core_of_a_slowed_router_and_the_ring_loses_the_rest(opened: Opened) -> None:
     with opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame: 20 kpps
         trial = evaluator.trial(load(rate_pps=200e3), 0.3)
@@ -242,6 +246,7 @@ def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> No
     assert trial.drops_pps.get("d1_tx_dropped", 0.0) == 0.0 or not (is_first and trial.is_valid)
 
 
+@needs_two_cores
 @pytest.mark.parametrize("kind", ["process", "link"])
 def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str) -> None:
     with opened() as evaluator:
