@@ -83,6 +83,20 @@ def test_json_has_the_trial_and_what_ran_it(bed: str) -> None:
 
 
 @needs_tester
+def test_on_one_core_the_generator_never_passes_for_a_device_that_loses(bed: str) -> None:
+    if shutil.which("taskset") is None:
+        pytest.skip("needs taskset: apt install util-linux")
+    one = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    done = run("measure", "--testbed", bed, "--load", "50 kpps", "--duration", "300 ms", "--json", before=one)
+    trial = json.loads(done.stdout)
+    assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]
+    assert done.returncode == (1 if trial["invalid"] else 0), done.stderr
+    assert trial["dropped_frames"] == 0 or trial["invalid"]
+    assert any("generator and device share core" in note for note in trial["notes"])
+    assert is_gone(bed)
+
+
+@needs_tester
 def test_a_full_disk_costs_the_table_and_not_the_trial(bed: str) -> None:
     done = run("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "100 ms", "--out", "/dev/full")
     assert done.returncode == 3

@@ -106,6 +106,16 @@ def test_a_missing_program_is_said_with_its_package(
     assert said in str(raised.value)
 
 
+@pytest.mark.parametrize(("name", "options"), [("testpmd", {}), ("openvswitch", {"ports": "afxdp"})])
+def test_a_device_that_never_sleeps_is_refused_on_the_generators_core(
+    name: str, options: dict[str, object], tmp_path: Path
+) -> None:
+    ports = tuple(_Port() for _ in range(2))
+    site = DeviceSite(netns="rc-d-none", ports=ports, cpu=0, priority=41, shares_core=True, folder=tmp_path)  # type: ignore[arg-type]  # never looked at
+    with pytest.raises(EnvironmentProblem, match=r"nothing of core 0; let routecast use another core"):
+        make_device(name, options).start(site)
+
+
 class _Port:
     """A port that is never looked at."""
 

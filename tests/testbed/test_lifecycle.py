@@ -289,6 +289,35 @@ def test_routes_lead_to_all_networks_in_both_families(bed_file: str) -> None:
             assert json.loads(text)[0]["dev"] == port.interface
 
 
+@pytest.mark.parametrize(
+    ("allowed", "given", "chosen"),
+    [
+        ({0}, {}, (0, 0)),
+        ({0, 1}, {}, (0, 1)),
+        ({0, 1}, {"dut": 0}, (1, 0)),
+        ({0}, {"receiver": 0}, (0, 0)),
+        ({0, 1}, {"receiver": 0}, (0, 1)),
+        ({0, 1}, {"receiver": 1}, (1, 0)),
+        ({0, 1, 2}, {"receiver": 0}, (1, 2)),
+        ({0, 1}, {"receiver": 0, "dut": 1}, (0, 1)),
+        ({0, 1, 2}, {"receiver": 0, "dut": 1}, (2, 1)),
+    ],
+)
+def test_the_device_has_a_core_of_its_own_wherever_there_is_one(
+    allowed: set[int],
+    given: dict[str, int],
+    chosen: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from routecast.testbed import placement
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
+    monkeypatch.setattr(placement, "_CPUS", tmp_path)  # each core is a physical one
+    found = placement.place(**given)
+    assert (found.tester, found.dut) == chosen
+
+
 def test_one_core_for_generator_and_device_is_said() -> None:
     allowed = os.sched_getaffinity(0)
     from routecast.testbed.placement import place

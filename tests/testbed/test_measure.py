@@ -193,6 +193,34 @@ def test_what_a_device_does_wrong_is_said_and_the_trial_stays_a_result(
     assert any(words in note for note in trial.notes)
 
 
+@pytest.mark.parametrize(
+    ("beside", "change", "words"),
+    [
+        (
+            {"device": False},
+            bent(received_frames=49_999, lost_frames=1),
+            "not known that the device went first",
+        ),
+        (
+            {"device": True, "receiver": False},
+            bent(received_frames=0, lost_frames=50_000),
+            "the receiver went first",
+        ),
+        ({"device": True}, bent(sent_frames=40_000, received_frames=40_000), "share core 0, whose time"),
+        ({"device": True}, bent(received_frames=49_999, lost_frames=1), ""),
+        ({"device": False}, bent(), ""),
+        ({}, bent(received_frames=49_999, lost_frames=1), ""),
+    ],
+)
+def test_what_a_generator_on_their_core_may_have_done_is_no_result(
+    beside: dict[str, bool], change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    with measure(FakeTester(change), FakeBed(beside=beside)) as evaluator:
+        trial = evaluator.trial(load(), 0.5)
+    assert trial.is_valid == (not words)
+    assert words in "; ".join(trial.invalid)
+
+
 def test_slices_are_sent_one_after_the_other_and_added_up() -> None:
     tester = FakeTester(loss_ratio=0.5)
     with measure(tester, slice_s=0.5) as evaluator:

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,12 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad, RateStep
 from routecast.testbed import Measure, open_testbed
 from routecast.testbed.site import run_command
+from routecast.testbed.tester import open_tester
 
 pytestmark = needs_tester
+needs_two_cores = pytest.mark.skipif(
+    len(os.sched_getaffinity(0)) < 2, reason="needs a core for the device beside the generator's"
+)
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 BOTH = FlowSet(name="2 flows", flows=(Flow(rss_hash=0), Flow(rss_hash=1, ingress=1, egress=0)))
@@ -166,6 +170,7 @@ def test_a_port_that_goes_down_during_a_trial_makes_it_invalid(opened: Opened) -
     assert conserved(trial)
 
 
+@needs_two_cores
 def test_overload_fills_the_core_of_a_slowed_router_and_the_ring_loses_the_rest(opened: Opened) -> None:
     with opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame: 20 kpps
         trial = evaluator.trial(load(rate_pps=200e3), 0.3)
@@ -183,6 +188,65 @@ def test_no_port_offers_more_than_the_wire_that_the_tester_keeps(opened: Opened)
     assert any("line rate" in note for note in trial.notes)
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Let this thread, and what it starts, use one core only, as `taskset -c 0` does."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@pytest.mark.parametrize("receive", ["auto", "af_packet"])
+def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(
+    opened: Opened, receive: str
+) -> None:
+    def open_so(configuration: Mapping[str, Any]) -> Any:
+        ports = [{**port, "receive": receive} for port in configuration["ports"]]
+        return open_tester({**configuration, "ports": ports})
+
+    # More frames than the device's ring (256) or the receiver's (12,800) can keep until the generator is done.
+    with on_one_core(), opened(tester=open_so) as evaluator:
+        trial = evaluator.trial(load(rate_pps=50e3), 0.4)
+        (who, is_first), *_ = evaluator.bed.beside_generator().items()
+    assert conserved(trial)
+    assert who == "device"
+    assert any("generator and device share core" in note for note in trial.notes)
+    assert not any("had no room" in reason for reason in trial.invalid)
+    # However busy the machine is: what holds the device up on that core holds the generator up as well.
+    assert trial.dropped_frames == 0 if is_first else (trial.dropped_frames == 0 or not trial.is_valid)
+
+
+def test_on_one_core_what_it_cannot_both_make_and_forward_is_no_result(opened: Opened) -> None:
+    with on_one_core(), opened(options={"slowdown": 20_000}, retries=0) as evaluator:  # about 50 us a frame
+        trial = evaluator.trial(load(rate_pps=200e3), 0.2)
+        reset = evaluator.reset_trial(load(rate_pps=5e3), 0.2, kind="process", at_s=0.1)
+    assert conserved(trial)
+    assert any("generator and device share core" in reason for reason in trial.invalid)
+    assert any("the reset had to wait for the generator" in reason for reason in reset.invalid)
+
+
+def test_without_priority_a_loss_on_one_core_is_no_result(opened: Opened) -> None:
+    with on_one_core(), opened(file="priority = 0", retries=0) as evaluator:
+        trial = evaluator.trial(load(rate_pps=200e3), 0.3)
+    assert conserved(trial)
+    assert trial.dropped_frames == 0 or any("the device went first" in reason for reason in trial.invalid)
+
+
+def test_a_receiver_on_the_generators_core_takes_its_turns(opened: Opened) -> None:
+    core = min(os.sched_getaffinity(0))
+    with opened(file=f"[cores]\ntester = {core}\nreceiver = {core}") as evaluator:
+        trial = evaluator.trial(load(rate_pps=50e3), 0.3)
+        is_first = evaluator.bed.beside_generator()["receiver"]
+    assert conserved(trial)
+    assert any("generator and receiver share core" in note for note in trial.notes)
+    # What the device's own core loses is not lost at the port where it sends.
+    assert trial.drops_pps.get("d1_tx_dropped", 0.0) == 0.0 or not (is_first and trial.is_valid)
+
+
+@needs_two_cores
 @pytest.mark.parametrize("kind", ["process", "link"])
 def test_a_reset_loses_frames_and_the_router_comes_back(opened: Opened, kind: str) -> None:
     with opened() as evaluator:

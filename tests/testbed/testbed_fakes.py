@@ -70,6 +70,7 @@ class FakeBed:
     device: Any = field(default_factory=FakeDevice)
     placement: Placement = field(default_factory=lambda: Placement(tester=0, receiver=None, dut=0))
     settled: int = 0
+    beside: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
         default_factory=lambda: DeviceSite(
             netns=None, ports=(), cpu=None, priority=0, folder=Path("/nonexistent")
@@ -81,6 +82,9 @@ class FakeBed:
 
     def settle_again(self) -> None:
         pass
+
+    def beside_generator(self) -> Mapping[str, bool]:
+        return self.beside
 
     def device_threads(self) -> tuple[int, ...]:
         return ()

@@ -15,7 +15,7 @@ use crate::port::{Receiver, Sender};
 use crate::ring::{PacketReceiver, PacketSender, Receiving, XdpSender};
 use crate::sink::Sink;
 use crate::sys::interface::{self, Interface};
-use crate::sys::netns;
+use crate::sys::{netns, thread};
 
 /// The kernel's generator holds its core from frame to frame, so no two may be further apart.
 const LARGEST_GAP_NS: u64 = 50_000_000;
@@ -141,7 +141,9 @@ impl Port {
 
     fn open_receiver(&mut self, config: &Config) -> Result<Option<Box<dyn Receiver>>> {
         let (interface, netns) = (self.interface.clone(), self.config.netns.clone());
-        let how = Receiving { cpu: config.receive_cpu, priority: config.priority, timestamps: config.timestamps };
+        let is_beside = config.receive_cpu.is_some() && config.receive_cpu == config.send_cpu;
+        let priority = if is_beside { thread::above(config.priority) } else { config.priority };
+        let how = Receiving { cpu: config.receive_cpu, priority, timestamps: config.timestamps };
         let ring = |interface: &Interface| -> Result<Option<Box<dyn Receiver>>> {
             let opened = netns::inside(netns.as_deref(), || PacketReceiver::open(interface, how))?;
             Ok(Some(Box::new(opened)))

@@ -97,8 +97,7 @@ pub fn run(
         }
         let watch = scope.spawn(move || {
             // Where senders and device take all cores, an ordinary thread may wait a second for its turn.
-            let above = if threads.priority > 0 { threads.priority.saturating_add(1).min(99) } else { 0 };
-            let _ = thread::prioritise(above);
+            let _ = thread::prioritise(thread::above(threads.priority));
             while !senders.iter().all(std::thread::ScopedJoinHandle::is_finished) {
                 std::thread::sleep(threads.look);
                 control.look();

@@ -174,6 +174,18 @@ class Bed:
     def settle_again(self) -> None:
         """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
 
+    def priority_on(self, core: int) -> int:
+        """Return the SCHED_FIFO priority of a thread of the data path on a core.
+
+        On the generator's own core it is above the generator's, which never sleeps: of equals it would keep the core
+        until its trial ends.
+        """
+        return self.priority + (self.priority > 0 and core == self.placement.tester)
+
+    def beside_generator(self) -> Mapping[str, bool]:
+        """Return who else works on the generator's core, and of each whether it is known to go before the generator."""
+        return {}
+
     def device_threads(self) -> tuple[int, ...]:
         """Return the kernel threads that do the device's work, where the bed knows them."""
         return ()
@@ -193,7 +205,10 @@ class Bed:
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""
         sleeping = (f"idle cores sleep: {self._idle.refused}",) if self._idle.refused else ()
-        return (*self.placement.notes, *sleeping, *self.neighbours())
+        placed = (
+            self.placement.notes if self.site.cpu is not None else ()
+        )  # a device on the bench has its own
+        return (*placed, *sleeping, *self.neighbours())
 
     def has_programs(self) -> bool:
         """Whether the device has XDP programs on its ports: they end with this process."""
@@ -202,6 +217,10 @@ class Bed:
 
     def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
         """Return what the tester is opened with."""
+        placed = self.placement
+        beside = (
+            placed.tester if placed.is_shared else None
+        )  # no other core: a receiving thread must go first
         return {
             "ports": [
                 {
@@ -213,8 +232,8 @@ class Bed:
                 }
                 for port in self.ports
             ],
-            "send_cpu": self.placement.tester,
-            "receive_cpu": self.placement.receiver,
+            "send_cpu": placed.tester,
+            "receive_cpu": beside if placed.receiver is None else placed.receiver,
             "priority": self.priority,
         }
 

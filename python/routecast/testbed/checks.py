@@ -55,7 +55,8 @@ class Seen:
     """A trial as it was seen: what was asked, counted and read around it.
 
     In a trial with a reset (RFC 6201) links go down on purpose, and the commands of the reset may hold the tester up:
-    that changes when frames leave, not how many of them are lost.
+    that changes when frames leave, not how many of them are lost. ``beside_generator`` names who else works on the
+    generator's core, and of each whether it is known to go before the generator.
     """
 
     slices: Sequence[Slice]
@@ -67,6 +68,7 @@ class Seen:
     cores: Mapping[str, int]
     device_netns: str | None = None
     device_ports: Sequence[str] = ()
+    beside_generator: Mapping[str, bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     is_reset: bool = False
 
@@ -89,7 +91,17 @@ def reasons_against(seen: Seen) -> tuple[str, ...]:
     """Return why a trial is no result; empty for a valid one."""
     return tuple(
         reason
-        for check in (_rates, _lateness, _stopped, _links, _own_drops, _conservation, _kernel_counts, _steal)
+        for check in (
+            _rates,
+            _lateness,
+            _one_core,
+            _stopped,
+            _links,
+            _own_drops,
+            _conservation,
+            _kernel_counts,
+            _steal,
+        )
         for reason in check(seen)
     )
 
@@ -127,6 +139,24 @@ def _lateness(seen: Seen) -> Iterator[str]:
         for number, stream in enumerate(part.outcome["streams"]):
             if float(stream["latest_s"]) > seen.limits.late_s and not seen.is_reset:
                 yield f"stream {number}: {_late(stream)}"
+
+
+def _one_core(seen: Seen) -> Iterator[str]:
+    """Find what may be the doing of a generator that works on the device's core."""
+    if not seen.beside_generator:
+        return
+    shared = f"generator and {' and '.join(seen.beside_generator)} share core {seen.cores['tester']}"
+    apart = "let routecast use another core (taskset, cpusets)"
+    behind = [who for who, is_first in seen.beside_generator.items() if not is_first]
+    if seen.is_reset and "device" in seen.beside_generator:
+        yield f"{shared}: the reset had to wait for the generator, so the loss is not the device's own; {apart}"
+    elif seen.counted.lost_frames and behind:
+        yield (
+            f"{shared}, and it is not known that the {' and the '.join(behind)} went first: "
+            f"{seen.counted.lost_frames:,} frames may be lost by the generator's doing; {apart} or real-time priority"
+        )
+    elif any(_rates(seen)):
+        yield f"{shared}, whose time has to do for all of them: offer less, or {apart}"
 
 
 def _a_little_late(seen: Seen) -> Iterator[str]:
@@ -281,7 +311,7 @@ def _other_load(seen: Seen) -> Iterator[str]:
         busy, steal = _share(seen, number, "busy_s"), _share(seen, number, "steal_s")
         if 0.01 < steal <= seen.limits.steal_ratio:
             yield f"core {number} ({role}): the hypervisor took {_percent(steal)} of the time"
-        if role == "dut" and seen.after.threads_s:
+        if role == "dut" and seen.after.threads_s and "device" not in seen.beside_generator:
             own_s = sum(seen.after.threads_s.values()) - sum(
                 seen.before.threads_s.get(pid, 0.0) for pid in seen.after.threads_s
             )

@@ -304,6 +304,7 @@ class Measure:
             cores=self._sender.cores,
             device_netns=self.bed.site.netns,
             device_ports=[port.interface for port in self.bed.site.ports],
+            beside_generator=self.bed.beside_generator(),
             limits=self.limits,
             is_reset=is_reset,
         )

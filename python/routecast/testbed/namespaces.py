@@ -44,6 +44,7 @@ class Namespaces(Bed):
         super().__init__(file, device, said=said)
         self._file = file
         self._bound: tuple[int, ...] = ()
+        self._receiving: tuple[int, ...] = ()
         self._addresses = tuple(port_addresses(side, networks=file.networks) for side in (0, 1))
         self._gen, self._dut, self._sink = (f"rc-{file.name}-{part}" for part in ("gen", "dut", "sink"))
         self.ports = tuple(self._tester_port(side, found) for side, found in enumerate(self._addresses))
@@ -53,7 +54,7 @@ class Namespaces(Bed):
         if self.device.data_path == "kernel":
             self._bound = self._bind(self._dut, "d0", self.placement.dut)
         if self.placement.receiver is not None:
-            self._bind(self._sink, "s0", self.placement.receiver)
+            self._receiving = self._bind(self._sink, "s0", self.placement.receiver)
 
     def settle_again(self) -> None:
         """Bind the threads again if they are others than those that were bound: an XDP program came or went."""
@@ -63,7 +64,7 @@ class Namespaces(Bed):
     def _bind(self, netns: str, interface: str, cpu: int) -> tuple[int, ...]:
         if not napi.threads(netns, interface):
             napi.make_threaded(netns, interface)
-        return napi.bind(netns, interface, cpu=cpu, priority=self.priority)
+        return napi.bind(netns, interface, cpu=cpu, priority=self.priority_on(cpu))
 
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""
@@ -78,6 +79,16 @@ class Namespaces(Bed):
                 f"frames that enter by d1 are forwarded on the generator's core {core}, not on the device's",
             )
         return notes
+
+    def beside_generator(self) -> Mapping[str, bool]:
+        """Return who else works on the generator's core, and of each whether it is known to go before the generator."""
+        found = {}
+        if self.placement.is_shared and self.site.cpu is not None:
+            is_bound = bool(self._bound) and self.device_threads() == self._bound
+            found["device"] = self.priority > 0 and is_bound
+        if self.placement.receiver == self.placement.tester:
+            found["receiver"] = self.priority > 0 and bool(self._receiving)
+        return found
 
     def device_threads(self) -> tuple[int, ...]:
         """Return the thread that polls the device's receiving port, where the kernel forwards."""
@@ -136,7 +147,8 @@ class Namespaces(Bed):
                 for side, addresses in enumerate(self._addresses)
             ),
             cpu=self.placement.dut,
-            priority=self.priority,
+            priority=self.priority_on(self.placement.dut),
+            shares_core=self.placement.is_shared,
             folder=self.folder,
             on_spawn=noted.add_process,
         )

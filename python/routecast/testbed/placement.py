@@ -2,6 +2,9 @@
 
 The generator and the device under test work on different cores, so that the one does not take the other's time. Frames
 that the device sends are received on the device's own core, right where they are sent: none is lost behind the device.
+
+Where there is one core only, they take turns on it: whatever waits for frames goes before the generator, which never
+sleeps, so that each frame is forwarded before the next one is made.
 """
 
 from __future__ import annotations
@@ -26,6 +29,11 @@ class Placement:
     dut: int
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether generator and device are on one core."""
+        return self.tester == self.dut
+
 
 def place(tester: int | None = None, receiver: int | None = None, dut: int | None = None) -> Placement:
     """Choose the cores that are not given.
@@ -45,25 +53,35 @@ def place(tester: int | None = None, receiver: int | None = None, dut: int | Non
                 f"cores.{role}: core {core} cannot be used here; allowed are {_text(allowed)}"
             )
     if tester is None:
-        tester = next((core for core in allowed if core != dut and core not in _siblings(dut)), None)
-        tester = next((core for core in allowed if core != dut), allowed[0]) if tester is None else tester
+        others = [core for core in allowed if core != dut] or allowed
+        free = [core for core in others if core != receiver]
+        if receiver in others and len(free) <= (dut is None):
+            free = [receiver]  # too few: the device needs a core of its own first
+        tester = ([core for core in free if core not in _siblings(dut)] or free)[0]
     if dut is None:
         others = [core for core in allowed if core not in {tester, receiver}]
         apart = [core for core in others if core not in _siblings(tester)]
         dut = (apart or others or [tester])[-1]
-    return Placement(tester=tester, receiver=receiver, dut=dut, notes=_notes(tester, dut))
+    return Placement(tester=tester, receiver=receiver, dut=dut, notes=_notes(tester, receiver, dut))
 
 
-def _notes(tester: int, dut: int) -> tuple[str, ...]:
+def _notes(tester: int, receiver: int | None, dut: int) -> tuple[str, ...]:
+    notes = []
     if tester == dut:
-        return (
-            f"generator and device share core {dut}: rates are those of both together, lower than the device's own",
+        notes.append(
+            f"generator and device share core {dut} and take turns: rates are those of both together, lower than the "
+            "device's own, and a load that the core cannot both make and forward is no result"
         )
-    if dut in _siblings(tester):
-        return (
-            f"generator (core {tester}) and device (core {dut}) share a physical core: each slows the other down",
+    elif dut in _siblings(tester):
+        notes.append(
+            f"generator (core {tester}) and device (core {dut}) share a physical core: each slows the other down"
         )
-    return ()
+    if tester == receiver:
+        notes.append(
+            f"generator and receiver share core {tester} and take turns: a load that the core cannot both make and "
+            "receive is no result"
+        )
+    return tuple(notes)
 
 
 def _siblings(core: int | None) -> frozenset[int]:

@@ -80,6 +80,8 @@ class DeviceSite:
         The core of the device's work; None where it may not be chosen.
     priority : int
         SCHED_FIFO priority for the threads that forward; 0 leaves them at the ordinary scheduler.
+    shares_core : bool
+        Whether the generator works on ``cpu`` too, while no thread of the device does: one that polls always does.
     folder : Path
         Scratch files of the device; it is removed with the test bed.
     on_spawn : callable
@@ -91,6 +93,7 @@ class DeviceSite:
     cpu: int | None
     priority: int
     folder: Path
+    shares_core: bool = False
     on_spawn: Callable[[int, str], None] = _forget
 
     @property

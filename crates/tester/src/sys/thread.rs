@@ -121,6 +121,12 @@ pub fn prioritise(priority: u8) -> Scheduling {
     Scheduling::Nice(0)
 }
 
+/// The real-time priority of a thread that has to go before one of this priority, which may never sleep; 0 stays 0.
+#[must_use]
+pub fn above(priority: u8) -> u8 {
+    if priority > 0 { priority.saturating_add(1).min(99) } else { 0 }
+}
+
 /// How often the scheduler took the core from the calling thread.
 #[must_use]
 pub fn preemptions() -> u64 {

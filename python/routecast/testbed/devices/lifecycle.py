@@ -66,6 +66,11 @@ class StartedDevice(ABC, Generic[_O]):
             raise EnvironmentProblem(f"device {self.name}: is not started")
         return self._site
 
+    @property
+    def polls(self) -> bool:
+        """Whether it looks for frames without a pause, so that nothing else can run on its core."""
+        return False
+
     def missing(self) -> tuple[Missing, ...]:
         """Return the programs that are not there."""
         needed = (Missing(program="ip", package="iproute2"), *self.programs)
@@ -168,6 +173,11 @@ class StartedDevice(ABC, Generic[_O]):
             raise EnvironmentProblem(
                 f"device {self.name}: runs in a network namespace only, so that it cannot change how this machine "
                 "forwards; use a test bed of namespaces, or the device external"
+            )
+        if site.shares_core and self.polls:
+            raise EnvironmentProblem(
+                f"device {self.name}: looks for frames without a pause, which leaves the generator nothing of core "
+                f"{site.cpu}; let routecast use another core (taskset, cpusets), or take a device that sleeps"
             )
         if len(site.ports) != 2:
             raise EnvironmentProblem(f"device {self.name}: needs two ports, got {len(site.ports)}")

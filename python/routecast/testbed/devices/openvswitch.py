@@ -67,6 +67,11 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._before: dict[str, int] = {}
         self._thread_lines: list[str] = []
 
+    @property
+    def polls(self) -> bool:
+        """Whether it looks for frames without a pause: the threads of AF_XDP ports do, the main thread sleeps."""
+        return self.chosen.ports == "afxdp"
+
     def counters(self) -> Mapping[str, int]:
         """Return the kernel's counts of the ports, which are the switch's own too, and what it did not forward.
 

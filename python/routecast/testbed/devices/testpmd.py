@@ -110,6 +110,11 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         """Whether the device makes its frames itself: with ``driver = "null"``."""
         return self.chosen.driver == "null"
 
+    @property
+    def polls(self) -> bool:
+        """Whether it looks for frames without a pause; none come where it makes them itself."""
+        return not self.times_itself
+
     def self_timed(self, frame_bytes: int, duration_s: float) -> SelfTimedCounts:
         """Forward frames of one size as fast as possible for ``duration_s`` and return the counts of both ports.
 
