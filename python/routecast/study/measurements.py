@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 
 __all__ = ["Measured", "read_measured"]
@@ -39,14 +41,12 @@ def read_measured(path: Path) -> tuple[Measured, ...]:
     routecast.errors.FileProblem
         With every fault of the file and its line.
     """
+    text = read_text(path, kind="table of measured maxima")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
-            columns = list(reader.fieldnames or ())
-            problems = _column_problems(columns)
-            rows = list(enumerate(reader, start=2)) if not problems else []
-    except UnicodeDecodeError as error:
-        raise FileProblem(str(path), [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
+        reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
+        columns = list(reader.fieldnames or ())
+        problems = _column_problems(columns)
+        rows = list(enumerate(reader, start=2)) if not problems else []
     except csv.Error as error:
         raise FileProblem(str(path), [Problem("", f"is not CSV: {error}")]) from None
     measured: dict[tuple[int, int], Measured] = {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from routecast.benchmark.exchange.document import Document, Node
 from routecast.benchmark.exchange.record import NAN, Bound, Record, measured
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_parquet
 
 __all__ = ["is_benchmark", "is_journal", "read_benchmark", "read_journal"]
 
@@ -110,14 +111,13 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     Raises
     ------
     routecast.errors.FileProblem
-        A trial in it cannot be read.
+        The file, or a trial in it, cannot be read.
     """
-    import polars
-
     from routecast.benchmark.journal import read_trial
 
+    table = read_parquet(path, kind="table of trials")
     records, problems = [], []
-    for number, row in enumerate(polars.read_parquet(path).sort("number").to_dicts(), start=1):
+    for number, row in enumerate(table.sort("number").to_dicts(), start=1):
         try:
             trial = read_trial(str(row["trial"]))
         except (ValueError, KeyError, TypeError) as error:
