@@ -8,8 +8,9 @@ import pytest
 from pydantic import Field, model_validator
 
 from routecast.errors import FileProblem
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration, FileModel
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 
 class Part(FileModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -234,3 +235,105 @@ def test_any_model_is_accepted_or_refused(data):
         said = ["accepted"] if model.tasks == tasks else []
     assert said
     assert all(said)
+
+
+class CountedName(str):
+    """A name that counts how often it is compared with another: what searching a list does, unseen by Python."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __eq__(self, other):
+        CountedName.comparisons += 1
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def work_of_checking(make, count):
+    """Return bytecodes run and names compared while a model of ``count`` parts is made; times would be no fact."""
+    parts = make(count, [CountedName(f"t{n}") for n in range(count)])
+    done = 0
+
+    def trace(frame, event, _):
+        nonlocal done
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        done += event == "opcode"
+        return trace
+
+    CountedName.comparisons = 0
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        RouterModel(name="r", **parts)
+    finally:
+        sys.settrace(before)
+    return done + CountedName.comparisons
+
+
+def chain(count, names, **rest):
+    """One task unit after the other, with a pool of its own each."""
+    ways_on = [*(Route(to=(name,)) for name in names[1:]), Route()]
+    needs = [(Need(pool=f"pool of {name}"),) for name in names]
+    return {
+        "ports": (replace(PORT, entry=names[0]),),
+        "tasks": tuple(
+            TaskUnit(name=name, needs=need, route=way_on, **rest)
+            for name, need, way_on in zip(names, needs, ways_on, strict=True)
+        ),
+        "pools": tuple(ResourcePool(name=need.pool) for (need,) in needs),
+    }
+
+
+def threads(count, names):
+    return chain(count, names, activation=Activation(kind="polling"), thread="")
+
+
+def line_cards(count, names):
+    """A port with a task unit each, all of which lead to all ports."""
+    ports = tuple(Port(name=CountedName(f"p{n}"), link_bps=1e9, entry=names[n]) for n in range(count))
+    to_all = Route(kind="egress", to=tuple(port.name for port in ports))
+    return {"ports": ports, "tasks": tuple(TaskUnit(name=name, route=to_all) for name in names)}
+
+
+def windows(count, names):
+    """One window after the other."""
+    made = chain(count, names)
+    first, second = made["tasks"][::2], made["tasks"][1::2]
+    opened = (
+        replace(one, needs=(replace(one.needs[0], until=two.name),), request="frame")
+        for one, two in zip(first, second, strict=True)
+    )
+    return {**made, "tasks": (*opened, *second)}
+
+
+def one_window_of_all(count, names):
+    """A window around a chain that holds frames back."""
+    made = chain(count, names, activation=Activation(kind="polling"))
+    first, *others = made["tasks"]
+    opened = replace(
+        first, needs=(Need(pool="window", until=names[-1]),), request="frame", activation=Activation()
+    )
+    holding = (replace(other, holds_back=True) for other in others[:-1])
+    return {
+        **made,
+        "tasks": (opened, *holding, others[-1]),
+        "pools": (*made["pools"], ResourcePool(name="window")),
+    }
+
+
+def copied_to_all(count, names):
+    first, *others = names
+    tasks = (TaskUnit(name=first, route=Route(copies=tuple(others))), *(TaskUnit(name=n) for n in others))
+    return {"ports": (replace(PORT, entry=first),), "tasks": tasks}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [chain, threads, line_cards, windows, one_window_of_all, copied_to_all],
+    ids=lambda one: one.__name__,
+)
+def test_the_work_of_checking_grows_as_the_model_does(make):
+    once, twice = (work_of_checking(make, count) for count in (150, 300))
+    # What is the same for every model makes the ratio less than 2; comparing all with all would make it 4.
+    assert twice < 2.1 * once

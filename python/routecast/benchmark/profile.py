@@ -14,10 +14,11 @@ from pydantic_core import PydanticCustomError
 
 from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration, FileModel, Span
 from routecast.quantity.shipped import shipped_files
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
     "BackToBackProfile",

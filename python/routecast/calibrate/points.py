@@ -18,7 +18,7 @@ from routecast.calibrate.layout import Layout
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
-from routecast.quantity.toml_file import read_text
+from routecast.quantity.bounded_file import read_text
 
 __all__ = ["COLUMNS", "Point", "parse_points", "read_points", "read_router_points"]
 
@@ -138,7 +138,7 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
     routecast.errors.FileProblem
         With every fault of the file and its place, e.g. ``row 7, column cores``. Row 1 is the header.
     """
-    text = read_text(Path(path), kind="file of points").removeprefix("\ufeff")
+    text = read_text(Path(path), kind="file of points")
     return parse_points(text, name=str(path))
 
 

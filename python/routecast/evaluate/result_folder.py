@@ -10,8 +10,11 @@ from pathlib import Path
 
 from routecast import __version__
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 
 __all__ = ["check_folder", "versions"]
+
+_LARGEST_BYTES = 500_000_000
 
 
 def check_folder(out: Path, kind: str, name: str) -> None:
@@ -34,8 +37,8 @@ def check_folder(out: Path, kind: str, name: str) -> None:
     if not summary.exists():
         return
     try:
-        document = json.loads(summary.read_text(encoding="utf-8"))
-    except (ValueError, OSError):
+        document = json.loads(read_text(summary, kind="summary", largest_bytes=_LARGEST_BYTES))
+    except (ValueError, RecursionError, FileProblem):
         document = None
     owner = document.get(kind) if isinstance(document, dict) else None
     if owner != name:

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from routecast import __version__
+from routecast.errors import FileProblem
 from routecast.experiment.factors import level_at
 from routecast.experiment.model import Experiment, Level, Plain, Run
+from routecast.quantity.bounded_file import open_file
 
 __all__ = ["documents", "levels_of_row", "runs_of"]
 
@@ -162,6 +164,7 @@ def _texts(value: object) -> Iterator[str]:
 def _digest(folder: str, name: str) -> bytes:
     path = Path(folder) / name
     try:
-        return hashlib.sha256(path.read_bytes()).digest() if path.is_file() else b""
-    except (OSError, ValueError):
+        with open_file(path, kind="file of an experiment") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileProblem:
         return b""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.function.model import Direction, NetworkFunction, Step, TableSize
 from routecast.function.steps import step_problems
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.shipped import shipped_files
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
     from routecast.function.document import DirectionTable, FunctionFile, StepTable, TableTable

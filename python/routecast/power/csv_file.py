@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import read_text
 
 __all__ = ["UNNAMED_DEVICE", "CsvFile", "Row", "read_csv", "watts"]
 
@@ -115,7 +115,7 @@ def read_csv(path: str | Path, *, kind: str) -> CsvFile:
         The file cannot be read, is empty, or a row has more or fewer cells than the header.
     """
     text = read_text(Path(path), kind=kind, largest_bytes=100_000_000)
-    lines = csv.reader(io.StringIO(text.removeprefix("\ufeff")))
+    lines = csv.reader(io.StringIO(text))
     header: tuple[str, ...] = ()
     rows, problems = [], []
     try:

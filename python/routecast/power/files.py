@@ -20,13 +20,14 @@ from routecast.power.file_models import (
 )
 from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
 from routecast.power.linear import FormPower, LinearPower
-from routecast.power.netpowerbench import parse_netpowerbench
+from routecast.power.netpowerbench import parse_netpowerbench, read_netpowerbench
 from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.power.writing import file_suffix
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
     from routecast.power.model import PowerModel
@@ -73,9 +74,10 @@ def read_power_model(path: str | Path) -> PowerModel:
         The file cannot be read or says something wrong; all faults with their places.
     """
     path = Path(path)
-    return parse_power_model(
-        read_text(path, kind="power model file"), suffix=file_suffix(path), subject=str(path)
-    )
+    suffix = file_suffix(path)
+    if suffix in {".yaml", ".yml"}:
+        return read_netpowerbench(path)
+    return parse_power_model(read_text(path, kind="power model file"), suffix=suffix, subject=str(path))
 
 
 def parse_power_model(text: str, *, suffix: str = ".toml", subject: str = "power model") -> PowerModel:

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from yaml.composer import ComposerError
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.power.port import PortClass, PortPower
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import read_text, shown
+from routecast.quantity.toml_file import shown
 
-__all__ = ["netpowerbench_text", "parse_netpowerbench", "read_netpowerbench"]
+__all__ = ["LARGEST_BYTES", "netpowerbench_text", "parse_netpowerbench", "parse_yaml", "read_netpowerbench"]
 
 _TERMS = {
     "P_BASE": "base_w",
@@ -36,6 +38,8 @@ _ARGUMENTS = ("Device", "Port_type", "Port_speed", "Transceivers", "Traffic_gene
 _METADATA = ("device_id", "connected_PSUs")
 _DEFAULT = {"port_type": 0, "trx_phy": 1, "trx_speed": 2}
 _SUM_SLACK_W = 1e-6
+LARGEST_BYTES = 1_000_000
+"""Ten times NetPowerBench's largest; a second or two of PyYAML."""
 _PARTS = 3
 
 
@@ -47,7 +51,8 @@ def read_netpowerbench(path: str | Path) -> PortPower:
     routecast.errors.FileProblem
         As :func:`parse_netpowerbench`, or the file cannot be read.
     """
-    return parse_netpowerbench(read_text(Path(path), kind="NetPowerBench power model"), subject=str(path))
+    text = read_text(Path(path), kind="NetPowerBench power model", largest_bytes=LARGEST_BYTES)
+    return parse_netpowerbench(text, subject=str(path))
 
 
 def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower:
@@ -64,10 +69,7 @@ def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower
     >>> parse_netpowerbench(flat).classes["SFP/T/1G"].base_w
     33.0
     """
-    try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise FileProblem(subject, [Problem("", f"is no YAML: {error}")]) from error
+    document = parse_yaml(text, subject)
     if not isinstance(document, dict):
         raise FileProblem(subject, [Problem("", "is no NetPowerBench power model: a table is wanted")])
     problems: list[Problem] = []
@@ -80,6 +82,35 @@ def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower
     if problems:
         raise FileProblem(subject, problems)
     return PortPower(device=device, classes=classes, source=subject)
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain YAML: ten lines of aliases to lists of aliases can stand for more values than any memory holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            where = f"line {event.start_mark.line + 1}"
+            message = f"*{event.anchor} in {where} is an alias, which no file of NetPowerBench has"
+            raise ComposerError(None, None, f"{message}: write out what it stands for")
+        return super().compose_node(parent, index)
+
+
+def parse_yaml(text: str, subject: str) -> Any:
+    """Return what a YAML text says, without aliases; ``subject`` is what messages call it.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The text is no YAML, or has an alias.
+    """
+    try:
+        return yaml.load(text, Loader=_Loader)
+    # Only the first is PyYAML's own: values that are not what their tag says raise the others.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        raise FileProblem(subject, [Problem("", f"is no YAML: {error}")]) from error
+    except RecursionError as error:
+        raise FileProblem(subject, [Problem("", "is nested too deeply")]) from error
 
 
 def netpowerbench_text(model: PortPower) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from routecast.errors import FileProblem, Problem
 from routecast.power.csv_file import CsvFile, Row
-from routecast.quantity.toml_file import read_text, shown
+from routecast.power.netpowerbench import LARGEST_BYTES, parse_yaml
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import shown
 
 __all__ = ["read_power_data"]
 
@@ -31,11 +31,8 @@ def read_power_data(path: str | Path) -> CsvFile:
         It cannot be read, is no YAML, or holds no measurements; all faults with their places.
     """
     subject = str(path)
-    text = read_text(Path(path), kind="NetPowerBench table of measurements")
-    try:
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise FileProblem(subject, [Problem("", f"is no YAML: {error}")]) from error
+    text = read_text(Path(path), kind="NetPowerBench table of measurements", largest_bytes=LARGEST_BYTES)
+    document = parse_yaml(text, subject)
     if not isinstance(document, dict):
         raise FileProblem(subject, [Problem("", "is no NetPowerBench table of measurements")])
     device = str(document.get("device", Path(path).parent.name or "device"))

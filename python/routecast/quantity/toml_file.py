@@ -7,7 +7,6 @@ import tomllib
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from routecast.errors import FileProblem, Problem
@@ -17,9 +16,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic.fields import FieldInfo
 
-__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "read_text", "shown", "validated"]
+__all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "validated"]
 
 _SHOWN_CHARACTERS = 60
+_LONGEST_BITS = 4096
 
 _IN_TOML = {
     **dict.fromkeys(
@@ -33,34 +33,6 @@ _IN_TOML = {
 """What pydantic says in Python's words, by the kind of its fault."""
 
 _Model = TypeVar("_Model", bound="BaseModel")
-
-
-def read_text(path: Path, *, kind: str, largest_bytes: int = 10_000_000) -> str:
-    """Return the text of a file that people write.
-
-    Parameters
-    ----------
-    path : Path
-    kind : str
-        What the file should be, for messages: ``"router file"``.
-    largest_bytes : int
-        A larger file is refused unread.
-
-    Raises
-    ------
-    routecast.errors.FileProblem
-        The file is too large, cannot be read, or is no UTF-8.
-    """
-    try:
-        if path.stat().st_size > largest_bytes:
-            raise FileProblem(str(path), [Problem("", f"is larger than {largest_bytes:,} bytes: no {kind}")])
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as problem:
-        message = f"cannot be read as text: byte {problem.start} is no UTF-8; no {kind}"
-        raise FileProblem(str(path), [Problem("", message)]) from problem
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise FileProblem(str(path), [Problem("", f"cannot be read: {reason}")]) from problem
 
 
 def parse_toml(text: str, subject: str) -> dict[str, Any]:
@@ -120,14 +92,26 @@ def shown(value: object) -> str:
     """
     if isinstance(value, dict):
         return "a table"
-    text = (
-        f'"{value}"'
-        if isinstance(value, str)
-        else str(value).lower()
-        if isinstance(value, bool)
-        else repr(value)
-    )
+    if isinstance(value, list | tuple) and not _is_short(value):  # all of a file may be in it
+        return f"a list of {len(value)}"
+    if isinstance(value, str):
+        text = f'"{value}"'
+    elif isinstance(value, bool):
+        text = str(value).lower()
+    elif isinstance(value, int) and value.bit_length() > _LONGEST_BITS:  # which Python does not write
+        text = f"a number of {value.bit_length()} bits"
+    else:
+        text = repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+
+
+def _is_short(values: Sequence[object]) -> bool:
+    if len(values) > _SHOWN_CHARACTERS:
+        return False
+    return all(
+        isinstance(one, str | float) or (isinstance(one, int) and one.bit_length() <= _LONGEST_BITS)
+        for one in values
+    )
 
 
 def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:

@@ -24,7 +24,7 @@ from routecast.router.check_numbers import (
     within,
 )
 from routecast.router.check_pool import check_pool
-from routecast.router.check_route import check_route
+from routecast.router.check_route import Targets, check_route
 from routecast.router.check_thread import check_polling, check_threads
 from routecast.router.check_time import check_time, check_variation
 from routecast.router.check_window import check_windows
@@ -64,20 +64,20 @@ def check_model(model: RouterModel) -> None:
     def add(place: str, message: str) -> None:
         problems.append(Problem(place, message))
 
+    targets = Targets.of(model)
     _check_names(model, add)
     for index, port in enumerate(model.ports):
-        _check_port(f"port[{index}]", port, model, add)
+        _check_port(f"port[{index}]", port, targets, add)
     for index, pool in enumerate(model.pools):
         check_pool(f"pool[{index}]", pool, add)
     pools = {pool.name: pool for pool in model.pools}
     # Builders make many task units alike but for their names and pins: what has no fault is looked at once.
-    sound: set[tuple[object, ...]] = set()
+    sound: set[object] = set()
     for index, task in enumerate(model.tasks):
         parts = (
             id(task.needs),
             id(task.service),
             id(task.activation),
-            id(task.route),
             # As text: 1, 1.0 and True are equal, and not every value that is wrong can be hashed.
             repr((task.queue_frames, task.batch_frames, task.weight, task.request, task.parallel)),
             len(set(task.pin)),
@@ -87,13 +87,17 @@ def check_model(model: RouterModel) -> None:
             _check_task(f"task[{index}]", task, pools, add)
             _check_service(f"task[{index}].service", task, pools, add)
             _check_activation(f"task[{index}].activation", task.activation, add)
-            check_route(f"task[{index}].route", task.route, model, add)
             if len(problems) == before:
                 sound.add(parts)
+        if id(task.route) not in sound:
+            before = len(problems)
+            check_route(f"task[{index}].route", task.route, targets, add)
+            if len(problems) == before:
+                sound.add(id(task.route))
         _check_pin(f"task[{index}].pin", task, pools, add)
     check_threads(model, add)
     check_polling(model, add)
-    check_windows(model, add)
+    check_windows(model, targets, add)
     _check_graph(model, add)
     if problems:
         raise ModelProblem(f"router {model.name!r}", problems)
@@ -125,17 +129,16 @@ def _check_names(model: RouterModel, add: Add) -> None:
         pools.setdefault(pool.name, f"pool[{index}]")
 
 
-def _check_port(place: str, port: Port, model: RouterModel, add: Add) -> None:
+def _check_port(place: str, port: Port, targets: Targets, add: Add) -> None:
     within(f"{place}.link_bps", port.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
     whole(f"{place}.tx_ring_frames", port.tx_ring_frames, MAX_FRAMES, "a transmit ring", add)
-    names = [task.name for task in model.tasks]
     if not port.entry:
         add(
             f"{place}.entry",
-            f"is missing: name the task unit that receives its frames; {did_you_mean('', names)}",
+            f"is missing: name the task unit that receives its frames; {did_you_mean('', targets.tasks)}",
         )
-    elif port.entry not in names:
-        add(f"{place}.entry", f'"{port.entry}" is no task unit: {did_you_mean(port.entry, names)}')
+    elif port.entry not in targets.tasks:
+        add(f"{place}.entry", f'"{port.entry}" is no task unit: {did_you_mean(port.entry, targets.tasks)}')
 
 
 def _check_task(place: str, task: TaskUnit, pools: dict[str, ResourcePool], add: Add) -> None:
@@ -252,7 +255,7 @@ def _check_graph(model: RouterModel, add: Add) -> None:
         add("task", f"the task graph has a cycle: {' → '.join([*cycle, cycle[0]])}; frames must only go on")
     reached = reachable_tasks(model)
     for index, task in enumerate(model.tasks):
-        if task.name not in reached and any(port.entry in reached for port in model.ports):
+        if reached and task.name not in reached:
             add(
                 f"task[{index}]",
                 f'"{task.name}" is never reached: no port enters it and no route leads there',

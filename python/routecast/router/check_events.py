@@ -9,7 +9,7 @@ from dataclasses import replace
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.check_route import check_route
+from routecast.router.check_route import Targets, check_route
 from routecast.router.check_window import check_ways, copied
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.graph import find_cycle
@@ -38,6 +38,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
         problems.append(Problem(place, message))
 
     tasks = {task.name: task for task in model.tasks}
+    targets = Targets.of(model)
     for index, event in enumerate(events):
         place = f"events[{index}]"
         if event.task not in tasks:
@@ -48,7 +49,7 @@ def check_events(model: RouterModel, events: Sequence[Event], duration_s: float)
                 add(f"{place}.until_s", f"got {event.until_s:g} s, but {began}: a later time is wanted")
             continue
         _within(f"{place}.at_s", event.at_s, duration_s, add)
-        check_route(f"{place}.route", event.route, model, add)
+        check_route(f"{place}.route", event.route, targets, add)
         holds_back = event.task in tasks and tasks[event.task].holds_back
         if holds_back and event.route.kind in _BY_TURN and len(event.route.to) > 1:
             add(
@@ -78,8 +79,8 @@ def _within(place: str, at_s: float, duration_s: float, add: Add) -> bool:
 
 def _with_all_routes(model: RouterModel, events: Sequence[Event]) -> list[TaskUnit]:
     """Return the task units with all targets that they ever have."""
-    to = {task.name: task.route.to for task in model.tasks}
+    to = {task.name: list(task.route.to) for task in model.tasks}
     for event in events:
         if isinstance(event, Reroute) and event.task in to:
-            to[event.task] += event.route.to
-    return [replace(task, route=Route(to=to[task.name])) for task in model.tasks]
+            to[event.task].extend(event.route.to)
+    return [replace(task, route=Route(to=tuple(to[task.name]))) for task in model.tasks]

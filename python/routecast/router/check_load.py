@@ -34,7 +34,8 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
     routes = [(task.name, task.route) for task in model.tasks]
     routes += [(event.task, event.route) for event in events if isinstance(event, Reroute)]
     # Builders give many task units the same route: it is looked at once, and once for all flows that leave alike.
-    egress_routes = {id(route): (name, route) for name, route in reversed(routes) if route.kind == "egress"}
+    distinct = {id(route): (name, route) for name, route in reversed(routes) if route.kind == "egress"}
+    egress_routes = [(name, frozenset(route.to)) for name, route in reversed(distinct.values())]
     leaves_out: dict[int, str] = {}
     by_egress = any(route.kind in {"egress", "by_egress"} for _, route in routes)
     there = f"the router has {len(ports)} port{'s' if len(ports) != 1 else ''}, numbered from 0"
@@ -47,7 +48,7 @@ def check_load(model: RouterModel, load: OfferedLoad, events: Sequence[Event] = 
         elif egress_routes:
             if flow.egress not in leaves_out:
                 wanted = ports[flow.egress]
-                names = [name for name, route in reversed(egress_routes.values()) if wanted not in route.to]
+                names = [name for name, allowed in egress_routes if wanted not in allowed]
                 leaves_out[flow.egress] = names[0] if names else ""
             if name := leaves_out[flow.egress]:
                 message = f'wants "{ports[flow.egress]}", which the egress route of "{name}" leaves out'

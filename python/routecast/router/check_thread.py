@@ -32,29 +32,36 @@ def check_polling(model: RouterModel, add: Callable[[str, str], None]) -> None:
 
     Under ``linux`` nothing is held for good: even a thread that spins is cut off when its slice is over.
     """
+    held_units = {pool.name: 0 for pool in model.pools if pool.policy.kind != "linux"}
+    waiting: dict[str, str] = {}
+    threads: set[tuple[str, str]] = set()
+    for task in model.tasks:
+        needed_units: dict[str, int] = {}
+        for need in task.needs:
+            if need.pool in held_units:
+                needed_units[need.pool] = needed_units.get(need.pool, 0) + need.units
+        for pool_name, units in needed_units.items():
+            if units and task.activation.kind == "polling":
+                # Task units of one thread hold the same units.
+                if (pool_name, task.thread) not in threads:
+                    held_units[pool_name] += units * task.parallel
+                if task.thread:
+                    threads.add((pool_name, task.thread))
+            elif units:
+                waiting.setdefault(pool_name, task.name)
     for index, pool in enumerate(model.pools):
         if pool.policy.kind == "linux":
             continue
-        held = 0
-        waiting = []
-        threads: set[str] = set()
-        for task in model.tasks:
-            units = sum(need.units for need in task.needs if need.pool == pool.name)
-            if units and task.activation.kind == "polling":
-                # Task units of one thread hold the same units.
-                held += 0 if task.thread in threads else units * task.parallel
-                threads |= {task.thread} - {""}
-            elif units:
-                waiting.append(task.name)
+        held = held_units[pool.name]
         if held > pool.units:
             add(
                 f"pool[{index}].units",
                 f'polling task units hold {held} units, but "{pool.name}" has {pool.units}',
             )
-        elif waiting and held == pool.units:
+        elif pool.name in waiting and held == pool.units:
             add(
                 f"pool[{index}].units",
-                f'polling task units hold all {held}, so "{waiting[0]}" never gets one',
+                f'polling task units hold all {held}, so "{waiting[pool.name]}" never gets one',
             )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check_route import Targets
 from routecast.router.graph import find_cycle
 from routecast.router.model import Need, ResourcePool, Route, RouterModel, TaskUnit
 from routecast.router.window import Window, windows_among
@@ -14,7 +15,7 @@ __all__ = ["check_ways", "check_windows"]
 Add = Callable[[str, str], None]
 
 
-def check_windows(model: RouterModel, add: Add) -> None:
+def check_windows(model: RouterModel, targets: Targets, add: Add) -> None:
     """Report what is wrong with the windows of a model, through ``add(place, message)``."""
     places: dict[str, str] = {}
     carrying: dict[str, str] = {}
@@ -24,7 +25,7 @@ def check_windows(model: RouterModel, add: Add) -> None:
             if need.until:
                 places[task.name] = f"task[{index}].needs[{position}].until"
                 carrying.setdefault(need.pool, task.name)
-                sound &= _check_until(places[task.name], task, need, model, add)
+                sound &= _check_until(places[task.name], task, need, targets, add)
                 _check_asking(f"task[{index}]", task, add)
     if not places:
         return
@@ -69,14 +70,14 @@ def check_ways(tasks: Sequence[TaskUnit], place: Callable[[Window], str], add: A
     _check_order(tasks, windows, place, add)
 
 
-def _check_until(place: str, task: TaskUnit, need: Need, model: RouterModel, add: Add) -> bool:
-    names = [other.name for other in model.tasks if other.name != task.name]
+def _check_until(place: str, task: TaskUnit, need: Need, targets: Targets, add: Add) -> bool:
+    others = (name for name in targets.tasks if name != task.name)
     if need.until == task.name:
         add(place, "is the task unit itself, which gives its units back when it has served: leave it out")
-    elif need.until in {port.name for port in model.ports}:
-        add(place, f'"{need.until}" is a port: name a task unit before it, {did_you_mean("", names)}')
-    elif need.until not in names:
-        add(place, f'"{need.until}" is no task unit: {did_you_mean(need.until, names)}')
+    elif need.until in targets.ports:
+        add(place, f'"{need.until}" is a port: name a task unit before it, {did_you_mean("", others)}')
+    elif need.until not in targets.tasks:
+        add(place, f'"{need.until}" is no task unit: {did_you_mean(need.until, others)}')
     else:
         return True
     return False
@@ -139,9 +140,10 @@ def _check_order(
     asked = {window.enter: window.pool for window in windows}
     # By pool: the pools that a frame may wait for with units of it in hand, and where.
     waits: dict[str, dict[str, tuple[Window, str]]] = {}
+    seen: dict[str, set[str]] = {}
     for window in windows:
         for name in window.inside:
-            for pool, where in _awaited(name, asked, named):
+            for pool, where in _awaited(name, asked, named, seen.setdefault(window.pool, set())):
                 waits.setdefault(window.pool, {}).setdefault(pool, (window, where))
     cycle = find_cycle(
         [TaskUnit(name=pool, route=Route(kind="rss", to=tuple(others))) for pool, others in waits.items()]
@@ -158,19 +160,21 @@ def _check_order(
     )
 
 
-def _awaited(name: str, asked: Mapping[str, str], tasks: Mapping[str, TaskUnit]) -> list[tuple[str, str]]:
-    """Return the pools that a frame may wait for at a task unit, and the task units that ask for them.
+def _awaited(
+    name: str, asked: Mapping[str, str], tasks: Mapping[str, TaskUnit], seen: set[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pools that a frame may wait for at a task unit, and the task units that ask for them.
 
-    One that holds back waits for room in the next queue, and so for whatever that one waits for.
+    One that holds back waits for room in the next queue, and so for whatever that one waits for. What was ``seen``
+    before is left out, and so is all that it waits for: that was seen with it.
     """
-    found = []
-    pending, seen = [name], {name}
+    pending = [name] if name not in seen else []
+    seen.add(name)
     while pending:
         at = pending.pop()
         if at in asked:
-            found.append((asked[at], at))
+            yield asked[at], at
         if at in tasks and tasks[at].holds_back:
             following = [to for to in tasks[at].route.to if to not in seen]
             seen.update(following)
             pending.extend(following)
-    return found

@@ -15,8 +15,9 @@ from routecast.load.arrivals import Arrivals
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
+from routecast.quantity.toml_file import parse_toml, shown, validated
 from routecast.router.check_load import check_load
 from routecast.router.file_models import ExplicitRouter, LoadTable, MulticoreRouter, SoftirqRouter
 from routecast.router.from_tables import (

@@ -11,7 +11,7 @@ __all__ = ["find_cycle", "reachable_tasks", "topological_order"]
 
 def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
     """Return the names along one cycle of the task graph, first one not repeated; empty if there is none."""
-    following = {task.name: task.route.to for task in tasks}
+    following = _following(tasks)
     done: set[str] = set()
     for start in tuple(following):
         if start in done:
@@ -28,7 +28,7 @@ def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
                 done.add(left)
             elif name in on_path:
                 return tuple(path[path.index(name) :])
-            elif name in following and name not in done:
+            elif name not in done:
                 path.append(name)
                 on_path.add(name)
                 pending.append(iter(following[name]))
@@ -37,15 +37,26 @@ def find_cycle(tasks: Sequence[TaskUnit]) -> tuple[str, ...]:
 
 def reachable_tasks(model: RouterModel) -> set[str]:
     """Return the names of the task units that some port's frames can reach, or copies of them."""
-    following = {task.name: (*task.route.to, *task.route.copies) for task in model.tasks}
+    following = _following(model.tasks, copies=True)
     reached: set[str] = set()
     pending = [port.entry for port in model.ports if port.entry in following]
     while pending:
         name = pending.pop()
         if name not in reached:
             reached.add(name)
-            pending.extend(to for to in following[name] if to in following)
+            pending.extend(following[name])
     return reached
+
+
+def _following(tasks: Sequence[TaskUnit], *, copies: bool = False) -> dict[str, tuple[str, ...]]:
+    """Return the task units that each leads to; a route that many have, to all ports say, is looked through once."""
+    names = {task.name for task in tasks}
+    led: dict[int, tuple[str, ...]] = {}
+    for route in (task.route for task in tasks):
+        if id(route) not in led:
+            targets = (*route.to, *route.copies) if copies else route.to
+            led[id(route)] = tuple(to for to in targets if to in names)
+    return {task.name: led[id(task.route)] for task in tasks}
 
 
 def topological_order(tasks: Sequence[TaskUnit]) -> tuple[TaskUnit, ...]:

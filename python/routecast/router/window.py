@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Window", "windows_among", "windows_of"]
+
+_Way: TypeAlias = "tuple[str, _Way | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +81,12 @@ def _follow(
     """Return the task units from ``enter`` to ``until``, and a way on which ``until`` is missed."""
     leak: tuple[str, ...] = () if enter.route.to else (enter.name,)
     inside: dict[str, None] = {}
-    pending: list[tuple[str, ...]] = [(enter.name, to) for to in reversed(enter.route.to)]
+    # Each name with the one before it: ways have most of their steps in common.
+    start: _Way = (enter.name, None)
+    pending: list[_Way] = [(to, start) for to in reversed(enter.route.to)]
     while pending:
         way = pending.pop()
-        name = way[-1]
+        name = way[0]
         if name in inside:
             continue
         if name in tasks:
@@ -89,7 +94,16 @@ def _follow(
         if name == until:
             continue
         following = tasks[name].route.to if name in tasks else ()
-        pending.extend((*way, to) for to in reversed(following))
+        pending.extend((to, way) for to in reversed(following))
         if not following and not leak:
-            leak = way
+            leak = _steps(way)
     return tuple(inside), leak
+
+
+def _steps(way: _Way) -> tuple[str, ...]:
+    names: list[str] = []
+    step: _Way | None = way
+    while step is not None:
+        names.append(step[0])
+        step = step[1]
+    return tuple(reversed(names))

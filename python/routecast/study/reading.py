@@ -8,9 +8,10 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from routecast.errors import FileProblem, Problem, RoutecastError
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.shipped import shipped_files
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.curves.contradictions import contradictions as curve_contradictions
 from routecast.study.curves.document import CurveStudy

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
-from routecast.quantity.toml_file import parse_toml, place_of, read_text, shown, validated
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import parse_toml, place_of, shown, validated
 
 if TYPE_CHECKING:
     from routecast.testbed.document import InterfacesFile, NamespacesFile

@@ -18,6 +18,7 @@ from routecast.benchmark.exchange.record import LIMITS, NAN, NO_THROUGHPUT, Boun
 from routecast.benchmark.exchange.uti import PDR_LOSS_RATIO
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Trial
+from routecast.quantity.bounded_file import read_parquet
 
 __all__ = ["is_benchmark", "is_journal", "read_benchmark", "read_journal"]
 
@@ -124,16 +125,15 @@ def read_journal(path: Path) -> tuple[Record, ...]:
     Raises
     ------
     routecast.errors.FileProblem
-        A trial in it cannot be read.
+        The file, or a trial in it, cannot be read.
     """
-    import polars
-
     from routecast.benchmark.journal import read_trial
     from routecast.benchmark.throughput import GREATEST
 
+    table = read_parquet(path, kind="table of trials")
     records: list[Record] = []
     problems = []
-    for number, row in enumerate(polars.read_parquet(path).sort("number").to_dicts(), start=1):
+    for number, row in enumerate(table.sort("number").to_dicts(), start=1):
         try:
             trial = read_trial(str(row["trial"]))
         except (ValueError, KeyError, TypeError) as error:

@@ -13,16 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 
-__all__ = ["Document", "Node", "parse_document", "read_text"]
+__all__ = ["Document", "Node", "parse_document", "read_result"]
 
-MOST_BYTES = 512 * 2**20
+MOST_BYTES = 500_000_000
 """Files of results have kilobytes to megabytes; what is larger is something else."""
 
 MOST = 1e18
 """No count, rate or time of a result is larger; larger numbers would not fit into tables."""
 
-_BARE_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE)
+# A text without an end is one up to the end of the file: looked for from each of its quotes, it would take for ever.
+_BARE_NUMBERS = re.compile(
+    r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|(?<![\w.])[-+]?(?:nan|inf(?:inity)?)(?![\w.])', re.IGNORECASE | re.DOTALL
+)
 _SPELT = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity"}
 
 
@@ -151,27 +155,15 @@ class Document:
             raise FileProblem(self.name, list(dict.fromkeys(self.problems)))
 
 
-def read_text(path: Path) -> str:
-    """Read a file as UTF-8 text.
+def read_result(path: Path) -> str:
+    """Return the text of a file that a tester wrote.
 
     Raises
     ------
     routecast.errors.FileProblem
-        It cannot be read, is far too large, or is not text.
+        As :func:`routecast.quantity.bounded_file.read_text`.
     """
-    name = str(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise FileProblem(
-                name, [Problem("", f"is larger than {MOST_BYTES // 2**20} MiB: this is no result")]
-            )
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileProblem(name, [Problem(f"byte {error.start}", "is not UTF-8 text")]) from None
-    except OSError as error:
-        raise FileProblem(name, [Problem("", f"cannot be read: {error.strerror or error}")]) from None
-    except ValueError as error:
-        raise FileProblem(name, [Problem("", f"cannot be a file name: {error}")]) from None
+    return read_text(path, kind="result of a tester", largest_bytes=MOST_BYTES)
 
 
 def parse_document(text: str, *, name: str) -> Document:
@@ -225,5 +217,7 @@ def _not_finite(value: object, place: str) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, dict | list):  # all of a file may be in it
+        return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value) if not isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from routecast.benchmark.exchange.benchmark import is_benchmark, read_benchmark
-from routecast.benchmark.exchange.document import Document, Node, parse_document, read_text
+from routecast.benchmark.exchange.document import Document, Node, parse_document, read_result
 from routecast.benchmark.exchange.iperf3 import is_iperf3, join_stream, read_iperf3
 from routecast.benchmark.exchange.nfvbench import is_nfvbench, read_nfvbench
 from routecast.benchmark.exchange.record import Record
@@ -63,7 +63,7 @@ def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record
         format_name = path.suffix.lower()[1:]
     if format_name in _TABLES:
         return _TABLES[format_name](path)
-    text = read_text(path)
+    text = read_result(path)
     if not text.strip():
         raise FileProblem(str(path), [Problem("", "is empty")])
     document = parse_document(join_stream(text) or text, name=str(path))

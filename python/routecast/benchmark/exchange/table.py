@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from routecast.benchmark.exchange.benchmark import is_journal, read_journal
-from routecast.benchmark.exchange.document import MOST, read_text
+from routecast.benchmark.exchange.document import MOST, read_result
 from routecast.benchmark.exchange.record import NAN, Record
 from routecast.errors import FileProblem, Problem
 from routecast.evaluate.trial import Bottleneck, Delay, Trial, TrialPower
+from routecast.quantity import bounded_file
 from routecast.quantity.whole_file import unfinished
 
 if TYPE_CHECKING:
@@ -158,12 +159,7 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
     routecast.errors.FileProblem
         The file cannot be read, or is no table of records.
     """
-    import polars
-
-    try:
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as error:
-        raise FileProblem(str(path), [Problem("", f"cannot be read as Parquet: {error}")]) from None
+    frame = bounded_file.read_parquet(path, kind="table of trials")
     if is_journal(frame.columns):
         return read_journal(path)
     if not is_table(frame.columns):
@@ -186,7 +182,7 @@ def read_csv(path: Path) -> tuple[Record, ...]:
         The file is no table of records, or a cell is not what its column holds.
     """
     try:
-        rows = list(csv.reader(io.StringIO(read_text(path), newline=""), strict=True))
+        rows = list(csv.reader(io.StringIO(read_result(path), newline=""), strict=True))
     except csv.Error as error:
         raise FileProblem(str(path), [Problem("", f"is not CSV: {error}")]) from None
     header = rows[0] if rows else []

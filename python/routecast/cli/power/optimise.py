@@ -156,7 +156,8 @@ def optimise(
     from routecast.plan.operating.optimise import Effort, machine_of
     from routecast.plan.operating.targets import parse_targets
     from routecast.quantity import parse_duration_s
-    from routecast.quantity.toml_file import parse_toml, read_text
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
 
     refuse_no_figure_file(figure)
     of_a_day = {

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FileProblem, Problem
-from routecast.quantity.toml_file import parse_toml, read_text
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import parse_toml
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

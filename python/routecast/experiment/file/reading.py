@@ -15,8 +15,9 @@ from routecast.experiment.file.design import design_of
 from routecast.experiment.file.document import ExperimentFile, ExperimentTable
 from routecast.experiment.file.factors import factor_of
 from routecast.experiment.model import Experiment, Factor, Response
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import parse_toml, read_text, shown, validated
+from routecast.quantity.toml_file import parse_toml, shown, validated
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

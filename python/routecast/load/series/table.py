@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_parquet, read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import read_text
 
 __all__ = ["SeriesTable", "column_place", "local_times", "parse_time", "read_series_table", "shortened"]
 
@@ -59,7 +59,7 @@ def read_series_table(path: Path) -> SeriesTable:
     if path.suffix.lower() in {".parquet", ".pq"}:
         return _parquet(path)
     text = read_text(path, kind="traffic series", largest_bytes=_LARGEST_BYTES)
-    lines = text.removeprefix("\ufeff").splitlines()
+    lines = text.splitlines()
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
     # nfdump writes totals below its records.
     summary = next((at for at, (_, line) in enumerate(numbered) if line.strip() == "Summary"), None)
@@ -103,14 +103,7 @@ def read_series_table(path: Path) -> SeriesTable:
 
 
 def _parquet(path: Path) -> SeriesTable:
-    import polars  # only for Parquet
-
-    try:
-        if path.stat().st_size > _LARGEST_BYTES:
-            raise FileProblem(str(path), [Problem("", f"is larger than {_LARGEST_BYTES:,} bytes: cut it")])
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as problem:
-        raise FileProblem(str(path), [Problem("", f"cannot be read as Parquet: {problem}")]) from problem
+    frame = read_parquet(path, kind="traffic series", largest_bytes=_LARGEST_BYTES)
     if frame.height == 0:
         raise FileProblem(str(path), [Problem("", "has no samples")])
     rows = tuple(tuple("" if value is None else str(value) for value in row) for row in frame.iter_rows())

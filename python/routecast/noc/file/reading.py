@@ -20,8 +20,9 @@ from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.normalised import normalised
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["NocChange", "noc_case", "noc_schema", "parse_noc", "read_noc"]
 

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.noc.power.router_table import RouterPoint, RouterTable
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Count, FileModel, Frequency, Power, Voltage
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
     "ROUTER_TABLES",

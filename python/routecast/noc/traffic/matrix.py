@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import read_text
 
 __all__ = ["read_matrix"]
 
@@ -57,7 +57,7 @@ def read_matrix(
         demand = _from_npy(path)
     else:
         # Spreadsheets put a byte order mark before the first cell.
-        text = read_text(path, kind="traffic matrix").removeprefix("\ufeff")
+        text = read_text(path, kind="traffic matrix")
         rows = [row for row in csv.reader(io.StringIO(text)) if any(row)]
         if rows and rows[0][0].strip().lower() == "source":
             demand = _from_pairs(path, rows, nodes, has_link_rate=link_rate_bps is not None)

@@ -10,9 +10,10 @@ from pydantic import Field
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.noc.traffic.graph import Flow, TaskGraph
 from routecast.noc.traffic.placing import mapped
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import ByteRate, FileModel
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["TASK_GRAPHS", "TaskGraphFile", "mapped", "parse_task_graph", "read_task_graph", "task_graph"]
 

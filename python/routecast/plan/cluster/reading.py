@@ -15,7 +15,8 @@ from routecast.load.series.shapes import mean_day, quantile_day, resampled, scal
 from routecast.plan.cluster.document import ClusterFile, GroupTable, TrafficTable
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving.model import SavingRules
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
     "ClusterCase",

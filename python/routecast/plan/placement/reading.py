@@ -19,7 +19,8 @@ from routecast.plan.placement.model import (
     Rules,
     ServerGroup,
 )
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.bounded_file import read_text
+from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.catalogue import cost_over, technology_from
 from routecast.router.virtual.technology import Technology

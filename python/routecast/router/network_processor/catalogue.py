@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.shipped import shipped_files
-from routecast.quantity.toml_file import parse_toml, read_text, validated
+from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.file_models import (
     ProcessorFile,
     ProcessorTable,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
+from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import read_text
 
 __all__ = ["read_idle", "read_samples"]
 

@@ -17,6 +17,7 @@ from routecast.evaluate.ledger import Columns, Ledger
 from routecast.experiment.executor import finished, shared_out
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
+from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
 from routecast.study.folder import begin, write_results
 from routecast.study.noc.chapters import noc_page
@@ -138,13 +139,14 @@ def run_noc_study(
 def _key(case: Case, matrix: int, folder: Path) -> str:
     """Return a hash of everything that decides a matrix' points."""
     traffic = case.traffic
-    files = [folder / name for name in (traffic.matrix, traffic.task_graph) if name is not None]
+    names = [name for name in (traffic.matrix, traffic.task_graph) if name is not None]
+    files = [read_bytes(folder / name, kind="traffic") for name in names if (folder / name).is_file()]
     decides = {
         "version": __version__,
         "case": case.model_dump(
             mode="json", exclude={"name", "title", "source", "stated", "maps", "matrices", "simulation"}
         ),
-        "files": [sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()],
+        "files": [sha256(content).hexdigest() for content in files],
         "matrix": matrix,
     }
     return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]

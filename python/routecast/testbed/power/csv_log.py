@@ -21,7 +21,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from routecast.errors import EnvironmentProblem, ModelProblem, Problem
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
+from routecast.quantity.bounded_file import open_file
 from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, reading_of
 
 __all__ = ["CsvMeter"]
@@ -89,15 +90,13 @@ class CsvMeter:
         """
         self._forget()
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path, kind="log of watts") as file:
                 head = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
                 size = file.seek(0, 2)
                 file.seek(max(0, size - _HEAD_BYTES))
-                tail = file.read().decode("utf-8", errors="replace")
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"power meter {self.name}: cannot be read: {problem.strerror}"
-            ) from problem
+                tail = file.read(_HEAD_BYTES).decode("utf-8", errors="replace")
+        except FileProblem as problem:
+            raise EnvironmentProblem(f"power meter {self.name}: {problem.problems[0].message}") from problem
         self._find_columns(head)
         # The last row before the interval says what the power was at its beginning.
         lines = tail.split("\n")
@@ -188,14 +187,14 @@ class CsvMeter:
     def _look(self) -> None:
         """Read the whole lines that were appended since the last look."""
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path, kind="log of watts") as file:
                 if file.seek(0, 2) < self._offset:
                     self._notes.append(f"{self._path} was cut or begun anew on the way")
                     self._offset = 0
                 file.seek(self._offset)
                 text = file.read()
-        except OSError as problem:
-            self._notes.append(f"{self._path} could not be read any more: {problem.strerror}")
+        except FileProblem as problem:
+            self._notes.append(f"{self._path} could not be read any more: {problem.problems[0].message}")
             return
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
