@@ -19,7 +19,7 @@ OUT ?= meyer2014
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-rust_sources := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
+rust_sources := $(shell find crates -name '*.rs' -o -name '*.bpf.o' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
 
 .PHONY: help
 help: ## list the targets
@@ -103,6 +103,10 @@ pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show o
 	@$(BIN)/routecast study diversified_router --out build/diversified_router > /dev/null
 	@cp build/diversified_router/figures/over-time-queue-manager.svg docs/images/diversified-over-time.svg
 	@cp build/diversified_router/figures/engines.svg docs/images/diversified-engines.svg
+
+.PHONY: bpf
+bpf: ## compile the tester's eBPF programs anew, into the repository; the only target that needs clang
+	@sh crates/tester/bpf/compile "$${ROUTECAST_CLANG:-clang}" crates/tester/bpf/objects
 
 .PHONY: clean
 clean: ## remove everything that was built

@@ -1,5 +1,7 @@
-//! Compiles the eBPF programs of `bpf/` with clang and embeds them; without clang or the headers of libbpf the crate
-//! still builds and says so when a tester is opened.
+//! Embeds the eBPF programs: those of `bpf/objects`, which `make bpf` compiled, so that no build needs clang.
+//!
+//! Where `ROUTECAST_CLANG` names a clang, they are compiled with it instead. So they must be for a big-endian machine:
+//! those of `bpf/objects` are little-endian, and without others such a build has no programs and says so when it runs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,50 +11,38 @@ use std::{env, fs};
 /// Each is `bpf/NAME.bpf.c`.
 const PROGRAMS: [&str; 6] = ["receive", "generate", "pass", "slow", "forward", "fault"];
 
-/// Where Debian keeps the headers of an architecture (`asm/types.h`).
-fn headers_of_the_architecture() -> Option<PathBuf> {
-    let asked = Command::new("clang").arg("-print-multiarch").output().ok();
-    let asked = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
-    [asked.unwrap_or_default(), format!("{arch}-linux-gnu")]
-        .iter()
-        .filter(|name| !name.is_empty())
-        .map(|name| Path::new("/usr/include").join(name))
-        .find(|folder| folder.is_dir())
-}
-
-fn compile(name: &str, folder: &Path, out: &Path) -> Result<PathBuf, String> {
-    let source = folder.join(format!("{name}.bpf.c"));
-    let object = out.join(format!("{name}.bpf.o"));
-    let mut clang = Command::new(env::var("ROUTECAST_CLANG").unwrap_or_else(|_| "clang".to_owned()));
-    clang.args(["-O2", "-g", "-Wall", "-Werror", "-target", "bpf", "-mcpu=v3"]);
-    // Paths of the machine that builds have no business in what is built.
-    clang.arg(format!("-fdebug-prefix-map={}=.", folder.display()));
-    if let Some(headers) = headers_of_the_architecture() {
-        clang.arg("-I").arg(headers);
-    }
-    clang.arg("-c").arg(&source).arg("-o").arg(&object);
-    match clang.output() {
-        Ok(output) if output.status.success() => Ok(object),
-        Ok(output) => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        Err(error) => Err(format!("clang: {error}")),
-    }
+fn compile(clang: &str, target: &str, recipe: &Path, out: &Path) {
+    let done = Command::new("sh").arg(recipe).arg(clang).arg(out).arg(target).output();
+    let done = done.unwrap_or_else(|error| panic!("{}: {error}", recipe.display()));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        done.status.success(),
+        "ROUTECAST_CLANG = {clang:?} does not compile the eBPF programs (Debian: apt install clang libbpf-dev \
+         linux-libc-dev); without that variable those of the repository are taken:\n{said}"
+    );
 }
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=ROUTECAST_CLANG");
-    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("bpf");
+    let bpf = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("bpf");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    let is_little = env::var("CARGO_CFG_TARGET_ENDIAN").expect("cargo sets it") == "little";
+    let clang = env::var("ROUTECAST_CLANG").ok().filter(|clang| !clang.is_empty());
+    let folder = if let Some(clang) = &clang {
+        compile(clang, if is_little { "bpfel" } else { "bpfeb" }, &bpf.join("compile"), &out);
+        Some(out.clone())
+    } else if is_little {
+        Some(bpf.join("objects"))
+    } else {
+        println!("cargo::warning=the eBPF programs of the repository are little-endian: set ROUTECAST_CLANG=clang");
+        None
+    };
     let mut text = String::from("/// Name and object of each program.\npub const OBJECTS: &[(&str, &[u8])] = &[\n");
-    for name in PROGRAMS {
-        match compile(name, &folder, &out) {
-            Ok(object) => {
-                writeln!(text, "    ({name:?}, include_bytes!({:?})),", object.display().to_string()).expect("memory");
-            }
-            Err(why) => println!("cargo::warning=no eBPF program `{name}`: {}", why.replace('\n', " | ")),
-        }
+    for (name, folder) in PROGRAMS.iter().zip(folder.iter().cycle()) {
+        let object = folder.join(format!("{name}.bpf.o")).display().to_string();
+        writeln!(text, "    ({name:?}, include_bytes!({object:?})),").expect("memory");
     }
     text.push_str("];\n");
     fs::write(out.join("objects.rs"), text).expect("OUT_DIR can be written");

@@ -13,6 +13,7 @@ __all__ = [
     "XdpProgram",
     "__version__",
     "attach_xdp",
+    "back_ends",
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
@@ -202,6 +203,16 @@ class XdpProgram:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None, /
     ) -> None: ...
+
+def back_ends() -> str:
+    """Back ends that send and receive, and why those that cannot be used here are not to be had, as JSON.
+
+    Returns
+    -------
+    str
+        A list of objects with ``name``, ``task`` (``send`` or ``receive``) and ``why_not``, null where this process can
+        use it. No interface is looked at: one may still lack what a back end needs.
+    """
 
 def attach_xdp(config: str) -> XdpProgram:
     """Attach an eBPF program to an interface of a device under test.

@@ -166,10 +166,10 @@ def test_without_rights_the_missing_ones_are_named(bed: str) -> None:
         pytest.skip("needs setpriv: apt install util-linux")
     done = run(
         *("measure", "--testbed", bed, "--load", "1 kpps"),
-        before=("setpriv", "--bounding-set=-net_raw,-bpf", "--inh-caps=-net_raw,-bpf"),
+        before=("setpriv", "--bounding-set=-net_raw,-sys_admin", "--inh-caps=-net_raw,-sys_admin"),
     )
     assert (done.returncode, done.stdout) == (3, "")
-    assert "needs CAP_NET_RAW, CAP_BPF, which this process does not have" in done.stderr
+    assert "needs CAP_NET_RAW, CAP_SYS_ADMIN, which this process does not have" in done.stderr
 
 
 @needs_namespaces

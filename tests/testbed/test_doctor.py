@@ -61,6 +61,9 @@ QUIET: Mapping[str, str] = {
     "sys/class/net/eth1/duplex": "full",
     "sys/class/net/eth1/mtu": "1500",
     **{f"sys/class/net/eth1/queues/{q}-{n}/x": "" for q in ("rx", "tx") for n in range(4)},
+    "commands/back_ends": json.dumps(
+        [{"name": n, "task": t, "why_not": None} for n, t in (("live", "send"), ("xdp", "receive"))]
+    ),
     "commands/ethtool_i_eth1": "driver: ixgbe\nversion: 6.1",
     "commands/ethtool_l_eth1": "Pre-set maximums:\nCombined:\t63\nCurrent hardware settings:\nCombined:\t4",
     "commands/ethtool_g_eth1": "Pre-set maximums:\nRX:\t4096\nTX:\t4096\nCurrent settings:\nRX:\t512\nTX:\t512",
@@ -210,6 +213,19 @@ MISSING: tuple[tuple[str, Mapping[str, str | None], str, str], ...] = (
         {"proc/self/status": "CapEff:\t0000000000003000", "proc/sys/kernel/unprivileged_bpf_disabled": "2"},
         "privileged",
         "sudo",
+    ),
+    (
+        "back ends",
+        {
+            "commands/back_ends": json.dumps(
+                [
+                    {"name": "live", "task": "send", "why_not": "the kernel does not permit bpf(2)"},
+                    {"name": "af_packet", "task": "send", "why_not": None},
+                ]
+            )
+        },
+        "af_packet (send); not live (send): the kernel does not permit bpf(2)",
+        "AF_PACKET measures",
     ),
     ("namespaces", {"proc/sys/user/max_net_namespaces": "0"}, "is 0", "max_net_namespaces=64"),
     ("bpffs", {"proc/mounts": "proc /proc proc rw 0 0"}, "not mounted", "mount -t bpf"),

@@ -97,6 +97,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tester::Tester>()?;
     module.add_class::<tester::XdpProgram>()?;
     module.add_function(wrap_pyfunction!(tester::attach_xdp, module)?)?;
+    module.add_function(wrap_pyfunction!(tester::back_ends, module)?)?;
     module.add("ProbeError", module.py().get_type::<probe::ProbeError>())?;
     module.add_function(wrap_pyfunction!(probe::probe_host, module)?)?;
     module.add_function(wrap_pyfunction!(probe::run_function, module)?)?;

@@ -119,7 +119,7 @@ pub struct Device {
     _loaded: Loaded,
 }
 
-fn refused(error: &dyn std::error::Error) -> TesterError {
+fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
     map_error("reading or writing a map of a program", error)
 }
 

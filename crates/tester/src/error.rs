@@ -27,8 +27,11 @@ pub enum TesterError {
         /// Names of capabilities.
         missing: Vec<&'static str>,
     },
-    /// The crate was built without clang or the headers of libbpf.
-    #[error("this build has no eBPF programs: install clang and libbpf-dev (Debian) and build again")]
+    /// The crate was built for a big-endian machine, without clang.
+    #[error(
+        "this build has no eBPF programs, because those that routecast ships are little-endian: build it with \
+         ROUTECAST_CLANG=clang (Debian: apt install clang libbpf-dev linux-libc-dev)"
+    )]
     NoPrograms,
     /// There is no such interface in that namespace.
     #[error("there is no interface `{interface}` in {}", place(netns.as_deref()))]

@@ -32,5 +32,6 @@ pub use config::Config;
 pub use device::Device;
 pub use error::{Result, TesterError};
 pub use outcome::Outcome;
+pub use ports::{BackEnd, back_ends};
 pub use request::Request;
 pub use tester::Tester;

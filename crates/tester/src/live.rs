@@ -95,7 +95,8 @@ impl Live {
             let map = loaded.map_mut("ports");
             // A device map takes the device that has this index where the caller is.
             netns::inside(place.netns.as_deref(), || {
-                let failed = |error: &dyn std::error::Error| map_error("giving the generator its port", error);
+                let failed =
+                    |error: &(dyn std::error::Error + 'static)| map_error("giving the generator its port", error);
                 let mut ports = DevMap::try_from(map).map_err(|error| failed(&error))?;
                 ports.set(place.port as u32, place.index, None, 0).map_err(|error| failed(&error))
             })?;

@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | `auto` | live | `af_packet` | `af_xdp` where the driver has it in zero-copy, else `af_packet` |
 //! | another | that one or an error | that one or an error | that one or an error |
+//!
+//! Receiving, `auto` is XDP. Where eBPF cannot be used, `auto` is `af_packet` both ways, and the facts say why.
 
 use serde_json::{Value, json};
 
@@ -12,10 +14,11 @@ use crate::error::{Result, TesterError};
 use crate::live::{self, Live, Place};
 use crate::plan::{Plan, TICKS_PER_NS};
 use crate::port::{Receiver, Sender};
-use crate::ring::{PacketReceiver, PacketSender, Receiving, XdpSender};
+use crate::programs::{self, Loaded};
+use crate::ring::{self, PacketReceiver, PacketSender, Receiving, XdpSender};
 use crate::sink::Sink;
 use crate::sys::interface::{self, Interface};
-use crate::sys::{netns, thread};
+use crate::sys::{capabilities, netns, thread};
 
 /// The kernel's generator holds its core from frame to frame, so no two may be further apart.
 const LARGEST_GAP_NS: u64 = 50_000_000;
@@ -34,14 +37,49 @@ pub struct Port {
     pub live: bool,
     /// Why these back ends and not faster ones.
     why: Vec<String>,
+    /// Why not those of eBPF, where they would be chosen.
+    no_ebpf: Option<String>,
+}
+
+/// A way to send or to receive.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct BackEnd {
+    /// How configurations name it.
+    pub name: &'static str,
+    /// `"send"` or `"receive"`.
+    pub task: &'static str,
+    /// Why this process cannot use it on this machine, whatever the interface; `None` where it can.
+    pub why_not: Option<String>,
+}
+
+/// Tries every back end as far as that goes without an interface.
+#[must_use]
+pub fn back_ends() -> Vec<BackEnd> {
+    let missing = capabilities::missing(false);
+    let lacking = if missing.is_empty() { None } else { Some(TesterError::Rights { missing }.to_string()) };
+    let no_ebpf = lacking.clone().or_else(programs::obstacle);
+    let entry = |name, task, known: &Option<String>, tried: fn() -> Result<()>| {
+        let why_not = known.clone().or_else(|| tried().err().map(|error| error.to_string()));
+        BackEnd { name, task, why_not }
+    };
+    vec![
+        entry("live", "send", &no_ebpf, || Loaded::new("generate", |_| {}).map(drop)),
+        entry("af_xdp", "send", &lacking, ring::try_xdp),
+        entry("af_packet", "send", &lacking, ring::try_packet),
+        entry("xdp", "receive", &no_ebpf, || Loaded::new("receive", |_| {}).map(drop)),
+        entry("af_packet", "receive", &lacking, ring::try_packet),
+    ]
 }
 
 /// All ports and the generator that they share.
+#[expect(clippy::struct_field_names, reason = "the ports of the ports")]
 pub struct Ports {
     /// In the order of the configuration.
     pub ports: Vec<Port>,
     /// The generator in the kernel, where a port uses it.
     pub live: Option<Live>,
+    /// Why eBPF neither sends nor receives, or does not do both, where back ends were to be chosen.
+    pub no_ebpf: Option<String>,
 }
 
 impl Ports {
@@ -51,7 +89,11 @@ impl Ports {
     ///
     /// An interface or a back end that was asked for is not there, or the kernel refuses.
     pub fn open(config: &Config) -> Result<Self> {
-        let ports = config.ports.iter().map(|port| Port::open(port, config)).collect::<Result<Vec<_>>>()?;
+        let is_auto = |port: &config::Port| port.send == config::Send::Auto || port.receive == config::Receive::Auto;
+        let no_ebpf = if config.ports.iter().any(is_auto) { programs::obstacle() } else { None };
+        let no_ebpf = no_ebpf.map(|why| format!("eBPF cannot be used here: {why}"));
+        let open = |port| Port::open(port, config, no_ebpf.as_deref());
+        let mut ports = config.ports.iter().map(open).collect::<Result<Vec<_>>>()?;
         let place = |(index, port): (usize, &Port)| Place {
             port: index,
             index: port.interface.index,
@@ -59,8 +101,19 @@ impl Ports {
             netns: port.config.netns.clone(),
         };
         let places: Vec<_> = ports.iter().enumerate().filter(|(_, port)| port.live).map(place).collect();
-        let live = if places.is_empty() { None } else { Some(Live::new(places)?) };
-        Ok(Self { ports, live })
+        let live = match if places.is_empty() { None } else { Some(Live::new(places)) } {
+            // Where it was to be chosen there is a ring beside it.
+            Some(Err(error)) if ports.iter().all(|port| !port.live || port.ring.is_some()) => {
+                for port in ports.iter_mut().filter(|port| port.live) {
+                    port.live = false;
+                    port.no_ebpf = Some(format!("live frames cannot be sent: {error}"));
+                }
+                None
+            }
+            tried => tried.transpose()?,
+        };
+        let no_ebpf = no_ebpf.or_else(|| ports.iter().find_map(|port| port.no_ebpf.clone()));
+        Ok(Self { ports, live, no_ebpf })
     }
 
     /// Back ends, drivers and modes of every port.
@@ -75,7 +128,7 @@ impl Ports {
                 "interface": port.interface,
                 "send": live.into_iter().chain(ring).collect::<Vec<_>>(),
                 "receive": port.receiver.as_ref().map(|receiver| receiver.facts()),
-                "why": port.why,
+                "why": port.why.iter().chain(&port.no_ebpf).collect::<Vec<_>>(),
             })
         };
         self.ports.iter().map(facts).collect()
@@ -129,13 +182,20 @@ fn rate_and_gap(plan: &Plan) -> (f64, u64) {
 }
 
 impl Port {
-    fn open(port: &config::Port, config: &Config) -> Result<Self> {
+    fn open(port: &config::Port, config: &Config, no_ebpf: Option<&str>) -> Result<Self> {
         let netns = port.netns.as_deref();
         let interface = netns::inside(netns, || Interface::find(&port.interface, netns))?;
-        let mut opened =
-            Self { config: port.clone(), interface, receiver: None, ring: None, live: false, why: Vec::new() };
+        let mut opened = Self {
+            config: port.clone(),
+            interface,
+            receiver: None,
+            ring: None,
+            live: false,
+            why: Vec::new(),
+            no_ebpf: no_ebpf.map(str::to_owned),
+        };
         opened.receiver = opened.open_receiver(config)?;
-        opened.open_senders()?;
+        opened.open_senders(no_ebpf.is_none())?;
         Ok(opened)
     }
 
@@ -157,18 +217,19 @@ impl Port {
                 ring(&interface)
             }
             config::Receive::Xdp => Ok(Some(Box::new(Sink::open(interface, netns.clone())?))),
+            config::Receive::Auto if self.no_ebpf.is_some() => ring(&interface),
             config::Receive::Auto => match Sink::open(interface.clone(), netns.clone()) {
                 Ok(sink) => Ok(Some(Box::new(sink))),
-                Err(error @ (TesterError::NoPrograms | TesterError::Occupied { .. })) => Err(error),
+                Err(error @ TesterError::Occupied { .. }) => Err(error),
                 Err(error) => {
-                    self.why.push(format!("af_packet receives, because XDP cannot: {error}"));
+                    self.no_ebpf = Some(format!("XDP cannot receive: {error}"));
                     ring(&interface)
                 }
             },
         }
     }
 
-    fn open_senders(&mut self) -> Result<()> {
+    fn open_senders(&mut self, ebpf: bool) -> Result<()> {
         let (interface, netns) = (self.interface.clone(), self.config.netns.clone());
         let packet = || -> Result<Option<Box<dyn Sender>>> {
             let opened = netns::inside(netns.as_deref(), || PacketSender::open(&interface))?;
@@ -184,9 +245,11 @@ impl Port {
             config::Send::AfXdp => self.ring = xdp()?,
             config::Send::AfPacket => self.ring = packet()?,
             config::Send::Auto if interface.driver == "veth" => {
-                self.live = true;
+                self.live = ebpf;
                 self.ring = packet()?;
-                self.why.push("live frames are the fastest on veth; af_packet sends what is rare".to_owned());
+                if ebpf {
+                    self.why.push("live frames are the fastest on veth; af_packet sends what is rare".to_owned());
+                }
             }
             config::Send::Auto => match xdp() {
                 Ok(sender) if sender.as_ref().is_some_and(|one| one.facts()["mode"] == "zero-copy") => {

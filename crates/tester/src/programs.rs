@@ -7,6 +7,7 @@ use aya::programs::{Xdp, XdpMode};
 use aya::{Ebpf, EbpfLoader};
 
 use crate::error::{Result, TesterError};
+use crate::sys::capabilities;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -27,7 +28,35 @@ pub struct Loaded {
     ebpf: Ebpf,
 }
 
-fn bpf_error(what: String, error: &dyn std::error::Error) -> TesterError {
+/// Why this process can use no eBPF program at all; `None` where it can.
+#[must_use]
+pub fn obstacle() -> Option<String> {
+    Loaded::new("pass", |_| {}).err().map(|error| match error {
+        TesterError::Rights { missing } => format!("this process lacks {}", missing.join(", ")),
+        TesterError::Bpf { message, .. } => message,
+        error => error.to_string(),
+    })
+}
+
+/// Why the kernel refuses bpf(2) to a process that has the rights to call it.
+fn forbidden() -> String {
+    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let mode = lockdown.split(['[', ']']).nth(1).filter(|&mode| mode != "none");
+    let mode = mode.map_or_else(String::new, |mode| format!(" (`{mode}` here)"));
+    format!(
+        "the kernel does not permit bpf(2): kernel lockdown{mode}, a security module, or a seccomp filter as those of \
+         containers forbids it"
+    )
+}
+
+fn bpf_error(what: String, error: &(dyn std::error::Error + 'static)) -> TesterError {
+    if code(error) == Some(libc::EPERM) {
+        let missing = capabilities::missing(false);
+        if !missing.is_empty() {
+            return TesterError::Rights { missing };
+        }
+        return TesterError::Bpf { what, message: forbidden() };
+    }
     // The verifier's log is in the sources; its last lines say what it disliked.
     let mut message = error.to_string();
     let mut source = error.source();
@@ -44,8 +73,12 @@ impl Loaded {
     ///
     /// # Errors
     ///
-    /// This build has no programs, or the kernel refuses.
+    /// A right is missing, this build has no programs, or the kernel refuses.
     pub fn new<'a>(name: &'static str, prepare: impl FnOnce(&mut EbpfLoader<'a>)) -> Result<Self> {
+        let missing = capabilities::missing_for_ebpf();
+        if !missing.is_empty() {
+            return Err(TesterError::Rights { missing });
+        }
         let object = OBJECTS.iter().find(|(known, _)| *known == name).ok_or(TesterError::NoPrograms)?.1;
         let what = || format!("loading the eBPF program `{name}`");
         let mut loader = EbpfLoader::new();
@@ -73,7 +106,7 @@ impl Loaded {
         let program = self.program()?;
         match program.attach_to_if_index(index, XdpMode::Driver) {
             Ok(_) => return Ok(Mode::Driver),
-            Err(error) if busy(&error) => {
+            Err(error) if matches!(code(&error), Some(libc::EBUSY | libc::EEXIST)) => {
                 return Err(TesterError::Occupied { interface: interface.to_owned() });
             }
             Err(_) => {}
@@ -139,19 +172,13 @@ fn fd(data: &MapData) -> BorrowedFd<'_> {
     data.fd().as_fd()
 }
 
-fn busy(error: &aya::programs::ProgramError) -> bool {
-    let mut source: Option<&dyn std::error::Error> = Some(error);
-    while let Some(inner) = source {
-        let code = inner.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
-        if matches!(code, Some(libc::EBUSY | libc::EEXIST)) {
-            return true;
-        }
-        source = inner.source();
-    }
-    false
+/// What the operating system answered, where that is at the bottom of an error.
+fn code(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let mut sources = std::iter::successors(Some(error), |inner| inner.source());
+    sources.find_map(|inner| inner.downcast_ref::<std::io::Error>()?.raw_os_error())
 }
 
 /// Turns an error of a map into ours.
-pub(crate) fn map_error(what: &str, error: &dyn std::error::Error) -> TesterError {
+pub(crate) fn map_error(what: &str, error: &(dyn std::error::Error + 'static)) -> TesterError {
     bpf_error(what.to_owned(), error)
 }

@@ -53,7 +53,7 @@ struct Room {
     flows: usize,
 }
 
-fn refused(error: &dyn std::error::Error) -> TesterError {
+fn refused(error: &(dyn std::error::Error + 'static)) -> TesterError {
     map_error("reading or writing a map of the receiving program", error)
 }
 

@@ -65,6 +65,7 @@ impl Tester {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         json!({
             "ports": self.ports.facts(),
+            "no_ebpf": self.ports.no_ebpf,
             "kernel": kernel.trim(),
             "send_cpu": self.config.send_cpu,
             "priority": self.config.priority,

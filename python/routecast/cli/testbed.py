@@ -130,10 +130,11 @@ def list_beds(*, as_json: JsonOption = False) -> None:
 
 @app.command("devices")
 def devices(*, as_json: JsonOption = False) -> None:
-    """List the devices under test, their options, and what is missing for them on this machine."""
+    """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
     from routecast.cli.tables import print_table
     from routecast.report.tables import Column, Table
     from routecast.testbed.catalogue import devices as catalogue
+    from routecast.testbed.tester import back_ends
 
     found = catalogue()
     if as_json:
@@ -143,7 +144,7 @@ def devices(*, as_json: JsonOption = False) -> None:
         return
     rows = []
     for device in found:
-        missing = "; ".join(f"apt install {one.package} ({one.program})" for one in device.missing)
+        missing = "; ".join(str(one) for one in device.missing)
         rows.append(
             (device.name, device.title, "router" if device.layer == 3 else "bridge", missing or "nothing")
         )
@@ -155,6 +156,14 @@ def devices(*, as_json: JsonOption = False) -> None:
         rows=tuple(rows),
     )
     print_table(data(), table)
+    ways = Table(
+        name="back-ends",
+        title="Back ends of the tester",
+        caption="",
+        columns=tuple(Column(title=title, align="left") for title in ("Name", "To", "Missing")),
+        rows=tuple((one.name, one.task, one.why_not or "nothing") for one in back_ends()),
+    )
+    print_table(data(), ways)
 
 
 @app.command("selftest")
@@ -165,13 +174,18 @@ def selftest(
     ] = "namespaces",
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the tester without a device: highest rates, accuracy of the rate, latency floor, counting."""
+    """Measure the tester without a device: highest rates, accuracy of the rate, latency floor, counting.
+
+    Back ends that are not to be had here are left out and said with the reason; if the tester cannot choose one by
+    itself, the command leaves with 3.
+    """
     from routecast.cli.tables import print_table
-    from routecast.errors import CriterionFailed, FileProblem, Problem
+    from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
     from routecast.evaluate.plain import plain
     from routecast.testbed.document import NamespacesFile
     from routecast.testbed.reading import read_testbed
     from routecast.testbed.selftest import self_test
+    from routecast.testbed.tester import notes_of
 
     file = read_testbed(testbed)
     if not isinstance(file, NamespacesFile):
@@ -189,6 +203,11 @@ def selftest(
             f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason
         ):
             remark(reason)
+        for note in notes_of(found.facts.get("tester", {})):
+            remark(note)
+    lacking = [one.reason for one in found.checks if one.back_end == "auto" and one.trial is None]
+    if lacking:
+        raise EnvironmentProblem(f"the tester cannot test itself: {lacking[0]}")
     wrong = [problem for check in found.checks for problem in _faults(check)]
     if wrong:
         raise CriterionFailed(f"the tester fails its own test: {'; '.join(wrong)}")

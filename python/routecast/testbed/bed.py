@@ -130,7 +130,7 @@ class Bed:
         self._require()
         lacking = self.device.missing()
         if lacking:
-            needs = "; ".join(f"{one.program}: apt install {one.package}" for one in lacking)
+            needs = "; ".join(str(one) for one in lacking)
             raise EnvironmentProblem(f"device {self.device.name} needs {needs}")
         self._lock = state.BedLock(self.name)
         try:

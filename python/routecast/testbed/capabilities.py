@@ -14,12 +14,13 @@ _NUMBERS = {
     "CAP_NET_RAW": 13,
     "CAP_SYS_ADMIN": 21,
     "CAP_SYS_NICE": 23,
-    "CAP_PERFMON": 38,
-    "CAP_BPF": 39,
 }
 
-FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN", "CAP_BPF", "CAP_PERFMON")
-"""To send and receive frames: raw sockets, XDP programs on interfaces, BPF programs that compute with pointers."""
+FOR_SENDING = ("CAP_NET_RAW", "CAP_NET_ADMIN")
+"""To send and receive frames: raw sockets on interfaces.
+
+The tester's eBPF programs need CAP_BPF and CAP_PERFMON as well; without them it uses sockets alone.
+"""
 
 FOR_NAMESPACES = (*FOR_SENDING, "CAP_SYS_ADMIN")
 """To make network namespaces as well."""

@@ -308,7 +308,7 @@ class Measure:
             limits=self.limits,
             is_reset=is_reset,
         )
-        notes = list(self.bed.notes_for({stream["port"] for stream in streams.streams}))
+        notes = [*self._sender.notes(), *self.bed.notes_for({stream["port"] for stream in streams.streams})]
         if len(pieces) > 1:
             notes.append(f"sent in {len(pieces)} slices of {pieces[0]:g} s, whose counts are added up")
         trial = metered.onto(trial_of(load, duration_s, streams, seen, notes=notes), windows(slices))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from routecast.errors import EnvironmentProblem
 from routecast.evaluate.trial import Trial
@@ -121,10 +121,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelfTest:
-    """All findings, and what ran them."""
+    """All findings, and what ran the last of them: the tester as it chooses its back ends itself."""
 
     checks: tuple[Check, ...]
-    facts: Mapping[str, object]
+    facts: Mapping[str, Any]
 
 
 def self_test(
@@ -152,7 +152,7 @@ def self_test(
     beside = unlimited.model_copy(update={"cores": file.cores.model_copy(update={"receiver": apart.dut})})
     steps = list(_steps(two_cores=apart.dut != apart.tester))
     found: list[Check] = []
-    facts: Mapping[str, object] = {}
+    facts: Mapping[str, Any] = {}
     for place, back_end in dict.fromkeys((step.where, step.back_end) for step in steps):
         with BackToBack(beside if place == "other core" else unlimited, Wire(), said=said) as bed:
             measure = Measure(bed, back_end=back_end, retries=1, phases=Phases(learning_frames=0))
@@ -161,7 +161,7 @@ def self_test(
                     for step in (one for one in steps if (one.where, one.back_end) == (place, back_end)):
                         on_progress(len(found), len(steps), f"{back_end}, {step.frame_bytes} B")
                         found.append(_run(measure, step))
-                    facts = facts or measure.facts()
+                    facts = measure.facts()
             except EnvironmentProblem as problem:
                 done = {
                     (one.name, one.frame_bytes)

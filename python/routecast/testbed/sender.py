@@ -13,7 +13,7 @@ from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.testbed.bed import Bed
 from routecast.testbed.phases import Phases
 from routecast.testbed.streams import Streams, learning_streams
-from routecast.testbed.tester import Tester, said
+from routecast.testbed.tester import Tester, notes_of, said
 from routecast.testbed.watch import Reading, Watch
 
 __all__ = ["Sender"]
@@ -88,6 +88,10 @@ class Sender:
         """Return what the tester is made of; nothing while it is closed."""
         facts: Mapping[str, object] = json.loads(self._tester.facts()) if self._tester is not None else {}
         return facts
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the reader of a trial must know of the open tester."""
+        return notes_of(self.facts())
 
     def ask(
         self,

@@ -25,10 +25,15 @@ _LONGEST_COMMAND_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """A program that a device needs and that is not there, and the package that brings it."""
+    """What a device needs and that is not there: a program and the package that brings it, or why no package does."""
 
     program: str
-    package: str
+    package: str = ""
+    why: str = ""
+
+    def __str__(self) -> str:
+        """Return what to install, or why that would not do: ``ovs-vswitchd: apt install openvswitch-switch``."""
+        return f"{Path(self.program).name}: {self.why or f'apt install {self.package}'}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from routecast.errors import EnvironmentProblem
 
-__all__ = ["BACK_ENDS", "Tester", "open_tester", "said"]
+__all__ = ["BACK_ENDS", "BackEnd", "Tester", "back_ends", "notes_of", "open_tester", "said"]
 
 BACK_ENDS = ("auto", "live", "af_xdp", "af_packet")
 """How frames are sent; auto takes the fastest that a port has for a load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackEnd:
+    """A way to send or to receive.
+
+    Parameters
+    ----------
+    name : str
+    task : {"send", "receive"}
+    why_not : str or None
+        Why this process cannot use it on this machine, whatever the interface; None where it can.
+    """
+
+    name: str
+    task: Literal["send", "receive"]
+    why_not: str | None
 
 
 class Tester(Protocol):
@@ -43,8 +61,30 @@ def open_tester(configuration: Mapping[str, Any]) -> Tester:
     try:
         tester: Tester = _core.Tester(json.dumps(configuration))
     except _core.TesterError as problem:
-        raise EnvironmentProblem(f"the tester cannot be opened: {said(problem)}") from problem
+        is_live = any(port.get("send") == "live" for port in configuration["ports"])
+        needs_ebpf = is_live and problem.args[0] in {"rights", "no_programs", "bpf"}
+        instead = "; back end auto takes one that needs no eBPF" if needs_ebpf else ""
+        raise EnvironmentProblem(f"the tester cannot be opened: {said(problem)}{instead}") from problem
     return tester
+
+
+def back_ends() -> tuple[BackEnd, ...]:
+    """Return the tester's back ends, tried as far as that goes without an interface."""
+    from routecast import _core
+
+    return tuple(BackEnd(**one) for one in json.loads(_core.back_ends()))
+
+
+def notes_of(facts: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the reader of a trial must know of the tester that ran it, from the tester's facts."""
+    why = facts.get("no_ebpf")
+    if not why:
+        return ()
+    ports = facts["ports"]
+    sent = dict.fromkeys(one["back_end"] for port in ports for one in port["send"])
+    received = dict.fromkeys(port["receive"]["back_end"] for port in ports if port["receive"])
+    ways = f"sent through {', '.join(sent)} and received through {', '.join(received)}"
+    return (f"frames were {ways}: {why}",)
 
 
 def said(problem: Exception) -> str:

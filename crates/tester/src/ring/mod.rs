@@ -20,5 +20,25 @@ pub use packet_receive::{PacketReceiver, Receiving};
 pub use packet_send::PacketSender;
 pub use xdp_send::XdpSender;
 
+use crate::error::Result;
+
+/// Whether this process may open an `AF_PACKET` socket.
+///
+/// # Errors
+///
+/// Why not.
+pub fn try_packet() -> Result<()> {
+    socket::Socket::packet().map(drop)
+}
+
+/// Whether this process may open an `AF_XDP` socket and the kernel has them.
+///
+/// # Errors
+///
+/// Why not.
+pub fn try_xdp() -> Result<()> {
+    socket::Socket::xdp().map(drop)
+}
+
 #[cfg(test)]
 mod tests;

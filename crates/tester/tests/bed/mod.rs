@@ -33,7 +33,7 @@ pub fn obstacle() -> Option<String> {
     if !missing.is_empty() {
         return Some(format!("needs {}", missing.join(", ")));
     }
-    routecast_tester::programs::OBJECTS.is_empty().then(|| "needs clang and libbpf-dev when it is built".to_owned())
+    routecast_tester::programs::obstacle().map(|why| format!("needs eBPF: {why}"))
 }
 
 /// Ends a test loudly where it cannot run.

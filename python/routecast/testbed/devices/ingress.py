@@ -7,7 +7,9 @@ import threading
 from contextlib import ExitStack
 from typing import Any
 
+from routecast.errors import EnvironmentProblem
 from routecast.testbed.site import DeviceSite
+from routecast.testbed.tester import said
 
 __all__ = ["IngressPrograms"]
 
@@ -39,7 +41,7 @@ class IngressPrograms:
 
         Raises
         ------
-        routecast._core.TesterError
+        routecast.errors.EnvironmentProblem
             The kernel does not take the program, or the right to load it is missing.
         """
         from routecast import _core
@@ -53,7 +55,11 @@ class IngressPrograms:
                 "iterations": iterations,
             }
             with self._lock:
-                attached = _core.attach_xdp(json.dumps(configuration))
+                try:
+                    attached = _core.attach_xdp(json.dumps(configuration))
+                except _core.TesterError as problem:
+                    what = f"port {port.interface} of the device needs eBPF"
+                    raise EnvironmentProblem(f"{what} (program {program}): {said(problem)}") from problem
                 self._stack.callback(attached.close)
                 self._programs[port.interface] = attached
             lines.append(

@@ -7,7 +7,6 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -15,7 +14,7 @@ from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.testbed.site import DeviceSite, Missing
 
-__all__ = ["RESETS_OF_A_MACHINE", "StartedDevice", "says_missing"]
+__all__ = ["RESETS_OF_A_MACHINE", "StartedDevice"]
 
 _O = TypeVar("_O")
 
@@ -183,14 +182,7 @@ class StartedDevice(ABC, Generic[_O]):
             raise EnvironmentProblem(f"device {self.name}: needs two ports, got {len(site.ports)}")
         missing = self.missing()
         if missing:
-            raise EnvironmentProblem(
-                f"device {self.name}: " + "; ".join(says_missing(one) for one in missing)
-            )
-
-
-def says_missing(missing: Missing) -> str:
-    """Say what to install: ``needs ovs-vswitchd: apt install openvswitch-switch``."""
-    return f"needs {Path(missing.program).name}: apt install {missing.package}"
+            raise EnvironmentProblem(f"device {self.name}: " + "; ".join(f"needs {one}" for one in missing))
 
 
 def _is_there(program: str) -> bool:

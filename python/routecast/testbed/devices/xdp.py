@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from routecast.testbed.devices.linux import KernelRouter, RouterOptions
-from routecast.testbed.site import DeviceSite
+from routecast.testbed.site import DeviceSite, Missing
+from routecast.testbed.tester import back_ends
 
 __all__ = ["Xdp", "XdpOptions"]
 
@@ -26,6 +27,11 @@ class Xdp(KernelRouter[XdpOptions]):
     name = "xdp"
     title = "XDP forwarder"
     options = XdpOptions
+
+    def missing(self) -> tuple[Missing, ...]:
+        """Return the programs that are not there, and eBPF where this process cannot use it."""
+        why = next(one.why_not for one in back_ends() if one.name == "xdp")
+        return (*super().missing(), *([Missing(program="eBPF", why=why)] if why else []))
 
     def _attach(self, site: DeviceSite) -> list[str]:
         return self._ingress.attach(site, "forward", iterations=self.chosen.slowdown)

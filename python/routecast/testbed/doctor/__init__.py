@@ -30,7 +30,8 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
         *(neighbours.virtualisation, neighbours.stolen_time, neighbours.busy_cores, neighbours.pressure),
     ),
     "Rights": (
-        *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.bpf_jit, rights.bpf_file_system),
+        *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.back_ends),
+        *(rights.bpf_jit, rights.bpf_file_system),
         *(power.meters, rights.huge_pages),
     ),
     "Programs": (programs.tools, programs.devices, programs.other_testers),

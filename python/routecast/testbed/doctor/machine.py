@@ -109,6 +109,14 @@ class Machine:
             return None
         return done.stdout if done.returncode == 0 else None
 
+    def back_ends(self) -> str | None:
+        """Return what :func:`routecast._core.back_ends` says of the machine; None where nobody recorded it."""
+        if not self.is_live:
+            return self.text("commands/back_ends")
+        from routecast import _core
+
+        return _core.back_ends()
+
     def finds(self, program: str) -> bool:
         """Whether a program can be called, from the folders of the administrator too."""
         folders = [

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from routecast.testbed.doctor.finding import Finding, State
 from routecast.testbed.doctor.machine import Machine
 
 __all__ = [
+    "back_ends",
     "bpf_file_system",
     "bpf_jit",
     "bpf_rights",
@@ -19,7 +21,7 @@ __all__ = [
 _CAPABILITIES = {
     "CAP_NET_RAW": (13, "no frame can be sent or received"),
     "CAP_NET_ADMIN": (12, "no interface can be set up, no XDP program attached"),
-    "CAP_BPF": (39, "no BPF program can be loaded: the tester is four times slower without"),
+    "CAP_BPF": (39, "no BPF program can be loaded: the tester is four times slower through AF_PACKET"),
     "CAP_SYS_ADMIN": (21, "no network namespace can be made"),
     "CAP_SYS_NICE": (23, "no real-time priority: rates are erratic beside other work"),
 }
@@ -120,7 +122,7 @@ def bpf_rights(machine: Machine) -> Finding:
     """Look who may load BPF programs."""
     effective = _effective(machine) or 0
     if effective >> 39 & 1 or effective >> 21 & 1:
-        return Finding(check="BPF rights", state=State.FINE, found="this process may load programs")
+        return Finding(check="BPF rights", state=State.FINE, found="this process has them")
     disabled = machine.number("proc/sys/kernel/unprivileged_bpf_disabled")
     found = (
         "only privileged processes may load programs"
@@ -131,8 +133,33 @@ def bpf_rights(machine: Machine) -> Finding:
         check="BPF rights",
         state=State.MISSING,
         found=found,
-        effect="the fast sender, the exact receiver and XDP devices do not work",
+        effect="the tester sends and receives through AF_PACKET; XDP devices do not work",
         remedy="sudo routecast …",
+    )
+
+
+def back_ends(machine: Machine) -> Finding:
+    """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
+    try:
+        found = [
+            (f"{one['name']} ({one['task']})", one["why_not"])
+            for one in json.loads(machine.back_ends() or "")
+        ]
+    except (ValueError, TypeError, KeyError):
+        return Finding(check="back ends", state=State.UNSEEN, found="not recorded")
+    there = ", ".join(name for name, why_not in found if not why_not) or "none"
+    absent: dict[str, list[str]] = {}
+    for name, why_not in found:
+        if why_not:
+            absent.setdefault(why_not, []).append(name)
+    if not absent:
+        return Finding(check="back ends", state=State.FINE, found=there)
+    return Finding(
+        check="back ends",
+        state=State.MISSING,
+        found=there + "".join(f"; not {', '.join(names)}: {why_not}" for why_not, names in absent.items()),
+        effect="nothing can be measured on a wire" if there == "none" else "the tester takes what is left",
+        advice="run routecast as root, outside of containers that forbid bpf(2); AF_PACKET measures, but slower",
     )
 
 
