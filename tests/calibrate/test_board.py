@@ -13,6 +13,12 @@ MISSED = {
     # docs/validation.md, "Where the board misses its targets".
     ("csit1701-cores-inside", "half_of_best_baseline"),
     ("csit1701-cores-beyond", "half_of_best_baseline"),
+    ("xdp2018-inside", "p90_abs_error_ratio"),
+}
+SURPRISED = {
+    # docs/validation.md, "Where intervals fail": nothing that was calibrated told of it.
+    "rsspp-beyond": "queues that all cores share collapse beyond the cores that calibrated",
+    "packetmill-frames": "a link of 100 Gbit/s that carries 93",
 }
 TARGETS = [(pack.name, key) for pack in read_packs() for key in pack.target or {}]
 SIX = 6  # of the pack that says so in its name
@@ -37,8 +43,11 @@ def test_targets_are_kept_except_the_ones_known_to_be_missed(board: Board, name:
     assert kept is ((name, key) not in MISSED)
 
 
-def test_95_percent_intervals_contain_85_to_99_percent_of_the_held_out_points(board: Board) -> None:
-    assert 0.85 <= board.coverage_ratio <= 0.99
+def test_95_percent_intervals_hold_90_percent_at_least_of_every_pack_but_the_ones_known_to_surprise(
+    board: Board,
+) -> None:
+    for pack in board.packs:
+        assert (pack.coverage_ratio >= 0.90) is (pack.name not in SURPRISED), pack.name
 
 
 def test_no_series_is_calibrated_from_more_points_than_allowed(board: Board) -> None:

@@ -45,7 +45,8 @@ def test_rates_that_follow_a_law_are_predicted_by_it() -> None:
     fitted = fit([machine(1), machine(4), machine(1, 1518.0)], laws=["serial"])
     held_out = [machine(2), machine(3), machine(4, 1518.0), machine(8, 512.0)]
     for made in fitted.predict(held_out):
-        assert abs(made.error_ratio) < 0.01
+        # Beyond what was measured a machine may stray from its law, so the law is not all that decides there.
+        assert abs(made.error_ratio) < (0.001 if made.point.cores <= 4 else 0.02)
         assert made.low_pps < made.point.throughput_pps < made.high_pps
     sigma = fitted.parameters["serial.sigma"]
     assert abs(sigma.value - 0.05) < 3.0 * sigma.standard_error
@@ -65,10 +66,70 @@ def test_intervals_widen_away_from_the_points() -> None:
     assert far.high_pps / far.low_pps > 1.5 * near.high_pps / near.low_pps
 
 
-def test_intervals_grow_faster_beyond_the_points_than_between_them() -> None:
-    fitted = fit([machine(1), machine(4)], laws=["free"])
-    between, beyond = fitted.predict([machine(2), machine(8)])
-    assert math.log(beyond.high_pps / beyond.low_pps) > 1.5 * math.log(between.high_pps / between.low_pps)
+def test_beyond_the_points_a_router_may_lose_more_than_between_them_but_never_gain_on_its_cores() -> None:
+    fitted = fit([machine(1), machine(4)])
+    between, *beyond = fitted.predict([machine(2), machine(8), machine(64)])
+    for made in beyond:
+        assert made.throughput_pps / made.low_pps > between.throughput_pps / between.low_pps
+        linear = machine(4).throughput_pps / 4 * made.point.cores
+        assert made.high_pps < linear * (1.0 + 3.0 * fitted.noise_ratio)
+
+
+def test_growth_faster_than_the_cores_is_followed_where_it_was_measured() -> None:
+    quick = [Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * k**1.2) for k in (1, 2, 4)]
+    (made,) = fit(quick).predict([replace(quick[0], cores=8)])
+    assert made.high_pps > 8 * quick[-1].throughput_pps / 4
+
+
+def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None:
+    fitted = fit([machine(1), machine(2), machine(8)])
+    (alone,) = fitted.predict([machine(5)])
+    among = fitted.predict([machine(k, size) for size in (64.0, 1518.0) for k in range(1, 33)])
+    assert alone == next(made for made in among if made.point == alone.point)
+
+
+def test_what_repeats_badly_is_known_badly() -> None:
+    steady = [machine(k) for k in (1, 4) for _ in range(4)]
+    rates = (0.9, 1.1, 0.95, 1.05)
+    shaky = [replace(p, throughput_pps=p.throughput_pps * rates[i % 4]) for i, p in enumerate(steady)]
+    assert fit(steady).noise_ratio < 0.01 < 0.05 < fit(shaky).noise_ratio
+    (sure,), (unsure,) = fit(steady).predict([machine(4)]), fit(shaky).predict([machine(4)])
+    assert unsure.high_pps / unsure.low_pps > 2.0 * sure.high_pps / sure.low_pps - 1.0
+    # Four repetitions decide the mean twice as well as one: sigma/sqrt(4).
+    assert fit(shaky, noise_ratio=0.05).noise_ratio == 0.05
+
+
+def test_an_outlier_is_named_and_decides_nothing() -> None:
+    points = [machine(k) for k in (1, 2, 4, 6, 8, 12)]
+    points[3] = replace(points[3], throughput_pps=points[3].throughput_pps / 2)
+    fitted = fit(points)
+    assert [point.cores for point in fitted.outliers] == [6]
+    assert any("6 cores" in text and "outlier" in text for text in fitted.warnings)
+    (made,) = fitted.predict([machine(6)])
+    assert abs(made.error_ratio) < 0.02
+
+
+def test_points_that_agree_with_a_law_have_neither_outliers_nor_warnings() -> None:
+    fitted = fit([machine(k) for k in (1, 2, 4, 6, 8, 12)])
+    assert fitted.outliers == ()
+    assert fitted.warnings == ()
+
+
+def test_a_collapse_is_said_in_words() -> None:
+    # RSS++ (Barbette et al. 2019), software queues: more cores forward less beyond four or five.
+    fallen = [Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))]
+    assert any("8 cores" in text and "fall further" in text for text in fit(fallen).warnings)
+
+
+def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> None:
+    # Jagged by 5 % from one number of cores to the next: every law is smooth there.
+    jagged = [
+        replace(machine(k), throughput_pps=machine(k).throughput_pps * (1.05 if k % 2 else 0.95))
+        for k in range(1, 13)
+    ]
+    fitted = fit([jagged[k - 1] for k in (1, 2, 5, 8, 11, 12)])
+    made = fitted.predict([point for point in jagged if point.cores in (3, 4, 6, 7, 9, 10)])
+    assert sum(one.low_pps < one.point.throughput_pps < one.high_pps for one in made) >= 5
 
 
 def test_more_points_narrow_the_interval() -> None:
@@ -139,7 +200,6 @@ def test_a_known_cap_limits_and_is_named() -> None:
 def test_unusable_calibrations_are_refused() -> None:
     for points, words in (
         ([], "no points"),
-        ([machine(1), machine(1)], "same conditions"),
         ([machine(1), replace(machine(2), series="b")], "several series"),
         ([replace(machine(1), throughput_pps=math.nan)], "finite"),
     ):

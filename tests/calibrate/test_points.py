@@ -71,10 +71,12 @@ def test_a_rate_above_the_cap_of_the_card_contradicts_it() -> None:
     assert "nic_cap_pps" in faults(text)["row 2, column throughput_pps"]
 
 
-def test_repeated_and_contradicting_calibration_points_are_told_apart() -> None:
-    found = faults(HEAD + "1,64,1e6,true\n1,64,1e6,true\n1,64,2e6,true\n")
-    assert "repeats row 2" in found["row 3"]
-    assert "contradicts row 2" in found["row 4"]
+def test_rows_may_repeat_and_state_their_standard_error() -> None:
+    text = "cores,frame_bytes,throughput_pps,calibrate,repeat,standard_error_ratio\n"
+    points = parse_points(text + "1,64,1e6,true,1,0.01\n1,64,2e6,true,2,\n")
+    assert points[0].conditions == points[1].conditions
+    assert [point.standard_error_ratio for point in points] == [0.01, None]
+    assert "standard_error_ratio" in next(iter(faults(text + "1,64,1e6,true,1,1.5\n")))
 
 
 def test_a_series_without_a_calibration_row_is_named() -> None:

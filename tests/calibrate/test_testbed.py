@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from routecast.calibrate.fit import fit
+from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
+from routecast.calibrate.laws import LAWS
 from routecast.calibrate.layout import Layout
-from routecast.calibrate.leave_one_out import learn_priors
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.points import Point
+from routecast.calibrate.priors import learn, read_priors
 from routecast.calibrate.testbed import shared_poll
 
 POLLING = Layout(polls_ports=True)
@@ -76,6 +77,13 @@ def test_priors_learnt_from_a_source_favour_the_law_that_made_it() -> None:
         ]
         for speed in (1e5, 2e5, 3e5, 4e5)
     ]
-    learnt = learn_priors([(series, 0.005)])
-    assert learnt["serial"].prior_weight > learnt["power"].prior_weight
-    assert sum(law.prior_weight for law in learnt.values()) == pytest.approx(len(learnt))
+    learnt = learn([[evidence_by_scales(points, list(LAWS.values())) for points in series]], list(LAWS))
+    assert learnt.laws["serial"] > learnt.laws["power"]
+    assert sum(learnt.laws.values()) == pytest.approx(len(LAWS))
+
+
+def test_every_source_of_routers_on_the_board_has_priors_learnt_without_it() -> None:
+    sources = {pack.file for pack in read_packs() if pack.kind == "multicore"}
+    for source in sources:
+        assert read_priors(without=source) != read_priors()
+        assert set(read_priors(without=source).laws) == set(LAWS)

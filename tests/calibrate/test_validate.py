@@ -21,6 +21,7 @@ SUMMARY = {
     "p90_abs_error_ratio",
     "max_abs_error_ratio",
     "interval_coverage_ratio",
+    "interval_score",
 }
 
 Tables = tuple[list[Point], list[Point]]
@@ -43,7 +44,7 @@ def test_the_result_is_plain_json_without_nan(tables: Tables) -> None:
         data = json.loads(
             json.dumps(validate([*calibrating, *held_out], router=router).to_json(), allow_nan=False)
         )
-        assert set(data) == {"series", "rows", "summary"}
+        assert set(data) == {"series", "rows", "notes", "summary"}
         assert data["summary"]["held_out"] == 16
 
 
@@ -55,8 +56,8 @@ def test_the_table_of_measurements_that_ships_is_validated_and_its_coverage_is_p
     assert run(["validate", str(path)]) == 0
     printed = capsys.readouterr().out
     assert "Inside" in printed
-    (errors,) = (line for line in printed.splitlines() if line.split()[-6:-4] == ["16", "0.50"])
-    assert errors.split()[-1] == "100"
+    (errors,) = (line for line in printed.splitlines() if line.split()[-7:-6] == ["16"])
+    assert errors.split()[-2] == "100"
     assert run(["validate", str(path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["summary"]["held_out"] == len(tables[1]) == 16

@@ -1,11 +1,12 @@
 """The accuracy board: routecast and naive baselines on public measurements that calibration has not seen.
 
+The routers of a source are predicted with priors that were learnt without it.
+
 ``routecast board`` prints it. The errors of the last accepted version are kept in ``data/packs/recorded.json``; a test
 asserts that they do not get worse. ``python -m routecast.calibrate.board`` prints the board as JSON, and
 
 * with ``--record`` it rewrites the recorded errors,
-* with ``--leave-one-out`` it predicts each source with priors learnt from the others
-  (:mod:`routecast.calibrate.leave_one_out`),
+* with ``--learn`` it learns the priors anew, of all sources and without each (:mod:`routecast.calibrate.priors`),
 * with ``--without KEY,KEY`` it tells neither routecast nor the baselines these facts about the machines
   (:mod:`routecast.calibrate.packs` names them; ``testbed``: series are fitted apart).
 """
@@ -23,8 +24,9 @@ from routecast.calibrate.baselines import BASELINES, predict_baselines
 from routecast.calibrate.chain import fit_chain, linear_chain, read_chain_points
 from routecast.calibrate.fit import fit
 from routecast.calibrate.forward import POLL_SHAPE
-from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
+from routecast.calibrate.priors import read_priors, write_priors
+from routecast.calibrate.score import interval_score
 from routecast.calibrate.testbed import shared_poll
 from routecast.quantity.quantile import quantile
 
@@ -51,6 +53,11 @@ class Scored:
     def error_ratio(self) -> float:
         """Signed relative error."""
         return self.predicted / self.measured - 1.0
+
+    @property
+    def interval_score(self) -> float:
+        """Score of the 95 % interval (:func:`routecast.calibrate.score.interval_score`)."""
+        return interval_score(self.low, self.high, self.measured)
 
     @property
     def is_inside(self) -> bool:
@@ -117,6 +124,11 @@ class PackResult:
         return fmean(each.is_inside for each in self.scored)
 
     @property
+    def interval_score(self) -> float:
+        """Mean score of the 95 % intervals."""
+        return fmean(each.interval_score for each in self.scored)
+
+    @property
     def targets(self) -> dict[str, tuple[float, bool]]:
         """Limits that the pack was set, and whether they are kept. ``half_of_best_baseline`` is on medians."""
         summary, kept = self.summary, {}
@@ -140,6 +152,7 @@ class PackResult:
             "most_calibrating_points": max(each.calibrating_points for each in self.scored),
             **self.summary,
             "coverage_ratio": self.coverage_ratio,
+            "interval_score": self.interval_score,
             "baselines": self.baselines,
             "targets": {key: {"limit": limit, "kept": kept} for key, (limit, kept) in self.targets.items()},
         }
@@ -191,7 +204,6 @@ def run_board(
     *,
     packs: Sequence[Pack] | None = None,
     seed: int = 0,
-    catalogue: Mapping[str, Law] = LAWS,
 ) -> Board:
     """Run every pack.
 
@@ -202,15 +214,13 @@ def run_board(
     packs : sequence of Pack or None
         None: the shipped ones.
     seed : int
-    catalogue : mapping of str to Law
-        Laws with their priors.
     """
     chosen = read_packs() if packs is None else tuple(packs)
     results = []
     for done, pack in enumerate(chosen):
         if progress is not None:
             progress(done, len(chosen), pack.title)
-        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed, catalogue)
+        scored = _score_chains(pack, seed) if pack.kind == "chain" else _score_routers(pack, seed)
         results.append(PackResult(pack=pack, scored=tuple(scored)))
     if progress is not None:
         progress(len(chosen), len(chosen), "")
@@ -218,13 +228,12 @@ def run_board(
     return Board(packs=tuple(results), recorded=recorded)
 
 
-def _score_routers(pack: Pack, seed: int, catalogue: Mapping[str, Law]) -> list[Scored]:
+def _score_routers(pack: Pack, seed: int) -> list[Scored]:
     rows = split(pack, table_points(pack))
-    poll = POLL_SHAPE
+    poll, priors = POLL_SHAPE, read_priors(without=pack.file)
     if pack.testbed:
-        poll = shared_poll(
-            [points for points, _ in rows.values()], noise_ratio=pack.noise_ratio, catalogue=catalogue
-        )
+        series = [points for points, _ in rows.values()]
+        poll = shared_poll(series, noise_ratio=pack.noise_ratio, priors=priors)
     scored = []
     for name, (calibrating, held_out) in rows.items():
         fitted = fit(
@@ -234,7 +243,7 @@ def _score_routers(pack: Pack, seed: int, catalogue: Mapping[str, Law]) -> list[
             seed=seed,
             noise_ratio=pack.noise_ratio,
             poll=poll,
-            catalogue=catalogue,
+            priors=priors,
         )
         naive = predict_baselines(calibrating, held_out)
         for index, made in enumerate(fitted.predict(held_out)):
@@ -250,7 +259,7 @@ def _score_routers(pack: Pack, seed: int, catalogue: Mapping[str, Law]) -> list[
                     low=made.low_pps,
                     high=made.high_pps,
                     baselines={key: values[index] for key, values in naive.items()},
-                    calibrating_points=len(calibrating),
+                    calibrating_points=len({each.conditions for each in calibrating}),
                 )
             )
     return scored
@@ -318,10 +327,8 @@ def _without(keys: Sequence[str]) -> list[Pack]:
 def _main(arguments: Sequence[str]) -> None:
     if "--record" in arguments:
         _record(run_board())
-    elif "--leave-one-out" in arguments:
-        from routecast.calibrate.leave_one_out import leave_one_out  # it runs boards
-
-        print(json.dumps(leave_one_out(), indent=2))
+    elif "--learn" in arguments:
+        write_priors()
     elif "--without" in arguments:
         keys = arguments[arguments.index("--without") + 1].split(",")
         print(json.dumps(run_board(packs=_without(keys)).to_json(), indent=2))

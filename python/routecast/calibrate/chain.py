@@ -43,6 +43,7 @@ _RATE_SD = 3.0
 _LOSS, _LOSS_SD = math.log(0.02), 0.7
 _CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
 _SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
+_NOISE_RATIO = 0.02
 _LEAST_NOISE = 0.01
 _STRUCTURE_SD = 0.03
 """What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.spread`)."""
@@ -100,7 +101,9 @@ class FittedChain:
         )
 
 
-def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: int = 0) -> FittedChain:
+def fit_chain(
+    points: Sequence[ChainPoint], *, noise_ratio: float | None = None, seed: int = 0
+) -> FittedChain:
     """Fit a chain to a few measured points.
 
     Raises
@@ -110,6 +113,7 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: 
     """
     if not points or len({len(point.quotas) for point in points}) != 1:
         raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")
+    repeats_to = _NOISE_RATIO if noise_ratio is None else noise_ratio
     quotas = np.array([point.quotas for point in points])
     measured = np.log([point.throughput_byte_per_s for point in points])
     n = quotas.shape[1]
@@ -123,7 +127,7 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: 
                 [
                     max(point.standard_error_ratio, _LEAST_NOISE)
                     if point.standard_error_ratio
-                    else noise_ratio
+                    else repeats_to
                     for point in points
                 ]
             ),
@@ -132,7 +136,7 @@ def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float = 0.02, seed: 
             draws=_DRAWS,
             seed=seed,
         ),
-        noise_ratio=noise_ratio,
+        noise_ratio=repeats_to,
         seed=seed,
     )
 

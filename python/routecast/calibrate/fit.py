@@ -2,28 +2,30 @@
 
 The service time of a frame of S bytes on one of k busy cores is ``(T_c + S·T_d)·c(k)``, and a router under overload
 forwards what cores, links and cards let through (:mod:`routecast.calibrate.saturation`). Which contention law c(k)
-holds is not known from a few points, so every law of :mod:`routecast.calibrate.laws` is fitted and weighed by its
-evidence; predictions are weighted averages over the laws and the intervals contain their disagreement. What the
-points do not decide stays at its prior: with one point only T_c is learnt, each further one adds at most one effective
-parameter (:attr:`FittedRouter.effective_parameters`).
+holds is not known from a few points, and none holds exactly (:mod:`routecast.calibrate.discrepancy`), so every law of
+:mod:`routecast.calibrate.laws` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
+are weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays
+at its prior: with one point only T_c is learnt, each further one adds at most one effective parameter
+(:attr:`FittedRouter.effective_parameters`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from routecast.calibrate.discrepancy import Discrepancy, Scales
 from routecast.calibrate.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibrate.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibrate.laws import LAWS, Law, Shape
 from routecast.calibrate.mixture import law_weights
 from routecast.calibrate.points import Point
-from routecast.calibrate.posterior import log_evidence, sample_posterior
+from routecast.calibrate.posterior import Posterior, log_evidence, sample_posterior
+from routecast.calibrate.priors import Priors, read_priors
+from routecast.calibrate.repeatability import Repeated
 from routecast.errors import FitProblem
 
 if TYPE_CHECKING:
@@ -31,39 +33,15 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["NOISE_RATIO", "FittedLaw", "FittedRouter", "Parameter", "fit", "law_evidence"]
-
-NOISE_RATIO = 0.005
-"""Repeatability of a maximum throughput, one standard deviation: repeated RFC 2544 trials agree to about 0.5 %."""
+__all__ = ["FittedLaw", "FittedRouter", "Parameter", "evidence_by_scales", "fit", "law_evidence"]
 
 _DRAWS = 96
 _RATE_SD = 4.0
 _NEGLIGIBLE_WEIGHT = 1e-4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Data:
-    """Calibration points as the posterior wants them."""
-
-    conditions: Conditions
-    measured: Floats
-    noise: Floats
-
-    @classmethod
-    def of(cls, points: Sequence[Point], noise_ratio: float) -> _Data:
-        return cls(
-            conditions=Conditions.of(points),
-            measured=np.log([point.throughput_pps for point in points]),
-            noise=np.full(len(points), noise_ratio),
-        )
-
-    def prior(self, law: Law, poll: Shape) -> tuple[Floats, Floats]:
-        core_rate = float(np.mean(self.measured - np.log(self.conditions.cores)))
-        shapes = [BYTE_SHAPE, *law.shapes, *(poll if each is POLL_SHAPE else each for each in DEVICE_SHAPES)]
-        return (
-            np.array([-core_rate, *(shape.mean for shape in shapes)]),
-            np.array([_RATE_SD, *(shape.sd for shape in shapes)]),
-        )
+_LEAST_FOR_OUTLIERS = 4
+_OUTLIER_CHANCE = 0.01
+_OUTLIER_SD = 1.0
+_COARSE = 3
 
 
 def fit(
@@ -72,11 +50,11 @@ def fit(
     series: str = "",
     laws: Mapping[str, float] | Sequence[str] | None = None,
     seed: int = 0,
-    noise_ratio: float = NOISE_RATIO,
+    noise_ratio: float | None = None,
     poll: Shape = POLL_SHAPE,
-    catalogue: Mapping[str, Law] = LAWS,
+    priors: Priors | None = None,
 ) -> FittedRouter:
-    """Fit a router to measured points of one series; every point given is used.
+    """Fit a router to measured points of one series; every point given is used, repetitions are told from noise.
 
     Parameters
     ----------
@@ -85,50 +63,52 @@ def fit(
     series : str
         Name in messages; taken from the points if empty.
     laws : mapping of str to float, or sequence of str, or None
-        Laws to average with their prior weights; a sequence weighs them equally; None: all with their usual weights.
+        Laws to average, with weights of their own or those of the priors; None: all.
     seed : int
-    noise_ratio : float
-        Repeatability of the measured rates, one standard deviation.
+    noise_ratio : float or None
+        Repeatability of one measured rate, one standard deviation; None: from repetitions and other machines
+        (:mod:`routecast.calibrate.repeatability`).
     poll : Shape
         Prior of the cost of polling a further queue (:mod:`routecast.calibrate.testbed`).
-    catalogue : mapping of str to Law
-        Where the names of laws are looked up; other priors than the shipped ones are tried with it.
+    priors : Priors or None
+        What is held of a router before it is measured; None: what all sources of the board taught.
 
     Raises
     ------
     FitProblem
-        No points, points of several series, a rate or a law that is not allowed, or repeated conditions.
+        No points, points of several series, or a rate or a law that is not allowed.
     """
-    points = tuple(points)
     name = series or (points[0].series if points else "")
     _check(points, name, noise_ratio)
-    prior = _prior_weights(laws, name, catalogue)
-    data = _Data.of(points, noise_ratio)
-    posteriors = []
-    for index, law in enumerate(catalogue[each] for each in prior):
-        mean, sd = data.prior(law, poll)
-        posteriors.append(
-            sample_posterior(
-                partial(_log_throughput, law, data),
-                data.measured,
-                data.noise,
-                mean,
-                sd,
-                draws=_DRAWS,
-                seed=seed + 1000 * index,
+    held = priors or read_priors()
+    prior = _prior_weights(laws, name, held)
+    known = Repeated.of(points, noise_ratio)
+    known, outliers = _without_outliers(known, prior, poll, held.scales)
+    evidence = _evidence(known, [LAWS[law] for law in prior], poll) + held.scales.log_weights()
+    weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
+    discrepancy = Discrepancy.of(known.points, known.noise)
+    fitted = []
+    for index, (law, weight) in enumerate(zip(prior, weights, strict=True)):
+        if weight <= _NEGLIGIBLE_WEIGHT:
+            continue
+        cells = _cells(evidence[index])
+        fitted.append(
+            FittedLaw(
+                law=LAWS[law],
+                posterior=_sample(LAWS[law], known, discrepancy, cells, poll, seed + 1000 * index),
+                weight=float(weight / weights[weights > _NEGLIGIBLE_WEIGHT].sum()),
+                cells=cells[1:],
             )
         )
-    weights = law_weights([each.log_evidence for each in posteriors], list(prior.values()))
-    fitted = [
-        FittedLaw(law=catalogue[law], posterior=posterior, weight=float(weight))
-        for law, posterior, weight in zip(prior, posteriors, weights, strict=True)
-        if weight > _NEGLIGIBLE_WEIGHT
-    ]
-    total = sum(each.weight for each in fitted)
-    fitted = sorted(
-        (replace(each, weight=each.weight / total) for each in fitted), key=lambda each: -each.weight
+    return FittedRouter(
+        series=name,
+        points=tuple(known.points),
+        fitted=tuple(sorted(fitted, key=lambda each: -each.weight)),
+        discrepancy=discrepancy,
+        noise_ratio=known.one_ratio,
+        outliers=outliers,
+        seed=seed,
     )
-    return FittedRouter(series=name, points=points, fitted=tuple(fitted), noise_ratio=noise_ratio, seed=seed)
 
 
 def law_evidence(
@@ -136,21 +116,110 @@ def law_evidence(
     points: Sequence[Point],
     *,
     polls: Sequence[Shape] = (POLL_SHAPE,),
-    noise_ratio: float = NOISE_RATIO,
+    noise_ratio: float | None = None,
 ) -> Floats:
-    """Log evidence that the points give a law, for each of several priors of the cost of polling."""
-    data = _Data.of(points, noise_ratio)
-    priors = [data.prior(law, poll) for poll in polls]
+    """Log evidence that points give a law without discrepancy, for each of several priors of the cost of polling."""
+    known = Repeated.of(points, noise_ratio)
+    conditions = Conditions.of(known.points)
+    priors = [_prior(known, law, poll) for poll in polls]
     return log_evidence(
-        lambda theta: log_throughput(law, theta, data.conditions),
-        data.measured,
-        data.noise,
+        lambda theta: log_throughput(law, theta, conditions),
+        known.measured,
+        known.noise,
         np.stack([mean for mean, _ in priors]),
         np.stack([sd for _, sd in priors]),
     )
 
 
-def _check(points: Sequence[Point], series: str, noise_ratio: float) -> None:
+def evidence_by_scales(
+    points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None
+) -> Floats:
+    """Log evidence that points give each law with each pair of scales of its discrepancy, (laws, cells)."""
+    return _evidence(Repeated.of(points, noise_ratio), laws, POLL_SHAPE)
+
+
+def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 1) -> Floats:
+    """Log evidence of each law with each ``step``-th cell of the grid of scales, (laws, cells)."""
+    whitening = Discrepancy.of(known.points, known.noise).whitening[::step]
+    conditions = Conditions.of(known.points)
+    rows = []
+    for law in laws:
+        mean, sd = _prior(known, law, poll)
+        rows.append(
+            log_evidence(
+                lambda theta, law=law: log_throughput(law, theta, conditions),  # type: ignore[misc]
+                known.measured,
+                whitening,
+                mean,
+                sd,
+            )
+        )
+    return np.stack(rows)
+
+
+def _cells(evidence: Floats) -> NDArray[np.intp]:
+    """Return the cell of the grid for the most probable point, and for each draw in proportion to its weight."""
+    weights = np.exp(evidence - np.logaddexp.reduce(evidence))
+    half = _DRAWS // 2
+    spread = np.searchsorted(np.cumsum(weights), (np.arange(half) + 0.5) / half).clip(0, len(weights) - 1)
+    return np.concatenate([[np.argmax(weights)], spread, spread])
+
+
+def _sample(
+    law: Law, known: Repeated, discrepancy: Discrepancy, cells: NDArray[np.intp], poll: Shape, seed: int
+) -> Posterior:
+    conditions = Conditions.of(known.points)
+    mean, sd = _prior(known, law, poll)
+    return sample_posterior(
+        lambda theta: log_throughput(law, theta, conditions),
+        known.measured,
+        discrepancy.whitening[cells],
+        mean,
+        sd,
+        draws=_DRAWS,
+        seed=seed,
+    )
+
+
+def _prior(known: Repeated, law: Law, poll: Shape) -> tuple[Floats, Floats]:
+    cores = np.array([float(point.working_cores) for point in known.points])
+    core_rate = float(np.mean(known.measured - np.log(cores)))
+    shapes = [BYTE_SHAPE, *law.shapes, *(poll if each is POLL_SHAPE else each for each in DEVICE_SHAPES)]
+    return (
+        np.array([-core_rate, *(shape.mean for shape in shapes)]),
+        np.array([_RATE_SD, *(shape.sd for shape in shapes)]),
+    )
+
+
+def _without_outliers(
+    known: Repeated, prior: Mapping[str, float], poll: Shape, scales: Scales
+) -> tuple[Repeated, tuple[Point, ...]]:
+    """Give a point that the others contradict the noise of one that says nothing, while a quarter at most are such.
+
+    Each point is an outlier with a chance of 1 % before the others are looked at (a contaminated normal: Box and Tiao
+    1968, Biometrika 55).
+    """
+    laws = [LAWS[law] for law in prior]
+    log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE]
+
+    def total(one: Repeated) -> float:
+        return float(np.logaddexp.reduce(_evidence(one, laws, poll, step=_COARSE) + log_prior, axis=None))
+
+    found: list[Point] = []
+    while len(known.points) >= _LEAST_FOR_OUTLIERS * (len(found) + 1):
+        before = total(known)
+        left = [point for point in known.points if point not in found]
+        without = {index: known.doubted(point, _OUTLIER_SD) for index, point in enumerate(left)}
+        gains = {index: total(one) - before for index, one in without.items()}
+        best = max(gains, key=lambda index: gains[index])
+        if gains[best] + math.log(_OUTLIER_CHANCE) < 0.0:
+            break
+        known = without[best]
+        found.append(left[best])
+    return known, tuple(found)
+
+
+def _check(points: Sequence[Point], series: str, noise_ratio: float | None) -> None:
     if not points:
         raise FitProblem(series, "no points to calibrate with: give at least one measured maximum throughput")
     if len({point.series for point in points}) > 1:
@@ -158,27 +227,20 @@ def _check(points: Sequence[Point], series: str, noise_ratio: float) -> None:
     wrong = [point.throughput_pps for point in points if not (0.0 < point.throughput_pps < math.inf)]
     if wrong:
         raise FitProblem(series, f"got a rate of {wrong[0]} frames/s: measured rates are finite and > 0")
-    if len({point.conditions for point in points}) < len(points):
-        raise FitProblem(series, "two points have the same conditions: give their mean as one point")
-    if not 0.0 < noise_ratio < 1.0:
+    if noise_ratio is not None and not 0.0 < noise_ratio < 1.0:
         raise FitProblem(series, f"got noise_ratio = {noise_ratio}: allowed is more than 0 and less than 1")
 
 
 def _prior_weights(
-    laws: Mapping[str, float] | Sequence[str] | None, series: str, catalogue: Mapping[str, Law]
+    laws: Mapping[str, float] | Sequence[str] | None, series: str, priors: Priors
 ) -> dict[str, float]:
     if laws is None:
-        return {law.name: law.prior_weight for law in catalogue.values()}
-    prior = dict(laws) if isinstance(laws, Mapping) else dict.fromkeys(laws, 1.0)
-    unknown = [name for name in prior if name not in catalogue]
+        return dict(priors.laws)
+    prior = dict(laws) if isinstance(laws, Mapping) else {law: priors.laws.get(law, 1.0) for law in laws}
+    unknown = [name for name in prior if name not in LAWS]
     if unknown or not prior:
         got = f"unknown law {unknown[0]!r}" if unknown else "no law"
-        raise FitProblem(series, f"{got}: known are {', '.join(catalogue)}")
+        raise FitProblem(series, f"{got}: known are {', '.join(LAWS)}")
     if any(not (0.0 < weight < math.inf) for weight in prior.values()):
         raise FitProblem(series, "prior weights of laws are finite and > 0: leave out a law that you exclude")
     return prior
-
-
-def _log_throughput(law: Law, data: _Data, theta: Floats) -> Floats:
-    """Answer for the conditions of the points; see :func:`routecast.calibrate.forward.log_throughput`."""
-    return log_throughput(law, theta, data.conditions)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from routecast.calibrate.discrepancy import Discrepancy, Sites
 from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput
 from routecast.calibrate.laws import Law
 from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
@@ -17,7 +21,6 @@ from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior
 from routecast.calibrate.prediction import Limit, Prediction
 from routecast.calibrate.saturation import saturate
-from routecast.calibrate.spread import DEGREES_OF_FREEDOM, structural_scale
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
 
@@ -28,8 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["FittedLaw", "FittedRouter", "Parameter"]
 
-_NOISE_COPIES = 8
+_COPIES = 8
+_R2 = (0.7548776662466927, 0.5698402909980532)
 _INTERVAL = (0.025, 0.975)
+_SUPERLINEAR = 1.02
+_FALLS = 0.95
+_STRAYS = 0.25
+"""A discrepancy of this scale is as large as what a law would explain."""
 _SHARED_GAIN_CORES = 0.25
 """Where a further core adds less than a quarter of a single core, something shared limits rather than the cores."""
 
@@ -49,11 +57,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedLaw:
-    """One law with its posterior and its weight among the laws."""
+    """One law with its posterior, its weight among the laws, and the scales of discrepancy of each draw.
+
+    ``cells`` (J,) are cells of :class:`Discrepancy`.
+    """
 
     law: Law
     posterior: Posterior
     weight: float
+    cells: NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,15 +79,21 @@ class FittedRouter:
         What calibrated it.
     fitted : tuple of FittedLaw
         The laws with a weight worth keeping, heaviest first.
+    discrepancy : Discrepancy
+        How the points may stray from each law.
     noise_ratio : float
         Repeatability of a measurement, one standard deviation.
+    outliers : tuple of Point
+        Points that the others contradict, which therefore decide nothing.
     seed : int
     """
 
     series: str
     points: tuple[Point, ...]
     fitted: tuple[FittedLaw, ...]
+    discrepancy: Discrepancy
     noise_ratio: float
+    outliers: tuple[Point, ...]
     seed: int
 
     @property
@@ -102,15 +120,26 @@ class FittedRouter:
         """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at."""
         if not points:
             return ()
-        by_law = self._log_rates_by_law(points)
-        middle = average_of_medians(by_law, [each.weight for each in self.fitted])
-        samples, weights = np.concatenate(by_law), self._weights()
-        scale = structural_scale(points, self.points)
-        random = np.random.default_rng(self.seed + 1)
-        noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
-        noisy = noisy + self.noise_ratio * random.standard_normal(noisy.shape)
-        noisy = noisy + scale * random.standard_t(DEGREES_OF_FREEDOM, noisy.shape)
-        low, high = weighted_quantiles(noisy, np.repeat(weights, _NOISE_COPIES), _INTERVAL)
+        conditions, sites = Conditions.of(points), Sites.of(points)
+        middles, spreads, weights = [], [], []
+        for each in self.fitted:
+            mean, deviation, most = self._strays(each, sites)
+            steps, noise = _quasi_normal(_COPIES * len(mean))
+            theta, means, deviations, bounds = (
+                np.repeat(array, _COPIES, axis=0)
+                for array in (each.posterior.samples[1:], mean, deviation, most)
+            )
+            strays = np.minimum(means + steps[:, None] * deviations, bounds)
+            drawn = log_throughput(each.law, theta, conditions, discrepancy=strays)
+            middles.append(
+                log_throughput(
+                    each.law, each.posterior.samples[1:], conditions, discrepancy=np.minimum(mean, most)
+                )
+            )
+            spreads.append(drawn + self.noise_ratio * noise[:, None])
+            weights.append(np.full(len(drawn), each.weight / len(drawn)))
+        middle = average_of_medians(middles, [each.weight for each in self.fitted])
+        low, high = weighted_quantiles(np.concatenate(spreads), np.concatenate(weights), _INTERVAL)
         return tuple(
             Prediction(
                 point=point,
@@ -121,6 +150,34 @@ class FittedRouter:
             )
             for index, point in enumerate(points)
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the calibrated points say against themselves or against every law, in words."""
+        found = [
+            f"{_words(made.point)} is taken for an outlier: the other points say {made.throughput_pps / 1e6:.4g} Mpps; "
+            "measure it again"
+            for made in self.predict(self.outliers)
+        ]
+        others = [point for point in self.points if point not in self.outliers]
+        found += [
+            f"{_words(made.point)} lies outside its own 95 % interval, "
+            f"{made.low_pps / 1e6:.4g} to {made.high_pps / 1e6:.4g} Mpps"
+            for made in self.predict(others)
+            if not made.low_pps <= made.point.throughput_pps <= made.high_pps
+        ]
+        for one, more in itertools.pairwise(sorted(others, key=lambda p: (p.frame_bytes, p.working_cores))):
+            if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
+                found.append(f"{_words(more)} is less than {_words(one)}: it may fall further beyond them")
+        strays = sum(
+            each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS))
+            for each in self.fitted
+        )
+        if strays > 0.5:
+            found.append(
+                "no law of contention fits the points: measure between them before relying on a prediction"
+            )
+        return tuple(found)
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
         """Seconds (average over the laws) that a core needs for a frame while ``cores`` cores are busy."""
@@ -188,15 +245,47 @@ class FittedRouter:
     def next_points(self, n: int = 3, *, targets: Sequence[Point] = ()) -> tuple[NextPoint, ...]:
         """Return the measurements that would narrow the predictions at ``targets`` most (default: a grid)."""
         return rank_next_points(
-            self.points, self._log_rates, n, noise_ratio=self.noise_ratio, targets=targets
+            self.points, self._joint_log_rates, n, noise_ratio=self.noise_ratio, targets=targets
         )
 
-    def _log_rates(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        return np.concatenate(self._log_rates_by_law(points)), self._weights()
-
-    def _log_rates_by_law(self, points: Sequence[Point]) -> list[Floats]:
+    def _joint_log_rates(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         conditions = Conditions.of(points)
-        return [log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted]
+        draws = [log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted]
+        return np.concatenate(draws), self._weights()
+
+    def _strays(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats]:
+        """Mean, standard deviation and upper bound of the discrepancy at sites for each draw of a law, (J, n) each.
+
+        Beyond the largest calibrated number of cores no core does more than there, unless the calibrated points grew
+        faster than their cores: what more cores share can only slow them down.
+        """
+        theta = each.posterior.samples[1:]
+        residuals = np.log([point.throughput_pps for point in self.points]) - log_throughput(
+            each.law, theta, Conditions.of(self.points)
+        )
+        mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
+        most = self._most_cores
+        beyond = sites.cores > most
+        bound = np.full_like(mean, np.inf)
+        if beyond.any():
+            there = sites.at_most(most)
+            slowed = busy_rate(each.law, theta, there.cores[None], sites.frame_bytes) / busy_rate(
+                each.law, theta, sites.cores[None], sites.frame_bytes
+            )
+            bound[:, beyond] = (self.discrepancy.given(each.cells, residuals, there)[0] + np.log(slowed))[
+                :, beyond
+            ]
+        return mean, deviation, bound
+
+    @property
+    def _most_cores(self) -> float:
+        """Cores beyond which the router grows at most as its cores do; infinite if its points grew faster than that."""
+        each = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
+        grew = any(
+            more > few and rate > _SUPERLINEAR * before
+            for (few, before), (more, rate) in itertools.pairwise(each)
+        )
+        return math.inf if grew else float(each[-1][0])
 
     def _weights(self) -> Floats:
         return np.concatenate(
@@ -204,17 +293,24 @@ class FittedRouter:
         )
 
     def _log_service(self, busy: Floats, frame_bytes: float) -> Floats:
+        """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
+        return -average_of_medians(
+            [self._log_core_rates(each, busy, frame_bytes) for each in self.fitted],
+            [each.weight for each in self.fitted],
+        )
+
+    def _log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
+        """Logarithm of what one of so many busy cores does, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
-        rates = [busy_rate(each.law, each.posterior.samples[1:], busy[None], sizes) for each in self.fitted]
-        return -average_of_medians([np.log(each) for each in rates], [each.weight for each in self.fitted])
+        sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
+        mean, _, most = self._strays(each, sites)
+        rates = busy_rate(each.law, each.posterior.samples[1:], busy[None], sizes)
+        found: Floats = np.log(rates) + np.minimum(mean, most)
+        return found
 
     def _factor(self, each: FittedLaw, k: float) -> Floats:
-        one, many = np.array([[1.0]]), np.array([[k]])
-        sizes = np.array([REFERENCE_BYTES])
-        theta = each.posterior.samples[1:]
-        ratio: Floats = (busy_rate(each.law, theta, one, sizes) / busy_rate(each.law, theta, many, sizes))[
-            :, 0
-        ]
+        rates = self._log_core_rates(each, np.array([1.0, k]), REFERENCE_BYTES)
+        ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
         return ratio
 
     def _limit(self, point: Point) -> Limit:
@@ -230,6 +326,11 @@ class FittedRouter:
         return flow.limit
 
 
+def _words(point: Point) -> str:
+    cores = f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
+    return f"the rate of {cores} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
+
+
 def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: str) -> Parameter:
     low, value, high = weighted_quantiles(values[:, None], weights, (0.025, 0.5, 0.975))[:, 0]
     mean = float(np.average(values, weights=weights))
@@ -243,3 +344,11 @@ def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: s
         unit=unit,
         meaning=meaning,
     )
+
+
+@lru_cache
+def _quasi_normal(n: int) -> tuple[Floats, Floats]:
+    """Return n pairs of normal values that fill the plane evenly (Roberts' R2 sequence), the same each time."""
+    inverse = np.vectorize(NormalDist().inv_cdf)
+    one, other = (inverse((0.5 + step * np.arange(n)) % 1.0) for step in _R2)
+    return one, other

@@ -113,11 +113,18 @@ def law_values(law: Law, theta: Floats) -> Floats:
     return scaled
 
 
-def log_throughput(law: Law, theta: Floats, conditions: Conditions) -> Floats:
-    """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n)."""
+def log_throughput(
+    law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None
+) -> Floats:
+    """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
+
+    ``discrepancy`` (J, n) is how far the cores stray from the law; links and cards limit them all the same.
+    """
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
     pace = c.useful_ratio / (1.0 + theta[:, -2:-1] * c.further_queues)
+    if discrepancy is not None:
+        pace = pace * np.exp(discrepancy)
     rate = pace * busy_rate(law, theta, k, c.frame_bytes)
     starved = (c.group_offered_pps[None] < rate[:, :, None]) & (c.group_cores[None] > 0)
     fed = ~starved & (c.group_cores[None] > 0)

@@ -75,7 +75,6 @@ class Law:
     formula: str
     shapes: tuple[Shape, ...]
     growth: Callable[[Floats, Floats], Floats]
-    prior_weight: float = 1.0
 
 
 def _free(k: Floats, values: Floats) -> Floats:

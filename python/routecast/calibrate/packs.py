@@ -66,7 +66,7 @@ class Pack:
     kind: Literal["multicore", "chain"] = "multicore"
     series: tuple[str, ...] = ("*",)
     without: tuple[str, ...] = ()
-    noise_ratio: float = 0.005
+    noise_ratio: float | None = None
     noise_reason: str = ""
     machine: str = ""
     testbed: bool = False
@@ -155,6 +155,7 @@ def table_points(pack: Pack) -> tuple[Point, ...]:
                 throughput_pps=float(row["throughput_pps"]),
                 flows=int(row["flows"]) if row.get("flows") else pack.flows(row["series"]),
                 link_bps=float(row["link_bps"]) * squeeze if row.get("link_bps") else None,
+                ports=int(row.get("ports") or 2),
                 nic_cap_pps=_nic_cap_pps(pack, row, mix.mean_bytes),
                 series=row["series"],
                 frame_mix=None if mix.is_fixed else mix,

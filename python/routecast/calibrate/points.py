@@ -23,7 +23,7 @@ from routecast.quantity.bounded_file import read_text
 __all__ = ["COLUMNS", "Point", "parse_points", "read_points", "read_router_points"]
 
 COLUMNS: Final[Mapping[str, str]] = {
-    "cores": "cores that process frames, a whole number >= 1",
+    "cores": "cores that process frames, a whole number from 1 to 4096",
     "frame_bytes": "frame size with its FCS, 64 or more, or a mix such as IMIX",
     "throughput_pps": "measured maximum throughput in frames per second over all ports, > 0",
     "throughput_l1_bps": "the same in bit/s, 20 bytes of gap and preamble a frame included (S1)",
@@ -33,6 +33,8 @@ COLUMNS: Final[Mapping[str, str]] = {
     "nic_cap_pps": "frames per second that the network cards take in together; empty: no known limit",
     "series": "name of the machine and function that the point belongs to; empty: one series",
     "calibrate": "true or false; empty: false",
+    "repeat": "number of the repetition; rows of one set of conditions are repetitions, with or without it; not used",
+    "standard_error_ratio": "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
     "reported_l1_bps": "what another model says of the point, bit/s with gap and preamble; not used; empty: nothing",
 }
 """Columns of a file of points and what their cells may hold; cores, frame_bytes and a throughput must be there."""
@@ -75,6 +77,8 @@ class Point:
         Which machine and function: points of one series share their parameters.
     calibrate : bool
         Whether the point may be used to calibrate.
+    standard_error_ratio : float or None
+        Standard error of the measured rate over the rate, where it is known.
     reported_pps : float
         What another model says that the router forwards; NaN where none says anything.
     frame_mix : FrameMix or None
@@ -92,6 +96,7 @@ class Point:
     nic_cap_pps: float | None = None
     series: str = ""
     calibrate: bool = False
+    standard_error_ratio: float | None = None
     reported_pps: float = math.nan
     frame_mix: FrameMix | None = None
     layout: Layout = field(default_factory=Layout)
@@ -269,6 +274,7 @@ def _read_row(
         nic_cap_pps=cell("nic_cap_pps", _positive, None),
         series=row.get("series", known.series),
         calibrate=cell("calibrate", _truth, False),
+        standard_error_ratio=cell("standard_error_ratio", _ratio, None),
         reported_pps=cell("reported_l1_bps", _positive, math.nan) / frame_bits,
         frame_mix=frame_mix,
     )
@@ -319,16 +325,12 @@ def _contradicts_router(number: int, point: Point, router: Point) -> list[Proble
 
 def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_router: bool) -> list[Problem]:
     problems = []
-    seen: dict[tuple[object, ...], tuple[int, Point]] = {}
+    seen: dict[tuple[object, ...], int] = {}
     for number, point in points:
-        if not (point.calibrate or of_router):
-            continue
-        first = seen.setdefault(point.conditions, (number, point))
-        if first[0] != number:
-            same = first[1].throughput_pps == point.throughput_pps
-            fault = "repeats" if same else "contradicts"
-            what = "keep one of them" if same else "one set of conditions, two rates; give their mean"
-            problems.append(Problem(f"row {number}", f"{fault} row {first[0]}: {what}"))
+        if of_router and seen.setdefault(point.conditions, number) != number:
+            problems.append(
+                Problem(f"row {number}", f"repeats row {seen[point.conditions]}: a study has a point once")
+            )
     if not complete:
         return problems
     if not points:
@@ -348,6 +350,13 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_rou
 def _positive(text: str) -> float:
     value = float(text)
     if not (math.isfinite(value) and value > 0.0):
+        raise ValueError(text)
+    return value
+
+
+def _ratio(text: str) -> float:
+    value = _positive(text)
+    if value >= 1.0:
         raise ValueError(text)
     return value
 

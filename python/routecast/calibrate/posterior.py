@@ -12,6 +12,9 @@ The evidence of a law is Laplace's approximation at the unperturbed optimum, up 
     ln Z = -½ Σ ((y - f)/τ)² - ½ Σ ((θ - m)/s)² - ½ ln det(I + S JᵀJ S / τ²)
 
 (MacKay 2003, Information Theory, Inference and Learning Algorithms, ch. 28: the last term is the Occam factor).
+
+Noise is a standard deviation for each value, or correlated: then each row has a *whitening* of its own, the inverse W
+of a Cholesky factor of its covariance Σ = (WᵀW)⁻¹, W(y - f) takes the place of (y - f)/τ, and ln det W belongs to ln Z.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ _STEPS = 20
 _NUDGE = 1e-5
 _SMALLEST_DAMPING, _LARGEST_DAMPING = 1e-6, 1e8
 _FIRST_DAMPING = 1e-2
-_LONGEST_STEP_SD = 2.0
+_LONGEST_STEP_SD, _SHORTEST_STEP_SD = 2.0, 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +78,11 @@ def sample_posterior(
     ----------
     forward : callable
         (J, d) parameters to (J, n) predictions, on the scale of ``measured``.
-    measured, noise : (n,) arrays
-        Measured values and standard deviations (natural logarithms of rates).
+    measured : (n,) array
+        Measured values (natural logarithms of rates).
+    noise : (n,) array, or (1 + draws, n, n)
+        Standard deviations; or a whitening for the most probable point and each draw, where draw ``i`` and ``i +
+        draws/2`` have the same.
     prior_mean, prior_sd : (d,) arrays
     draws : int
         Samples besides the most probable point, an even number.
@@ -90,7 +96,8 @@ def sample_posterior(
         perturbations[1:] = np.concatenate([half, -half])
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
     z, misfit, cost = _climb(whitened, anchors, targets)
-    jacobian = _jacobian(whitened, z[:1], misfit[:1])[0]
+    first = _whitened(forward, measured, noise[:1] if noise.ndim > 1 else noise, prior_mean, prior_sd)
+    jacobian = _jacobian(first, z[:1], misfit[:1])[0]
     information = jacobian.T @ jacobian
     eye = np.eye(d)
     covariance = np.linalg.inv(eye + information)
@@ -105,26 +112,29 @@ def sample_posterior(
 def log_evidence(
     forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
 ) -> Floats:
-    """Evidence under several priors at once: (P, d) means and standard deviations to (P,), as in a posterior."""
-    priors, d = prior_mean.shape
+    """Evidence under several priors, or with several whitenings, at once: (P, d) or (P, n, n) to (P,)."""
+    rows, d = max(len(np.atleast_2d(prior_mean)), len(noise) if noise.ndim > 1 else 1), prior_mean.shape[-1]
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
-    z, misfit, cost = _climb(whitened, np.zeros((priors, d)), np.zeros((priors, len(measured))))
+    z, misfit, cost = _climb(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))))
     jacobian = _jacobian(whitened, z, misfit)
     information = np.einsum("jnd,jne->jde", jacobian, jacobian)
     evidence: Floats = -0.5 * cost - 0.5 * np.linalg.slogdet(np.eye(d) + information)[1]
+    if noise.ndim > 1:
+        evidence = evidence + np.log(np.einsum("rii->ri", noise)).sum(axis=1)
     return evidence
 
 
 def _whitened(
     forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
 ) -> Forward:
-    """Residuals in units of noise, of ``z = (theta - mean)/sd``; a prior may differ from row to row."""
-    y = measured / noise
+    """Residuals in units of noise, of ``z = (theta - mean)/sd``; prior and whitening may differ from row to row."""
     priors = np.atleast_2d(prior_mean), np.atleast_2d(prior_sd)
+    whitening = np.diag(1.0 / noise)[None] if noise.ndim == 1 else noise
 
     def misfit(z: Floats) -> Floats:
-        mean, sd = (np.repeat(each, len(z) // len(each), axis=0) for each in priors)
-        return forward(mean + sd * z) / noise - y
+        mean, sd, white = (np.repeat(each, len(z) // len(each), axis=0) for each in (*priors, whitening))
+        residuals: Floats = np.einsum("rij,rj->ri", white, forward(mean + sd * z) - measured)
+        return residuals
 
     return misfit
 
@@ -155,6 +165,8 @@ def _climb(whitened: Forward, anchors: Floats, targets: Floats) -> tuple[Floats,
         normal_damped = normal + damping[:, None, None] * (normal * eye)
         step = -np.linalg.solve(normal_damped, gradient[:, :, None])[:, :, 0]
         step = np.clip(step, -_LONGEST_STEP_SD, _LONGEST_STEP_SD)
+        if np.abs(step).max() < _SHORTEST_STEP_SD:
+            break
         trial = z + step
         trial_misfit = whitened(trial)
         trial_cost = cost(trial, trial_misfit)

@@ -14,15 +14,16 @@ and its mean and standard deviation make the prior with which each series is the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from routecast.calibrate.fit import NOISE_RATIO, law_evidence
+from routecast.calibrate.fit import law_evidence
 from routecast.calibrate.forward import POLL_SHAPE
-from routecast.calibrate.laws import LAWS, Law, Shape
+from routecast.calibrate.laws import LAWS, Shape
 from routecast.calibrate.points import Point
+from routecast.calibrate.priors import Priors, read_priors
 
 __all__ = ["shared_poll"]
 
@@ -34,8 +35,8 @@ _FINEST_SD = 0.005
 def shared_poll(
     series: Sequence[Sequence[Point]],
     *,
-    noise_ratio: float = NOISE_RATIO,
-    catalogue: Mapping[str, Law] = LAWS,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
 ) -> Shape:
     """Return the cost of polling that the calibration points of all series support, as a prior for each.
 
@@ -53,8 +54,8 @@ def shared_poll(
     score = -0.5 * ((cost - POLL_SHAPE.mean) / POLL_SHAPE.sd) ** 2
     for points in polling:
         by_law = [
-            math.log(law.prior_weight) + law_evidence(law, points, polls=fixed, noise_ratio=noise_ratio)
-            for law in catalogue.values()
+            math.log(weight) + law_evidence(LAWS[law], points, polls=fixed, noise_ratio=noise_ratio)
+            for law, weight in (priors or read_priors()).laws.items()
         ]
         score = score + np.logaddexp.reduce(by_law, axis=0)
     weight = np.exp(score - score.max())

@@ -21,13 +21,16 @@ from routecast.errors import FitProblem
 __all__ = ["ROUTERS", "Row", "Series", "Validation", "validate"]
 
 
+_Fit = Callable[[Sequence[Point], str, int, float | None], "_Fitted"]
+
+
 class _Fitted(Protocol):
     def predict(self, points: Sequence[Point]) -> tuple[Prediction, ...]: ...
 
 
-ROUTERS: dict[str, Callable[[Sequence[Point], str, int], _Fitted]] = {
-    "multicore": lambda points, series, seed: fit(points, series=series, seed=seed),
-    "eq5": lambda points, series, seed: fit_eq5(points, series=series),
+ROUTERS: dict[str, _Fit] = {
+    "multicore": lambda points, series, seed, noise: fit(points, series=series, seed=seed, noise_ratio=noise),
+    "eq5": lambda points, series, seed, noise: fit_eq5(points, series=series),
 }
 """What can be calibrated: routecast's own router, and paper 000's eq. 5 for comparison."""
 
@@ -82,6 +85,8 @@ class Series:
             "summary": {key: _plain(v) for key, v in self.summary.items()},
         }
         if isinstance(self.fitted, FittedRouter):
+            data["warnings"] = list(self.fitted.warnings)
+            data["noise_ratio"] = self.fitted.noise_ratio
             data["law"] = self.fitted.law
             data["law_weights"] = self.fitted.law_weights
             data["effective_parameters"] = self.fitted.effective_parameters
@@ -105,6 +110,24 @@ class Validation:
     series: tuple[Series, ...]
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What repeatability was taken, and what speaks against the calibrations, by series."""
+        found = []
+        for each in self.series:
+            if isinstance(each.fitted, FittedRouter):
+                name = f"{each.name}: " if each.name and len(self.series) > 1 else ""
+                found.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
+                found += [f"{name}{warning}" for warning in each.fitted.warnings]
+                own = [row.point for row in self.rows if row.point.series == each.name]
+                most = max(point.working_cores for point in each.fitted.points)
+                if any(point.working_cores > most for point in own):
+                    found.append(
+                        f"{name}nothing was measured beyond {most} core{'s' if most > 1 else ''}: intervals there "
+                        "do not allow for a collapse of queues or locks that all cores share"
+                    )
+        return tuple(found)
+
+    @property
     def summary(self) -> dict[str, float]:
         """Errors over the held-out rows; NaN where there are none. ``held_out`` is their number."""
         return _summary(self.rows)
@@ -114,11 +137,14 @@ class Validation:
         return {
             "series": [each.to_json() for each in self.series],
             "rows": [row.to_json() for row in self.rows],
+            "notes": list(self.notes),
             "summary": {key: _plain(value) for key, value in self.summary.items()},
         }
 
 
-def validate(points: Sequence[Point], *, router: str = "multicore", seed: int = 0) -> Validation:
+def validate(
+    points: Sequence[Point], *, router: str = "multicore", seed: int = 0, noise_ratio: float | None = None
+) -> Validation:
     """Calibrate each series from its ``calibrate`` points and predict all its points.
 
     Parameters
@@ -126,6 +152,8 @@ def validate(points: Sequence[Point], *, router: str = "multicore", seed: int = 
     points : sequence of Point
     router : {"multicore", "eq5"}
     seed : int
+    noise_ratio : float or None
+        Repeatability of one measurement, one standard deviation; None: from repetitions, or of published ones.
 
     Raises
     ------
@@ -143,7 +171,7 @@ def validate(points: Sequence[Point], *, router: str = "multicore", seed: int = 
         calibrating = [points[index] for index in members if points[index].calibrate]
         if not calibrating:
             raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
-        fitted = ROUTERS[router](calibrating, name, seed)
+        fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
         for index, prediction in zip(
             members, fitted.predict([points[index] for index in members]), strict=True
         ):

@@ -19,6 +19,14 @@ def validate(
     ],
     *,
     router: Annotated[str, typer.Option("--router", help="Kind of router to calibrate.")] = "multicore",
+    noise: Annotated[
+        float | None,
+        typer.Option(
+            "--noise",
+            metavar="RATIO",
+            help="Standard deviation of a measured rate over the rate; else from repeated or published ones.",
+        ),
+    ] = None,
     max_error: Annotated[
         float | None,
         typer.Option(
@@ -31,18 +39,21 @@ def validate(
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 
-    Columns: cores, frame_bytes, throughput_pps; optional flows, link_bps, ports, nic_cap_pps, series, calibrate.
+    Columns: cores, frame_bytes, throughput_pps; optional flows, link_bps, ports, nic_cap_pps, series, calibrate,
+    repeat, standard_error_ratio. Rows that repeat a set of conditions tell how well a measurement repeats.
     """
     from routecast.calibrate.points import read_points
     from routecast.calibrate.validate import validate as run
     from routecast.cli.validation import validation_tables
 
-    validation = run(read_points(file), router=router)
+    validation = run(read_points(file), router=router, noise_ratio=noise)
     if as_json:
         print_json(validation.to_json())
     else:
         for table in validation_tables(validation):
             print_table(data(), table)
+        for note in validation.notes:
+            data().print(f"{note[0].upper()}{note[1:]}.", markup=False)
     reached = validation.summary["mean_abs_error_ratio"]
     if max_error is not None and not reached <= max_error:
         remark(f"Criterion missed: the mean absolute error is {reached:.4g}, allowed is {max_error:.4g}")

@@ -16,6 +16,8 @@ __all__ = ["board_remarks", "board_table", "validation_tables"]
 
 
 _INSIDE = Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}")
+_SCORE = Column(title="Score", form=".2f")
+_SCORED = "Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times the misses."
 
 
 def validation_tables(validation: Validation) -> tuple[Table, ...]:
@@ -67,12 +69,12 @@ def _errors(validation: Validation) -> Table:
         summaries.append(("all", validation.summary))
     names = (
         *("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio"),
-        "interval_coverage_ratio",
+        *("interval_coverage_ratio", "interval_score"),
     )
     return Table(
         name="errors",
         title="Absolute errors at the held-out points",
-        caption="Inside: share of these points in their 95 % interval.",
+        caption=_SCORED,
         columns=(
             Column(title="Series", align="left"),
             Column(title="Points", form="g"),
@@ -81,6 +83,7 @@ def _errors(validation: Validation) -> Table:
             Column(title="90th", unit="%", form=percent),
             Column(title="Largest", unit="%", form=percent),
             _INSIDE,
+            _SCORE,
         ),
         rows=tuple(
             (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
@@ -95,8 +98,8 @@ def board_table(board: Board) -> Table:
         name="board",
         title=f"Accuracy at {board.held_out} held-out points that calibration has not seen",
         caption=(
-            "Best baseline: the naive law with the smallest median error on the same points. "
-            "Inside: share of the points in their 95 % interval."
+            "Each source is predicted with priors learnt from the others. Best baseline: the naive law with the "
+            f"smallest median error on the same points. {_SCORED}"
         ),
         columns=(
             Column(title="Pack", align="left"),
@@ -108,6 +111,7 @@ def board_table(board: Board) -> Table:
             Column(title="Best", unit="baseline", align="left"),
             Column(title="Median", unit="%", form=percent, group="baseline"),
             _INSIDE,
+            _SCORE,
         ),
         rows=tuple(
             (
@@ -120,6 +124,7 @@ def board_table(board: Board) -> Table:
                 pack.best_baseline[0],
                 pack.best_baseline[1],
                 pack.coverage_ratio,
+                pack.interval_score,
             )
             for pack in board.packs
         ),
