@@ -13,7 +13,7 @@ from routecast.evaluate.plain import plain
 from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
 from routecast.study.document import Study
-from routecast.study.measurements import Measured
+from routecast.calibrate.points import Point
 
 __all__ = [
     "Comparison",
@@ -194,7 +194,7 @@ class StudyResult:
     law: str
     hypotheses: tuple[Hypothesis, ...]
     parameters: tuple[Parameter, ...]
-    calibrating: tuple[Measured, ...]
+    calibrating: tuple[Point, ...]
     comparisons: tuple[Comparison, ...]
     scenarios: Mapping[str, tuple[Estimate, ...]]
     curves: Mapping[str, tuple[Curve, ...]]
@@ -252,7 +252,10 @@ class StudyResult:
             "parameters": self.parameters,
             "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
             "all_points": {"errors": self.errors_everywhere()},
-            "calibrating": self.calibrating,
+            "calibrating": [
+                {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
+                for p in self.calibrating
+            ],
             "rows": [_row(row) for row in self.comparisons],
             "scenarios": self.scenarios,
             "next_points": self.next_points,
