@@ -41,6 +41,7 @@ HEAVY = (
     "numpy",
     "highspy",
     "yaml",
+    "defusedxml",
     "distributed",
 )
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from routecast.errors import FileProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.fields import Duration, FileModel
-from routecast.quantity.toml_file import parse_toml, validated
+from routecast.quantity.toml_file import parse_toml, shown, validated
 
 
 class Part(FileModel):
@@ -117,3 +117,27 @@ def test_a_value_of_another_kind_is_told_the_kind_in_words_of_toml() -> None:
     assert told["count"] == 'got "four": must be a whole number'
     assert told["on"] == 'got "maybe": must be true or false'
     assert told["more"] == 'got "file.toml": must be a table: { key = value, … }'
+
+
+class NeverWritten(list):
+    """A list that must not be written out: with what its entries hold it may be larger than any memory."""
+
+    def __repr__(self):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([1, 2.5, "x"], "[1, 2.5, 'x']"),
+        ([[1]], "a list of 1"),
+        (NeverWritten([NeverWritten()] * 3), "a list of 3"),
+        (NeverWritten([1] * 1000), "a list of 1000"),
+        (1 << 20_000, "a number of 20001 bits"),
+        ([1 << 20_000], "a list of 1"),
+        ("x" * 1000, '"' + "x" * 59 + "…"),
+    ],
+    ids=["short", "nested", "lists", "long", "number", "numbers", "text"],
+)
+def test_a_wrong_value_is_shown_in_a_line_whatever_it_holds(value, text):
+    assert shown(value) == text

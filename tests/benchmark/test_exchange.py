@@ -266,3 +266,15 @@ def test_real_output_of_iperf3_over_the_loopback_is_read(
     assert record.frame_bytes == 1046.0
     assert record.trial.offered_frames == pytest.approx(625, rel=0.1)  # 5 Mbit/s of 8000 bits for a second
     assert 0.0 <= record.trial.loss_ratio <= 1.0
+
+
+def test_a_text_without_an_end_is_looked_through_once(tmp_path: Path) -> None:
+    # Looked for from each of its quotes on, the end of so many would take days.
+    assert "cut off" in faults('{"end": "' + r"\"" * 1_000_000, tmp_path)
+    assert "cut off" in faults('{"end": "nan' + "\\", tmp_path)
+
+
+def test_a_tree_in_the_place_of_a_number_is_not_written_out(tmp_path: Path) -> None:
+    document = samples.iperf3()
+    document["start"]["test_start"]["blksize"] = {"all": [[1], [2]]}
+    assert "blksize: got an object: wants" in faults(document, tmp_path)

@@ -117,7 +117,9 @@ def test_points_that_agree_with_a_law_have_neither_outliers_nor_warnings() -> No
 
 def test_a_collapse_is_said_in_words() -> None:
     # RSS++ (Barbette et al. 2019), software queues: more cores forward less beyond four or five.
-    fallen = [Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))]
+    fallen = [
+        Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))
+    ]
     assert any("8 cores" in text and "fall further" in text for text in fit(fallen).warnings)
 
 

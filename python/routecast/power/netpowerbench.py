@@ -38,9 +38,10 @@ _ARGUMENTS = ("Device", "Port_type", "Port_speed", "Transceivers", "Traffic_gene
 _METADATA = ("device_id", "connected_PSUs")
 _DEFAULT = {"port_type": 0, "trx_phy": 1, "trx_speed": 2}
 _SUM_SLACK_W = 1e-6
-LARGEST_BYTES = 1_000_000
-"""Ten times NetPowerBench's largest; a second or two of PyYAML."""
 _PARTS = 3
+LARGEST_BYTES = 1_000_000
+_MOST_NODES = 20_000
+"""Ten and four times NetPowerBench's largest; PyYAML takes a second for so many keys and values."""
 
 
 def read_netpowerbench(path: str | Path) -> PortPower:
@@ -87,7 +88,13 @@ def parse_netpowerbench(text: str, *, subject: str = "power model") -> PortPower
 class _Loader(yaml.SafeLoader):
     """Plain YAML: ten lines of aliases to lists of aliases can stand for more values than any memory holds."""
 
+    nodes = 0
+
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.nodes += 1
+        if self.nodes > _MOST_NODES:
+            message = f"holds more than {_MOST_NODES:,} keys and values, more than any file of NetPowerBench"
+            raise ComposerError(None, None, f"{message}: cut it")
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             where = f"line {event.start_mark.line + 1}"
@@ -97,12 +104,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def parse_yaml(text: str, subject: str) -> Any:
-    """Return what a YAML text says, without aliases; ``subject`` is what messages call it.
+    """Return what a YAML text says, within bounds and without aliases; ``subject`` is what messages call it.
 
     Raises
     ------
     routecast.errors.FileProblem
-        The text is no YAML, or has an alias.
+        The text is no YAML, has an alias, or is nested too deeply or too large.
     """
     try:
         return yaml.load(text, Loader=_Loader)

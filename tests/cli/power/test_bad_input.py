@@ -157,3 +157,43 @@ def test_a_power_model_that_is_wrong_is_told_in_the_words_of_its_file(
 def test_a_price_is_a_number_that_is_not_negative(value: str, capsys: pytest.CaptureFixture[str]) -> None:
     day = ("--profile", "synthetic", "--peak", "1 Gbit/s")
     assert "price" in refused(capsys, "day", str(EXAMPLE), *day, "--price", value)
+
+
+def bomb_of_aliases(lines: int) -> str:
+    """Return YAML whose last line stands for 10 to the power of its lines."""
+    aliases = (f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, lines))
+    return "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(aliases)
+
+
+@pytest.mark.parametrize("command", ["fit", "show"])
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (bomb_of_aliases(10), "*a0 in line 2 is an alias, which no file of NetPowerBench has"),
+        ("a: &a [*a]\n", "*a in line 1 is an alias"),
+        ("a: &a {b: 1}\nc: {<<: *a}\n", "*a in line 2 is an alias"),
+        ("[" * 10_000, "is nested too deeply"),
+        ("a: [" + "1," * 30_000 + "]", "holds more than 20,000 keys and values"),
+        ("#" * 1_000_001, "larger than 1,000,000 bytes: no NetPowerBench"),
+        ("a: !!bool neither\n", "is no YAML"),
+        ("a: 2001-99-99\n", "is no YAML"),
+    ],
+    ids=["bomb", "itself", "merged", "deep", "wide", "large", "tag", "date"],
+)
+def test_yaml_that_stands_for_more_than_it_says_is_refused(
+    command: str, content: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "device.yaml"
+    file.write_text(content, encoding="utf-8")
+    said = refused(capsys, command, str(file))
+    assert told in said
+    assert "device.yaml" in said
+
+
+def test_a_list_in_the_place_of_a_number_is_not_written_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ports = "Device: x\nPort_type: SFP\nPort_speed: 1G\nTransceivers: T\n"
+    file = tmp_path / "device.yaml"
+    file.write_text(f"{ports}P_BASE: [[1], [2, [3]]]\n", encoding="utf-8")
+    assert "P_BASE: got a list of 2: it must be a number" in refused(capsys, "show", str(file))

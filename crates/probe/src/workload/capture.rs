@@ -2,9 +2,12 @@
 //!
 //! Formats: draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng. Only Ethernet packets are taken.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::{ProbeError, Result};
 
@@ -16,6 +19,11 @@ const MOST_PACKET_BYTES: usize = 262_144;
 const MOST_BLOCK_BYTES: usize = 16 << 20;
 /// Most bytes of packets that are kept.
 const MOST_BYTES: usize = 256 << 20;
+
+/// How long a pipe may have nobody who writes to it, and how long its writer may be silent.
+const UNOPENED: Duration = Duration::from_secs(1);
+const SILENT: Duration = Duration::from_secs(60);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
@@ -44,13 +52,60 @@ impl Capture {
 ///
 /// # Errors
 ///
-/// [`ProbeError::Request`]: the file cannot be read, is no capture, ends in the middle of a packet, is empty, or was
+/// [`ProbeError::Request`]: the file cannot be read, is a device or a pipe that nothing comes out of, is no capture, ends in the middle of a packet, is empty, or was
 /// not taken on an Ethernet.
 pub fn read(path: &Path, most: usize) -> Result<Capture> {
     let wrong = |message: String| ProbeError::request("pcap", format!("{}: {message}", path.display()));
-    let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let mut reader = Reader { from: BufReader::new(file), at: 0, swapped: false };
+    let source = Source::open(path).map_err(|error| wrong(error.to_string()))?;
+    let mut reader = Reader { from: BufReader::new(source), at: 0, swapped: false };
     parse(&mut reader, most).map_err(wrong)
+}
+
+/// A file, or a pipe such as a shell makes of `<(zcat capture.gz)`, which nobody waits for without end.
+struct Source {
+    file: File,
+    is_pipe: bool,
+    begun: bool,
+}
+
+impl Source {
+    fn open(path: &Path) -> io::Result<Self> {
+        let kind = std::fs::metadata(path)?.file_type();
+        if !(kind.is_file() || kind.is_fifo() || kind.is_dir()) {
+            return Err(io::Error::other("is a device, no capture; name a file or a pipe"));
+        }
+        // Opening a pipe waits for its writer otherwise.
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+        Ok(Self { file, is_pipe: kind.is_fifo(), begun: false })
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let asked = Instant::now();
+        loop {
+            match self.file.read(into) {
+                Ok(0) if self.is_pipe && !self.begun => {
+                    if asked.elapsed() > UNOPENED {
+                        return Err(io::Error::other("is a pipe that nobody wrote to; name a file"));
+                    }
+                }
+                Err(error) if self.is_pipe && error.kind() == ErrorKind::WouldBlock => {
+                    if asked.elapsed() > SILENT {
+                        return Err(io::Error::other(format!(
+                            "is a pipe that nothing came through for {} s; write a file first and name that",
+                            SILENT.as_secs()
+                        )));
+                    }
+                }
+                read => {
+                    self.begun = true;
+                    return read;
+                }
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
 }
 
 /// What the file has from here on, and where that is.
@@ -314,6 +369,28 @@ mod tests {
             }
         }
         assert!(parsed(&[], 9).unwrap_err().contains("is empty"));
+    }
+
+    #[test]
+    fn a_pipe_is_read_like_a_file_and_a_device_or_a_pipe_without_writer_is_refused() {
+        let folder = std::env::temp_dir().join(format!("routecast-capture-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let pipe = folder.join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let message = read(&pipe, 9).unwrap_err().to_string();
+        assert!(message.contains("nobody wrote to"), "{message}");
+        let writer = thread::spawn({
+            let pipe = pipe.clone();
+            move || while std::fs::write(&pipe, pcap(&[&[1; 60], &[2; 61]], 1, false)).is_err() {}
+        });
+        // On a busy machine the reader may give up just as the writer comes; then both come again.
+        let capture = (0..100).find_map(|_| read(&pipe, 9).ok()).unwrap();
+        writer.join().unwrap();
+        assert_eq!(capture.packets, [vec![1; 60], vec![2; 61]]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let message = read(Path::new("/dev/zero"), 9).unwrap_err().to_string();
+        assert!(message.contains("is a device"), "{message}");
     }
 
     #[test]
