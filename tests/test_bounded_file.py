@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars
 import pytest
+from routecast.study.measurements import read_measured
 
 from routecast.benchmark.exchange.formats import read_records
 from routecast.calibrate.points import read_points
@@ -21,7 +22,6 @@ from routecast.power.netpowerbench import read_netpowerbench
 from routecast.quantity import bounded_file
 from routecast.quantity.bounded_file import read_bytes, read_parquet, read_text
 from routecast.router.files import read_router
-from routecast.study.measurements import read_measured
 from routecast.testbed.power.csv_log import CsvMeter
 
 

@@ -92,10 +92,10 @@ def test_what_repeats_badly_is_known_badly() -> None:
     steady = [machine(k) for k in (1, 4) for _ in range(4)]
     rates = (0.9, 1.1, 0.95, 1.05)
     shaky = [replace(p, throughput_pps=p.throughput_pps * rates[i % 4]) for i, p in enumerate(steady)]
-    assert fit(steady).noise_ratio < 0.01 < 0.05 < fit(shaky).noise_ratio
+    assert fit(steady).noise_ratio < 0.01
+    assert fit(shaky).noise_ratio > 0.05
     (sure,), (unsure,) = fit(steady).predict([machine(4)]), fit(shaky).predict([machine(4)])
     assert unsure.high_pps / unsure.low_pps > 2.0 * sure.high_pps / sure.low_pps - 1.0
-    # Four repetitions decide the mean twice as well as one: sigma/sqrt(4).
     assert fit(shaky, noise_ratio=0.05).noise_ratio == 0.05
 
 

@@ -17,7 +17,10 @@ __all__ = ["board_remarks", "board_table", "validation_tables"]
 
 _INSIDE = Column(title="Inside", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}")
 _SCORE = Column(title="Score", form=".2f")
-_SCORED = "Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times the misses."
+_SCORED = (
+    "Inside: share of these points in their 95 % interval. Score: mean width of the intervals and 40 times the misses, "
+    "as natural logarithms."
+)
 
 
 def validation_tables(validation: Validation) -> tuple[Table, ...]:

@@ -123,6 +123,11 @@ def _measured(result: StudyResult) -> Section:
             ),
             Prose(prose),
             calibration_table(result),
+            *(
+                [Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes))]
+                if result.notes
+                else []
+            ),
         ),
     )
 

@@ -65,6 +65,11 @@ class CalibratedLaw(Law, Protocol):
         """What was fitted."""
         ...
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the calibrating points say against themselves or against every law, in words."""
+        ...
+
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
         """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
         ...
@@ -125,6 +130,10 @@ class _Calibrated:
             Parameter(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
             for p in self.router.parameters.values()
         )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.router.warnings
 
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
         points = [_point(load) for load in targets]

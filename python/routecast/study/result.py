@@ -9,11 +9,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from routecast.calibrate.points import Point
 from routecast.evaluate.plain import plain
 from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
 from routecast.study.document import Study
-from routecast.calibrate.points import Point
 
 __all__ = [
     "Comparison",

@@ -114,6 +114,7 @@ def run_study(
         curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
         next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
         criteria=_criteria(study, comparisons),
+        notes=laws.calibrated.warnings,
         made=making.made(seed=study.evaluate.seed, trials=len(tasks), resumed=resumed),
     )
     _write(result, progress)

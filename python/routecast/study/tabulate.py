@@ -274,4 +274,5 @@ def shown(result: StudyResult) -> Shown:
         lead=result.law,
         tables=tuple(tables),
         closing=f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.",
+        notes=result.notes,
     )
