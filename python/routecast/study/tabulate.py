@@ -66,7 +66,7 @@ def calibration_table(result: StudyResult) -> Table:
         rows=tuple(
             (
                 point.flows,
-                point.frame_bytes,
+                int(point.frame_bytes),
                 point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
                 point.throughput_pps / 1e6,
             )
