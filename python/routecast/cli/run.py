@@ -7,8 +7,11 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from routecast.errors import RoutecastError
 
@@ -19,13 +22,16 @@ DEFECT = 70
 """EX_SOFTWARE of sysexits.h: an error that routecast did not raise on purpose."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; a traceback is printed only under ``--debug``."""
+def run(arguments: Sequence[str], *, begin: Callable[[], object] = lambda: None) -> int:
+    """Run one command and return its exit code; a traceback is printed only under ``--debug``.
+
+    ``begin`` is called once everything is imported that tells which command it is, before anything is done.
+    """
     given = [argument for argument in arguments if argument != "--debug"]
     debug = len(given) < len(arguments)
     try:
-        with _ended_as_interrupted():
-            return _command(given)
+        with _ended_as_interrupted(), _told_as_interrupted():
+            return _command(given, begin)
     except KeyboardInterrupt:
         return _stop("interrupted", INTERRUPTED, debug=debug)
     except BrokenPipeError:
@@ -64,13 +70,32 @@ def _ended_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _command(arguments: Sequence[str]) -> int:
+@contextmanager
+def _told_as_interrupted() -> Iterator[None]:
+    """Let an error that Ctrl-C has become be Ctrl-C again: a class whose making it breaks off raises a RuntimeError."""
+    try:
+        yield
+    except RoutecastError:
+        raise
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            cause = cause.__cause__ or cause.__context__
+        raise
+
+
+def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
     from typer.main import get_command
 
     from routecast.cli.app import app
 
+    command = get_command(app)
+    _refuse_empty_paths(command)
+    begin()
     try:
-        get_command(app).main(args=list(arguments), prog_name="routecast")
+        command.main(args=list(arguments), prog_name="routecast")
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):  # click makes a 1 of it: no criterion failed
             raise leave.__context__ from None
@@ -79,6 +104,28 @@ def _command(arguments: Sequence[str]) -> int:
             print("routecast: interrupted", file=sys.stderr)
         return code
     return 0
+
+
+def _refuse_empty_paths(command: Any) -> None:
+    """Let no command take an empty text for a path: it would be the folder that one stands in."""
+    for one in getattr(command, "commands", {}).values():
+        _refuse_empty_paths(one)
+    for parameter in command.params:
+        parameter.process_value = partial(_named, parameter.process_value, parameter)
+
+
+def _named(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        from typer import BadParameter
+
+        if _is_path(get_type_hints(context.command.callback)[parameter.name]):
+            message = "the path is empty: name a file or a folder; the folder that you are in is '.'"
+            raise BadParameter(message, ctx=context, param=parameter)
+    return process(context, value)
+
+
+def _is_path(hint: object) -> bool:
+    return hint is Path or any(map(_is_path, get_args(hint)))
 
 
 def _stop(message: str, code: int, *, debug: bool) -> int:
