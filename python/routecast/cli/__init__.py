@@ -29,9 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         import signal
 
-        unwind = signal.default_int_handler
         # A shell may let a job in the background ignore Ctrl-C: then it stays ignored.
-        is_heard = signal.getsignal(signal.SIGINT) is unwind
+        is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
         def hear(handler: Callable[..., object]) -> None:
             if is_heard:
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hear(_leave)
         from routecast.cli.run import run
 
-        code = run(given, begin=lambda: hear(unwind))
+        code = run(given, begin=hear)
         hear(_leave)
         # CPython ends itself by SIGINT after an exec() of a text, as dataclasses do it, that Ctrl-C broke off; one that
         # goes through takes that back.

@@ -17,21 +17,24 @@ from routecast.errors import RoutecastError
 
 __all__ = ["DEFECT", "INTERRUPTED", "run"]
 
+Handler = Callable[..., object]
+
 INTERRUPTED = 130
 DEFECT = 70
 """EX_SOFTWARE of sysexits.h: an error that routecast did not raise on purpose."""
 
 
-def run(arguments: Sequence[str], *, begin: Callable[[], object] = lambda: None) -> int:
+def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda strike: None) -> int:
     """Run one command and return its exit code; a traceback is printed only under ``--debug``.
 
-    ``begin`` is called once everything is imported that tells which command it is, before anything is done.
+    ``begin`` is called once everything is imported that tells which command it is, before anything is done, with the
+    handler of SIGINT for the time of the command.
     """
     given = [argument for argument in arguments if argument != "--debug"]
     debug = len(given) < len(arguments)
     try:
-        with _ended_as_interrupted(), _told_as_interrupted():
-            return _command(given, begin)
+        with _ended_as_interrupted() as strike:
+            return _command(given, lambda: begin(strike))
     except KeyboardInterrupt:
         return _stop("interrupted", INTERRUPTED, debug=debug)
     except BrokenPipeError:
@@ -56,34 +59,34 @@ def run(arguments: Sequence[str], *, begin: Callable[[], object] = lambda: None)
 
 
 @contextmanager
-def _ended_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept."""
-    if threading.current_thread() is not threading.main_thread() or (
-        signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        yield
-        return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _ended_as_interrupted() -> Iterator[Handler]:
+    """Yield a handler of signals that raises KeyboardInterrupt, whatever else an import or a class makes of it then.
 
+    SIGTERM does what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept.
+    """
+    is_struck = False
 
-@contextmanager
-def _told_as_interrupted() -> Iterator[None]:
-    """Let an error that Ctrl-C has become be Ctrl-C again: a class whose making it breaks off raises a RuntimeError."""
+    def strike(*_: object) -> None:
+        nonlocal is_struck
+        is_struck = True
+        raise KeyboardInterrupt
+
+    is_heard = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if is_heard:
+        signal.signal(signal.SIGTERM, strike)
     try:
-        yield
+        yield strike
     except RoutecastError:
         raise
-    except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, KeyboardInterrupt):
-                raise KeyboardInterrupt from error
-            cause = cause.__cause__ or cause.__context__
+    except Exception as error:  # numpy has an ImportError for it, pydantic a SchemaError
+        if is_struck:
+            raise KeyboardInterrupt from error
         raise
+    finally:
+        if is_heard:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
