@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,3 +118,13 @@ except SystemExit:
     ).stdout.split()
     assert loaded[:2] == ["routecast", routecast.__version__]
     assert set(loaded) & set(HEAVY) == set()
+
+
+def test_every_package_that_is_asked_for_is_imported() -> None:
+    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
+    names = {re.split(r"[<>=]", one)[0].lower().replace("-", "_") for one in wanted}
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    imported = {name.lower() for name in re.findall(r"^ *(?:import|from) (\w+)", sources, re.MULTILINE)}
+    assert {"yaml" if name == "pyyaml" else name for name in names} <= imported

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
+from routecast.benchmark import read_profile
 from routecast.cli import main
 
 ROUTER = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
@@ -54,6 +56,18 @@ def test_a_dry_run_says_how_long_it_takes_and_runs_nothing(capsys: pytest.Captur
     assert "Expected on the wire" in said
     assert " h " in said
     assert not list(Path().iterdir())
+
+
+def test_the_profile_of_all_procedures_says_itself_how_long_its_dry_run_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profile = read_profile("rfc2544")
+    assert "two to three days for its seven frame sizes" in profile.title
+    assert len(profile.frames) == 7
+    assert command("--testbed", "namespaces", "--profile", "rfc2544", "--dry-run") == 0
+    total = re.search(r"all +\d+ +[\d,]+ +(\d+) h", capsys.readouterr().err)
+    assert total is not None
+    assert 48 <= int(total[1]) <= 72
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,16 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+import typer
+from typer.models import OptionInfo
 
 import routecast
+from routecast.cli.app import app
 from routecast.cli.run import DEFECT, INTERRUPTED, run
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
 
@@ -111,7 +115,7 @@ def test_completion_can_be_shown(shell: str) -> None:
 def test_every_kind_of_error_has_its_exit_code_and_one_line(
     error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(arguments: Sequence[str]) -> int:
+    def fail(*arguments: object) -> int:
         raise error
 
     monkeypatch.setattr("routecast.cli.run._command", fail)
@@ -192,3 +196,87 @@ def test_an_interrupt_stops_a_study_and_says_what_is_kept(
     assert "Traceback" not in stderr
     assert (out / "results.parquet").exists()
     assert not (out / "report.html").exists()
+
+
+STRUCK = """
+import atexit, os, sys
+
+class Strike:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            os.kill(os.getpid(), 2)
+
+where, *sys.argv = sys.argv[1:]
+sys.modules.pop(where, None)
+if where == "the end":
+    atexit.register(os.kill, os.getpid(), 2)
+sys.meta_path.insert(0, Strike())
+from routecast.cli import main
+main()
+"""
+"""Is struck by Ctrl-C at an import, or when the interpreter ends: wherever else a hand may hit it, without a clock."""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "signal",
+        "routecast.cli.run",
+        "traceback",
+        "typer.main",
+        "rich",
+        "routecast.cli.app",
+        "numpy",
+        "the end",
+    ],
+)
+def test_an_interrupt_leaves_with_130_and_one_line_wherever_it_strikes(where: str) -> None:
+    router = Path(__file__).parents[2] / "examples" / "multicore.router.toml"
+    done = subprocess.run(
+        [sys.executable, "-c", STRUCK, where, "routecast", "solve", str(router), "--load", "1 Mpps"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "routecast: interrupted\n")
+
+
+def test_an_error_that_an_interrupt_has_become_is_told_as_the_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken_off(*_: object) -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ImportError("of what numpy was importing") from None
+        return 0
+
+    monkeypatch.setattr("routecast.cli.run._command", broken_off)
+    assert run(["study", "x"]) == INTERRUPTED
+    assert capsys.readouterr().err == "routecast: interrupted\n"
+
+
+def path_options(group: typer.Typer, *group_names: str) -> Iterator[tuple[str, ...]]:
+    """Every option of every command that names a file or a folder, as the words that a user types."""
+    for info in group.registered_groups:
+        assert info.typer_instance is not None
+        yield from path_options(info.typer_instance, *group_names, str(info.name))
+    for command in group.registered_commands:
+        assert command.callback is not None
+        for hint in get_type_hints(command.callback, include_extras=True).values():
+            kind, *extras = get_args(hint) or (hint,)
+            option = next((one for one in extras if isinstance(one, OptionInfo)), None)
+            if option is not None and Path in (kind, *get_args(kind)):
+                # Where an option is in an annotation, typer holds its first name for a default.
+                names = (option.default, *(option.param_decls or ()))
+                yield (*group_names, str(command.name or command.callback.__name__), str(names[0]))
+
+
+@pytest.mark.parametrize("words", [" ".join(words) for words in path_options(app)])
+def test_an_empty_path_is_a_usage_error_and_nothing_is_written(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run([*words.split(), ""]) == 2
+    assert "the path is empty" in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert not any(tmp_path.iterdir())

@@ -5,19 +5,52 @@ stdout carries data, stderr progress and errors. Exit codes: 0 ok, 1 a criterion
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code; ``arguments`` are ``sys.argv[1:]`` unless given."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given == ["--version"]:  # asked by scripts, so answered before anything heavy is imported
+    """Run one command and leave with its exit code; ``arguments`` are those of this program unless given.
+
+    This program leaves at once when it is interrupted before its command begins or after it has ended: there is
+    nothing to tidy up, and an import that Ctrl-C breaks off says whatever it likes.
+    """
+    given = sys.argv[1:] if arguments is None else arguments
+    if [*given] == ["--version"]:  # asked by scripts, so answered before anything heavy is imported
         from routecast import __version__
 
         print(f"routecast {__version__}")
         raise SystemExit(0)
-    from routecast.cli.run import run
+    if arguments is not None:
+        from routecast.cli.run import run
 
-    raise SystemExit(run(given))
+        raise SystemExit(run(arguments))
+    try:
+        import signal
+
+        # A shell may let a job in the background ignore Ctrl-C: then it stays ignored.
+        is_heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+        def hear(handler: Callable[..., object]) -> None:
+            if is_heard:
+                signal.signal(signal.SIGINT, handler)
+
+        hear(_leave)
+        from routecast.cli.run import run
+
+        code = run(given, begin=hear)
+        hear(_leave)
+        # CPython ends itself by SIGINT after an exec() of a text, as dataclasses do it, that Ctrl-C broke off; one that
+        # goes through takes that back.
+        exec("")
+    except KeyboardInterrupt:
+        _leave()
+    raise SystemExit(code)
+
+
+def _leave(*_: object) -> None:
+    import os
+
+    os.write(2, b"routecast: interrupted\n")
+    os._exit(130)

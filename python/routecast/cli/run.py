@@ -7,25 +7,34 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 from routecast.errors import RoutecastError
 
 __all__ = ["DEFECT", "INTERRUPTED", "run"]
+
+Handler = Callable[..., object]
 
 INTERRUPTED = 130
 DEFECT = 70
 """EX_SOFTWARE of sysexits.h: an error that routecast did not raise on purpose."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; a traceback is printed only under ``--debug``."""
+def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda strike: None) -> int:
+    """Run one command and return its exit code; a traceback is printed only under ``--debug``.
+
+    ``begin`` is called once everything is imported that tells which command it is, before anything is done, with the
+    handler of SIGINT for the time of the command.
+    """
     given = [argument for argument in arguments if argument != "--debug"]
     debug = len(given) < len(arguments)
     try:
-        with _ended_as_interrupted():
-            return _command(given)
+        with _ended_as_interrupted() as strike:
+            return _command(given, lambda: begin(strike))
     except KeyboardInterrupt:
         return _stop("interrupted", INTERRUPTED, debug=debug)
     except BrokenPipeError:
@@ -50,27 +59,46 @@ def run(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _ended_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept."""
-    if threading.current_thread() is not threading.main_thread() or (
-        signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
-        yield
-        return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def _ended_as_interrupted() -> Iterator[Handler]:
+    """Yield a handler of signals that raises KeyboardInterrupt, whatever else an import or a class makes of it then.
+
+    SIGTERM does what Ctrl-C does: batch systems send it when a job's time is over; what is finished is kept.
+    """
+    is_struck = False
+
+    def strike(*_: object) -> None:
+        nonlocal is_struck
+        is_struck = True
+        raise KeyboardInterrupt
+
+    is_heard = threading.current_thread() is threading.main_thread() and (
+        signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if is_heard:
+        signal.signal(signal.SIGTERM, strike)
     try:
-        yield
+        yield strike
+    except RoutecastError:
+        raise
+    except Exception as error:  # numpy has an ImportError for it, pydantic a SchemaError
+        if is_struck:
+            raise KeyboardInterrupt from error
+        raise
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if is_heard:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _command(arguments: Sequence[str]) -> int:
+def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
     from typer.main import get_command
 
     from routecast.cli.app import app
 
+    command = get_command(app)
+    _refuse_empty_paths(command)
+    begin()
     try:
-        get_command(app).main(args=list(arguments), prog_name="routecast")
+        command.main(args=list(arguments), prog_name="routecast")
     except SystemExit as leave:
         if isinstance(leave.__context__, BrokenPipeError):  # click makes a 1 of it: no criterion failed
             raise leave.__context__ from None
@@ -79,6 +107,28 @@ def _command(arguments: Sequence[str]) -> int:
             print("routecast: interrupted", file=sys.stderr)
         return code
     return 0
+
+
+def _refuse_empty_paths(command: Any) -> None:
+    """Let no command take an empty text for a path: it would be the folder that one stands in."""
+    for one in getattr(command, "commands", {}).values():
+        _refuse_empty_paths(one)
+    for parameter in command.params:
+        parameter.process_value = partial(_named, parameter.process_value, parameter)
+
+
+def _named(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        from typer import BadParameter
+
+        if _is_path(get_type_hints(context.command.callback)[parameter.name]):
+            message = "the path is empty: name a file or a folder; the folder that you are in is '.'"
+            raise BadParameter(message, ctx=context, param=parameter)
+    return process(context, value)
+
+
+def _is_path(hint: object) -> bool:
+    return hint is Path or any(map(_is_path, get_args(hint)))
 
 
 def _stop(message: str, code: int, *, debug: bool) -> int:
