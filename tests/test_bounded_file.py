@@ -9,7 +9,6 @@ from pathlib import Path
 
 import polars
 import pytest
-from routecast.study.measurements import read_measured
 
 from routecast.benchmark.exchange.formats import read_records
 from routecast.calibrate.points import read_points
@@ -61,7 +60,6 @@ READERS: list[Callable[[Path], object]] = [
     read_points,
     read_trace,
     read_series_table,
-    read_measured,
     read_records,
     read_netpowerbench,
     lambda path: fit_file(path, "piecewise"),

@@ -32,6 +32,7 @@ class PaperLaw:
     description: str = "x = (S + 20)·8 / ((a + a0/k)·S + (b + b0/k))"
     hypotheses: tuple[Hypothesis, ...] = ()
     parameters: tuple[Parameter, ...] = (Parameter(name="a", value=A, unit="Gbit/s/B"),)
+    warnings: tuple[str, ...] = ()
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
