@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from routecast.errors import RoutecastError
+from routecast.errors import FileProblem, RoutecastError
 
 __all__ = ["DEFECT", "INTERRUPTED", "run"]
 
@@ -33,9 +33,10 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RoutecastError as error:
-        return _stop(str(error), error.exit_code, debug=debug)
+        hint = _hint(error.subject) if isinstance(error, FileProblem) else ""
+        return _stop(f"{error}{hint}", error.exit_code, debug=debug)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-        return _stop(f"{error.filename}: {error.strerror}", 2, debug=debug)
+        return _stop(f"{error.filename}: {error.strerror}{_hint(error.filename)}", 2, debug=debug)
     except OSError as error:
         return _stop(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
     except ImportError as error:
@@ -79,6 +80,12 @@ def _command(arguments: Sequence[str]) -> int:
             print("routecast: interrupted", file=sys.stderr)
         return code
     return 0
+
+
+def _hint(path: object) -> str:
+    from routecast.cli.examples import example_hint
+
+    return example_hint(str(path))
 
 
 def _stop(message: str, code: int, *, debug: bool) -> int:
