@@ -20,6 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
 rust_sources := $(shell find crates -name '*.rs' -o -name '*.bpf.o' -o -name Cargo.toml 2>/dev/null) Cargo.toml $(wildcard Cargo.lock)
+python_sources := $(shell find python -type f -not -name '*.so' -not -path '*/__pycache__/*' 2>/dev/null)
 
 .PHONY: help
 help: ## list the targets
@@ -39,7 +40,7 @@ test-rust: ## run the Rust tests and doctests
 	@cargo test --quiet --workspace --exclude routecast-py
 
 .PHONY: test-python
-test-python: $(DONE)/extension $(DONE)/group-test ## run the Python tests, doctests and documented commands
+test-python: $(DONE)/extension $(DONE)/group-test dist/.done ## run the Python tests, doctests and documented commands
 	@echo '── pytest'
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
@@ -74,6 +75,9 @@ bench: $(DONE)/extension $(DONE)/group-bench ## run the peers and routecast on t
 	@$(BIN)/python benches/tester.py
 	@$(BIN)/python benches/functions.py
 	@$(BIN)/python benches/sweeps.py
+
+.PHONY: wheel
+wheel: dist/.done ## build a wheel for any Linux with glibc 2.17 or newer into dist
 
 .PHONY: format
 format: $(DONE)/group-check ## rewrite the sources in their format
@@ -127,8 +131,23 @@ $(DONE)/group-%: pyproject.toml | $(DONE)/pip
 	@$(BIN)/python -m pip install --group $*
 	@touch $@
 
-# An editable install: Python sources are used where they are, only Rust changes make it stale.
+# An editable install: Python sources are used where they are, only Rust changes make it stale. What it depends on comes
+# in while cargo compiles.
 $(DONE)/extension: $(rust_sources) pyproject.toml | $(DONE)/pip
 	@echo '── routecast and its extension (cargo, release)'
-	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
+	  > $(DONE)/dependencies.txt
+	@export VIRTUAL_ENV=$(CURDIR)/$(VENV); \
+	$(BIN)/python -m pip install -r $(DONE)/dependencies.txt & dependencies=$$!; \
+	$(BIN)/maturin develop --release --quiet --skip-install; \
+	wait $$dependencies; \
+	$(BIN)/maturin develop --release --quiet
+	@touch $@
+
+# zig links against the symbols of an old glibc; cargo keeps what it compiles so apart from what runs here.
+dist/.done: $(rust_sources) $(python_sources) pyproject.toml README.md | $(DONE)/pip $(DONE)/group-wheel
+	@echo '── wheel'
+	@rm -rf dist
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/maturin build --release --quiet --out dist \
+	  --zig --compatibility manylinux2014 --auditwheel check
 	@touch $@

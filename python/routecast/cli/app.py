@@ -10,6 +10,7 @@ from routecast.cli import (
     benchmark,
     board,
     doctor,
+    examples,
     exchange,
     experiment,
     function,
@@ -78,6 +79,7 @@ app.command("workload", rich_help_panel=FUNCTIONS)(workload.workload)
 app.add_typer(power.app, name="power", rich_help_panel=PLANS)
 app.add_typer(plan.app, name="plan", rich_help_panel=PLANS)
 app.add_typer(noc.app, name="noc", rich_help_panel=PLANS)
+app.command("examples", rich_help_panel=FILES)(examples.examples)
 app.command("import", rich_help_panel=FILES)(exchange.import_trials)
 app.command("export", rich_help_panel=FILES)(exchange.export_trials)
 app.command("schema", rich_help_panel=FILES)(schema.schema)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from routecast.errors import RoutecastError
+from routecast.errors import FileProblem, RoutecastError
 
 __all__ = ["DEFECT", "INTERRUPTED", "run"]
 
@@ -42,9 +42,10 @@ def run(arguments: Sequence[str], *, begin: Callable[[Handler], object] = lambda
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except RoutecastError as error:
-        return _stop(str(error), error.exit_code, debug=debug)
+        hint = _hint(error.subject) if isinstance(error, FileProblem) else ""
+        return _stop(f"{error}{hint}", error.exit_code, debug=debug)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
-        return _stop(f"{error.filename}: {error.strerror}", 2, debug=debug)
+        return _stop(f"{error.filename}: {error.strerror}{_hint(error.filename)}", 2, debug=debug)
     except OSError as error:
         return _stop(f"{error.filename or 'system'}: {error.strerror or error}", 3, debug=debug)
     except ImportError as error:
@@ -129,6 +130,12 @@ def _named(process: Callable[..., object], parameter: Any, context: Any, value: 
 
 def _is_path(hint: object) -> bool:
     return hint is Path or any(map(_is_path, get_args(hint)))
+
+
+def _hint(path: object) -> str:
+    from routecast.cli.examples import example_hint
+
+    return example_hint(str(path))
 
 
 def _stop(message: str, code: int, *, debug: bool) -> int:

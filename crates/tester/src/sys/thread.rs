@@ -45,8 +45,8 @@ impl Thread {
             libc::sigdelset(&raw mut all, wake_signal());
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
         }
-        // SAFETY: both calls only return numbers.
-        unsafe { Self { process: libc::getpid(), thread: libc::gettid() } }
+        // SAFETY: both calls only return numbers. The second has a name of its own only since glibc 2.30.
+        unsafe { Self { process: libc::getpid(), thread: libc::syscall(libc::SYS_gettid) as libc::pid_t } }
     }
 
     /// Ends the system call that the thread is in.

@@ -1,0 +1,173 @@
+"""``routecast examples``: the files that ship, to look at, copy and change."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import typer
+
+from routecast.cli.console import data, print_json
+from routecast.cli.out_folder import make_out_folder
+from routecast.errors import FileProblem, Problem, QuantityProblem
+
+__all__ = ["example_hint", "examples"]
+
+FOLDER = Path("examples")
+"""Where copies go: what pages and comments call the files."""
+
+
+def examples(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]…", help="Such as green.router.toml, or green.")
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Copy all of them.")] = False,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the copies.")
+    ] = FOLDER,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that differ from the shipped.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """List the examples that ship, or copy some with the files that they name.
+
+    A file that is there and differs is not overwritten: nothing is copied then.
+    """
+    shipped = _shipped()
+    if not names and not every:
+        if force or out != FOLDER:
+            message = "nothing to copy: name an example, or --all; `routecast examples` lists them"
+            raise QuantityProblem("", message)
+        _list(shipped, as_json=as_json)
+        return
+    if names and every:
+        raise QuantityProblem("", f"--all copies {names[0]!r} with the others: name examples, or --all")
+    wanted = list(shipped) if every else [one for name in names or () for one in _meant(name, shipped)]
+    written, unchanged = _copy({one: shipped[one] for one in _with_named(wanted, shipped)}, out, force=force)
+    if as_json:
+        print_json(
+            {"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]}
+        )
+        return
+    for paths, how in ((written, "written"), (unchanged, "already there")):
+        for path in paths:
+            data().print(f"{path}: {how}", markup=False, soft_wrap=True)
+
+
+def example_hint(path: str) -> str:
+    """Return what gets a file that is not there but ships as an example; nothing if none does.
+
+    Examples
+    --------
+    >>> example_hint("examples/green.router.toml")
+    '; `routecast examples green.router.toml` copies the one that ships into ./examples'
+    >>> example_hint("mine.router.toml")
+    ''
+    """
+    name = PurePosixPath(path).name
+    if os.path.exists(path) or not any(PurePosixPath(one).name == name for one in _shipped()):
+        return ""
+    return f"; `routecast examples {name}` copies the one that ships into ./{FOLDER}"
+
+
+def _shipped() -> dict[str, str]:
+    """Return the text of every example, by its path below the folder."""
+    import routecast
+
+    room = Path(routecast.__file__).parent / "data" / "examples"
+    paths = sorted(path for path in room.rglob("*.*") if path.is_file())
+    return {path.relative_to(room).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _shows(text: str) -> str:
+    """Return what an example says of itself: the first line of its first comment."""
+    return next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
+
+
+def _names(name: str, shipped: dict[str, str]) -> list[str]:
+    """Return the other examples that the text of one names, by file name."""
+    found = [
+        (place.start(), other)
+        for other in shipped
+        if other != name
+        and (place := re.search(rf"(?<![\w.-]){re.escape(PurePosixPath(other).name)}\b", shipped[name]))
+    ]
+    return [other for _, other in sorted(found)]
+
+
+def _with_named(wanted: list[str], shipped: dict[str, str]) -> list[str]:
+    """Return examples with all that they name, and so on."""
+    found: dict[str, None] = {}
+    rest = wanted[::-1]
+    while rest:
+        if (one := rest.pop()) not in found:
+            found[one] = None
+            rest += _names(one, shipped)[::-1]
+    return list(found)
+
+
+def _meant(name: str, shipped: dict[str, str]) -> list[str]:
+    """Return the examples that a user calls so: one file, with or without its ending, or all of a folder."""
+    asked = PurePosixPath(name).as_posix().removeprefix(f"{FOLDER}/")
+    if of_folder := [one for one in shipped if one.startswith(f"{asked}/")]:
+        return of_folder
+    found = [one for one in shipped if asked in {one, PurePosixPath(one).name}]
+    found = found or [one for one in shipped if PurePosixPath(one).name.partition(".")[0] == asked]
+    if len(found) == 1:
+        return found
+    if found:
+        message = f"{name!r} may be {' or '.join(found)}: give the name in full"
+    else:
+        from routecast.quantity.did_you_mean import did_you_mean
+
+        close = did_you_mean(asked, (PurePosixPath(one).name.partition(".")[0] for one in shipped))
+        message = f"no example is called {name!r}: {close}; `routecast examples` lists all"
+    raise QuantityProblem(name, message)
+
+
+def _copy(texts: dict[str, str], out: Path, *, force: bool) -> tuple[list[Path], list[Path]]:
+    """Write files unless they are there already; all are looked at before the first is written."""
+    content = {out / name: text.encode() for name, text in texts.items()}
+    unchanged = [path for path, new in content.items() if path.is_file() and path.read_bytes() == new]
+    there = [path for path in content if path.exists() and path not in unchanged]
+    problems = [
+        Problem(str(path), "is a folder: name another with --out")
+        if path.is_dir()
+        else Problem(str(path), "differs from the example: --force overwrites it, --out DIR copies elsewhere")
+        for path in there
+        if path.is_dir() or not force
+    ]
+    if problems:
+        raise FileProblem(str(out), problems)
+    for folder in dict.fromkeys((out, *(path.parent for path in content))):
+        make_out_folder(folder)
+    written = [path for path in content if path not in unchanged]
+    for path in written:
+        path.write_bytes(content[path])
+    return written, unchanged
+
+
+def _list(shipped: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            [
+                {"name": one, "shows": _shows(text), "names": _names(one, shipped)}
+                for one, text in shipped.items()
+            ]
+        )
+        return
+    from routecast.cli.tables import print_table
+    from routecast.report.tables import Column, Table
+
+    table = Table(
+        name="examples",
+        title="",
+        caption="`routecast examples NAME` copies one, with what it names, into ./examples; --all copies all.",
+        columns=(Column(title="Example", align="left"), Column(title="What it shows", align="left")),
+        rows=tuple((one, _shows(text)) for one, text in shipped.items()),
+    )
+    print_table(data(), table)
