@@ -32,7 +32,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 REWRITE = bool(os.environ.get("ROUTECAST_REWRITE_PAGES"))
 NOT_RUN_HERE = ("git ", "cd ", "make ", "pip ")
 NEEDS_NAMESPACES = re.compile(r"routecast (measure|testbed (up|down|selftest)|benchmark .*--testbed)")
-WIRE = re.compile(f"{NEEDS_NAMESPACES.pattern}|routecast study local_router")
 FENCE = re.compile(r"^```(?P<kind>\S.*?)\n(?P<body>.*?)^```", re.DOTALL | re.MULTILINE)
 EXAMPLE = re.compile(r"\{literalinclude\} \.\./examples/(?P<name>\S+)")
 CAPTION = re.compile(r"^:caption: (?P<name>\S+)\n+", re.MULTILINE)
@@ -197,55 +196,6 @@ def test_the_readme_has_commands() -> None:
         step.command.startswith("routecast") or "bin/routecast" in step.command
         for step in steps_of((ROOT / "README.md").read_text(encoding="utf-8"))
     )
-
-
-SHELL_LINE = re.compile(r"^(?:\$ )?(?:sudo )?(routecast [^#\n]*?)(?: *#.*)?$", re.MULTILINE)
-DIST = ROOT / "dist"
-
-
-def test_every_command_of_the_readme_runs_where_only_the_wheel_was_installed(tmp_path: Path) -> None:
-    """``make test`` builds the wheel; it is installed into an environment of its own and run far from the checkout."""
-    wheels = list(DIST.glob("*.whl"))
-    if not wheels:
-        pytest.skip("no wheel in dist: make wheel builds it")
-    (wheel,) = wheels
-    assert "manylinux" in wheel.name
-    venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", str(wheel)], check=True)
-    work = tmp_path / "work"
-    work.mkdir()
-    outside = {
-        key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))
-    }
-    environment = {**outside, "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = [line[1] for fence in FENCE.finditer(text) for line in SHELL_LINE.finditer(fence["body"])]
-    assert commands[0] == "routecast examples --all"
-    assert len(commands) > 15
-    lacking = missing(FOR_NAMESPACES)
-    skipped = [one for one in commands if lacking and WIRE.search(one)]
-    for command in commands:
-        if command in skipped:
-            continue
-        with alone_on_the_test_bed() if WIRE.search(command) else nullcontext():
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=work,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        # On the wire, a machine that other tests keep busy misses a criterion of a study, or has no core left to
-        # overload the device with; the command ran and said so.
-        is_disturbed = WIRE.search(command) and (
-            done.returncode == 1 or "reaches no overload" in done.stderr or "left late" in done.stderr
-        )
-        assert done.returncode == 0 or is_disturbed, f"$ {command}\n{done.stdout}{done.stderr}"
-    if skipped:
-        pytest.skip(f"needs root ({', '.join(lacking)}): these commands did not run: {skipped}")
 
 
 def test_an_ellipsis_stands_for_any_lines_and_nothing_else_does() -> None:

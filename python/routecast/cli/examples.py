@@ -63,7 +63,7 @@ def example_hint(path: str) -> str:
 
     Examples
     --------
-    >>> example_hint("examples/green.router.toml")
+    >>> example_hint("not/here/green.router.toml")
     '; `routecast examples green.router.toml` copies the one that ships into ./examples'
     >>> example_hint("mine.router.toml")
     ''

@@ -1,0 +1,136 @@
+"""The wheel, as somebody meets it who has nothing else: installed in an empty environment, far from any checkout.
+
+``make wheel`` builds it, and does nothing where it is built already.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from routecast.testbed.capabilities import FOR_NAMESPACES, missing
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TYPED = re.findall(r"^(?:\$ )?((?:sudo )?routecast .*?) *(?: #.*)?$", README, flags=re.MULTILINE)
+"""Every command of the README, those included whose output it does not show."""
+ON_THE_WIRE = [command for command in TYPED if command.startswith("sudo ")]
+"""They measure on a test bed of network namespaces."""
+ELSEWHERE = [command for command in TYPED if command not in ON_THE_WIRE]
+TRIAL = 'routecast measure --testbed namespaces --dut linux --load "10 kpps" --duration "300 ms"'
+NEEDED_FOR_THE_TESTER = 3  # exit code: the environment lacks something
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    # The Python that runs this has made the environment that make uses, or is like it.
+    subprocess.run(["make", "wheel", f"PYTHON={sys.executable}"], cwd=ROOT, env=environment, check=True)
+    (path,) = (ROOT / "dist").glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of an environment that has the wheel and what it asks for, one for all processes of a run."""
+    base = tmp_path_factory.getbasetemp()
+    room = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "installed"
+    room.mkdir(exist_ok=True)
+    with (room / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (room / "done").exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", room / "venv"], check=True)
+            pip = [room / "venv" / "bin" / "python", "-m", "pip"]
+            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", wheel], check=True)
+            (room / "done").touch()
+    return room / "venv" / "bin"
+
+
+def typed_in(folder: Path, programs: Path, command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a user of these programs would, in a folder."""
+    foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+    environment = {name: value for name, value in os.environ.items() if name not in foreign}
+    environment["PATH"] = f"{programs}:{environment['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_readme_gets_its_examples_before_it_uses_them() -> None:
+    first = next(number for number, command in enumerate(TYPED) if " examples/" in command)
+    assert "routecast examples --all" in TYPED[:first]
+    assert len(ON_THE_WIRE) < len(ELSEWHERE)
+
+
+def test_the_wheel_says_that_it_runs_on_any_linux_since_glibc_2_17(wheel: Path) -> None:
+    # PEP 600: the tag is the oldest glibc that has all symbols.
+    assert re.search(r"-abi3-.*manylinux_2_17_\w+\.whl$", wheel.name)
+
+
+def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """What has no version is not in the oldest glibc (gettid is in none before 2.30), and no tag tells of it."""
+    with zipfile.ZipFile(wheel) as archive:
+        (library,) = [name for name in archive.namelist() if name.endswith(".so")]
+        archive.extract(library, tmp_path)
+    symbols = subprocess.run(
+        ["readelf", "--dyn-syms", "--wide", tmp_path / library], capture_output=True, text=True, check=True
+    ).stdout
+    wanted = re.findall(r" GLOBAL +DEFAULT +UND +(\S+)", symbols)
+    assert any("@GLIBC" in name for name in wanted)
+    assert [name for name in wanted if "@" not in name and not name.startswith(("Py", "_Py"))] == []
+
+
+def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if name.startswith("routecast/")]
+    there = [
+        path.relative_to(ROOT / "python").as_posix()
+        for path in (ROOT / "python" / "routecast").rglob("*")
+        if path.is_file() and path.suffix != ".so" and "__pycache__" not in path.parts
+    ]
+    assert sorted(name for name in names if not name.endswith(".so")) == sorted(there)
+
+
+@pytest.mark.parametrize("command", ELSEWHERE)
+def test_every_command_of_the_readme_runs_from_the_wheel(
+    command: str, installed: Path, tmp_path: Path
+) -> None:
+    if " examples/" in command:
+        assert typed_in(tmp_path, installed, "routecast examples --all").returncode == 0
+    done = typed_in(tmp_path, installed, command)
+    assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("command", ON_THE_WIRE)
+def test_every_measurement_of_the_readme_runs_from_the_wheel(
+    command: str, installed: Path, tmp_path: Path
+) -> None:
+    lacking = missing(FOR_NAMESPACES)
+    if lacking:
+        pytest.skip(f"needs root ({', '.join(lacking)}): {command} does not run")
+    done = typed_in(tmp_path, installed, command.removeprefix("sudo "))
+    # A machine that other tests keep busy misses a criterion, or has no core left to overload the device with.
+    is_disturbed = done.returncode == 1 or "reaches no overload" in done.stderr or "left late" in done.stderr
+    assert done.returncode == 0 or is_disturbed, f"$ {command}\n{done.stdout}{done.stderr}"
+
+
+def test_the_wheel_measures_where_the_checkout_does(installed: Path, tmp_path: Path) -> None:
+    lacking = missing(FOR_NAMESPACES)
+    if lacking:
+        pytest.skip(f"needs root ({', '.join(lacking)}): {TRIAL} does not run")
+    ours = typed_in(
+        tmp_path, Path(sys.executable).parent, TRIAL.replace("routecast", "python -m routecast", 1)
+    )
+    done = typed_in(tmp_path, installed, TRIAL)
+    assert done.returncode in {0, 1, NEEDED_FOR_THE_TESTER}, done.stderr
+    lacks = [one.returncode == NEEDED_FOR_THE_TESTER for one in (ours, done)]
+    assert lacks[0] == lacks[1], ours.stderr + done.stderr
