@@ -116,6 +116,7 @@ def test_every_command_of_the_readme_runs_from_the_wheel(
     assert done.returncode == 0, f"$ {command}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("command", ON_THE_WIRE, ids=lambda command: " ".join(command.split()[2:4]))
 def test_every_measurement_of_the_readme_runs_from_the_wheel(
     command: str, installed: Path, tmp_path: Path
