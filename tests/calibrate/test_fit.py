@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from dataclasses import replace
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.calibrate.fit import fit
-from routecast.calibrate.forward import Conditions, busy_rate, law_values, log_throughput
+from routecast.calibrate.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput
 from routecast.calibrate.laws import LAWS, Law
 from routecast.calibrate.layout import Layout
 from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
@@ -46,7 +47,7 @@ def test_rates_that_follow_a_law_are_predicted_by_it() -> None:
     held_out = [machine(2), machine(3), machine(4, 1518.0), machine(8, 512.0)]
     for made in fitted.predict(held_out):
         # Beyond what was measured a machine may stray from its law, so the law is not all that decides there.
-        assert abs(made.error_ratio) < (0.001 if made.point.cores <= 4 else 0.02)
+        assert abs(made.error_ratio) < (0.002 if made.point.cores <= 4 else 0.02)
         assert made.low_pps < made.point.throughput_pps < made.high_pps
     sigma = fitted.parameters["serial.sigma"]
     assert abs(sigma.value - 0.05) < 3.0 * sigma.standard_error
@@ -88,6 +89,77 @@ def test_the_interval_of_a_point_does_not_depend_on_what_else_is_asked() -> None
     assert alone == next(made for made in among if made.point == alone.point)
 
 
+def queued(cores: int, *, shared: bool | None) -> Point:
+    return replace(machine(cores), layout=Layout(shared_queue=shared))
+
+
+def test_more_cores_forward_less_only_where_a_collapse_is_possible_and_that_is_said() -> None:
+    known, asked = [1, 2, 4], [5, 6, 8, 12]
+    own, unsaid = (fit([queued(k, shared=said) for k in known], noise_ratio=0.01) for said in (False, None))
+    lows = [made.low_pps for made in own.predict([queued(k, shared=False) for k in (4, *asked)])]
+    assert own.remarks([queued(12, shared=False)]) == ()
+    assert all(more >= 0.99 * fewer for fewer, more in itertools.pairwise(lows))
+    (remark,) = unsaid.remarks([queued(12, shared=None)])
+    assert "12 cores may forward less than 4 cores" in remark
+    assert "shared_queue = no" in remark
+    assert unsaid.predict([queued(12, shared=None)])[0].low_pps < 0.5 * lows[0]
+
+
+def test_a_queue_that_cores_share_is_foretold_to_collapse() -> None:
+    fitted = fit([queued(k, shared=True) for k in (1, 2, 4)])
+    assert list(fitted.law_weights) == ["lock"]
+    made = {each.point.cores: each for each in fitted.predict([queued(k, shared=True) for k in (4, 32)])}
+    assert made[32].throughput_pps < 0.8 * made[4].throughput_pps
+
+
+def test_a_lock_passes_what_its_time_and_its_handovers_allow() -> None:
+    # Balance of few cores by hand: two of them, at the lock for a share q, wait for each other only.
+    share, handover = 0.2, 0.1
+    values = np.array([[share, 1.0 / handover]])
+    alone = 1.0 - share
+    idle, one, both = 1.0, 2.0 / alone * share, 2.0 / alone * share / alone * (share + handover / 2)
+    passed = (2.0 * idle + one) / alone / (idle + one + both)
+    growth = LAWS["lock"].growth(np.array([[1.0, 2.0, 4000.0]]), values)[0]
+    assert growth[1] == pytest.approx(passed)
+    # With very many cores all wait: one frame per time of the lock and half of their handovers.
+    assert growth[2] == pytest.approx(1.0 / (share + handover / 2 * 4000.0), rel=0.03)
+
+
+def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> None:
+    ring = Layout(transmits_by_modulo=True)
+    measured = {
+        1: 1.0,
+        2: 2.0,
+        3: 3.0 / 1.2,
+        4: 4.0,
+        5: 5.0 / 1.24,
+        8: 8.0,
+        12: 12.0 / 1.2,
+    }  # a cost of 0.3 frames
+    points = {
+        k: Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * rate, layout=ring)
+        for k, rate in measured.items()
+    }
+    fitted = fit([points[k] for k in (1, 3, 8)])
+    for made in fitted.predict([points[k] for k in (2, 4, 5, 12)]):
+        assert abs(made.error_ratio) < 0.03
+    blind = fit([replace(points[k], layout=Layout()) for k in (1, 3, 8)])
+    (worse,) = blind.predict([replace(points[4], layout=Layout())])
+    assert abs(worse.error_ratio) > 0.06
+
+
+def test_a_rate_of_one_port_where_the_table_says_two_is_pointed_at() -> None:
+    full_pps = 10e9 / (8 * 84)
+    points = [
+        Point(cores=k, frame_bytes=64.0, throughput_pps=min(k * 6e6, full_pps), link_bps=10e9, ports=2)
+        for k in (1, 2, 4)
+    ]
+    assert any("one port carries" in text for text in fit(points).warnings)
+    assert not any(
+        "one port carries" in text for text in fit([replace(point, ports=1) for point in points]).warnings
+    )
+
+
 def test_what_repeats_badly_is_known_badly() -> None:
     steady = [machine(k) for k in (1, 4) for _ in range(4)]
     rates = (0.9, 1.1, 0.95, 1.05)
@@ -97,6 +169,22 @@ def test_what_repeats_badly_is_known_badly() -> None:
     (sure,), (unsure,) = fit(steady).predict([machine(4)]), fit(shaky).predict([machine(4)])
     assert unsure.high_pps / unsure.low_pps > 2.0 * sure.high_pps / sure.low_pps - 1.0
     assert fit(shaky, noise_ratio=0.05).noise_ratio == 0.05
+
+
+def test_many_repetitions_tell_how_a_machine_strays_that_is_fast_or_slow_and_seldom_between() -> None:
+    random = np.random.default_rng(4)
+
+    def rates(n: int) -> list[float]:
+        return [
+            1e6 * math.exp((0.15 if random.random() < 0.7 else -0.35) + 0.01 * random.standard_normal())
+            for _ in range(n)
+        ]
+
+    point = machine(1)
+    (made,) = fit([replace(point, throughput_pps=rate) for rate in rates(100)]).predict([point])
+    inside = [made.low_pps <= rate <= made.high_pps for rate in rates(1000)]
+    assert np.mean(inside) >= 0.92
+    assert made.high_pps / made.low_pps < math.exp(0.6)  # a normal law of the same deviation is 0.9 wide
 
 
 def test_an_outlier_is_named_and_decides_nothing() -> None:
@@ -187,9 +275,11 @@ def test_the_router_model_serves_frames_as_the_fit_predicts(tables: Tables) -> N
 
 
 def test_the_next_point_of_a_router_known_on_1_and_4_cores_lies_between_them(tables: Tables) -> None:
-    best, *_ = fit(tables[0]).next_points(3)
+    fitted = fit(tables[0])
+    able = fitted.candidates(4)
+    best, *_ = fitted.next_points(3, able=able)
     assert best.point.cores in {2, 3}
-    assert 0.0 < best.variance_reduction_ratio <= 1.0
+    assert 0.0 < best.width_after < best.width_before
 
 
 def test_a_known_cap_limits_and_is_named() -> None:
@@ -251,7 +341,8 @@ def test_batch_and_single_evaluation_of_the_bottleneck_law_agree(
     pace /= 1.0 + poll * layout.further_queues(point.working_cores, point.ports)
     chosen = LAWS[law]
     values = [data.draw(st.floats(shape.mean - shape.sd, shape.mean + shape.sd)) for shape in chosen.shapes]
-    theta = np.array([[math.log(600e-9), -5.0, *values, poll, 0.0]])
+    devices = [shape.mean for shape in DEVICE_SHAPES[1:]]
+    theta = np.array([[math.log(600e-9), -5.0, *values, poll, *devices]])
     size = np.array([frame_bytes])
     single = saturate(
         point, core_pps=lambda k: pace * float(busy_rate(chosen, theta, np.array([[k]]), size)[0, 0])
@@ -289,7 +380,7 @@ def test_the_evidence_is_that_of_the_posterior_for_every_prior_of_a_batch() -> N
         return np.concatenate([theta[:, :1], theta[:, :1] + np.exp(theta[:, 1:])], axis=1)
 
     means, sds = np.array([[0.0, 0.0], [1.0, -1.0]]), np.array([[2.0, 1.0], [0.3, 0.5]])
-    batch = log_evidence(forward, measured, noise, means, sds)
+    batch, _ = log_evidence(forward, measured, noise, means, sds)
     for row in range(2):
         alone = sample_posterior(forward, measured, noise, means[row], sds[row], draws=2, seed=0)
         assert batch[row] == pytest.approx(alone.log_evidence, abs=1e-6)
@@ -304,7 +395,9 @@ def test_no_law_grows_faster_than_its_cores_whatever_its_prior_allows(law: Law) 
         [[shape.mean + shape.sd * random.standard_normal() for shape in law.shapes] for _ in range(500)]
     )
     theta = np.concatenate([raw, drawn])
-    theta = np.hstack([np.tile([-14.0, -4.5], (len(theta), 1)), theta, np.zeros((len(theta), 2))])
+    theta = np.hstack(
+        [np.tile([-14.0, -4.5], (len(theta), 1)), theta, np.zeros((len(theta), len(DEVICE_SHAPES)))]
+    )
     k = np.array([1.0, 2.0, 3.0, 16.0, 4096.0])
     growth = law.growth(k[None], law_values(law, theta))
     assert growth[:, 0] == pytest.approx(1.0)

@@ -20,7 +20,10 @@ SUMMARY = {
     "median_abs_error_ratio",
     "p90_abs_error_ratio",
     "max_abs_error_ratio",
-    "interval_coverage_ratio",
+    "coverage_50_ratio",
+    "coverage_80_ratio",
+    "coverage_95_ratio",
+    "interval_log_width",
     "interval_score",
 }
 
@@ -61,7 +64,7 @@ def test_the_table_of_measurements_that_ships_is_validated_and_its_coverage_is_p
     assert run(["validate", str(path), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["summary"]["held_out"] == len(tables[1]) == 16
-    assert data["summary"]["interval_coverage_ratio"] == 1.0
+    assert data["summary"]["coverage_95_ratio"] == 1.0
 
 
 def test_series_are_calibrated_apart(tables: Tables) -> None:

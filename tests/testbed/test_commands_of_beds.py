@@ -16,6 +16,7 @@ import pytest
 from testbed_rights import needs_namespaces, needs_tester
 
 from routecast.benchmark.exchange.table import read_csv, read_parquet
+from routecast.calibrate.points import read_points
 from routecast.testbed import netns, state
 
 
@@ -220,4 +221,32 @@ def test_the_tester_tests_itself(bed: str) -> None:
         assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"]  # S12
         assert trial["forwarded_frames"] > 0
     assert all(check["reason"] for check in found if check["trial"] is None)
+    assert is_gone(bed)
+
+
+@needs_tester
+def test_measuring_until_enough_is_known_stops_by_itself_and_goes_on_from_its_table(
+    bed: str, tmp_path: Path
+) -> None:
+    if shutil.which("nft") is None:
+        pytest.skip("nft is not installed: apt-get install nftables")
+    table = tmp_path / "points.csv"
+    arguments = ("measure", "--testbed", bed, "--dut", "nftables", "--dut-option", "rules=3000")
+    arguments += ("--duration", "100 ms", "--spread", "0 s", "--out", str(table), "--json")
+    done = run(*arguments, "--until", "40%", "--most", "60")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["is_enough"]
+    assert answer["half_width_ratio"] <= 0.4
+    points = read_points(table)
+    assert len(points) == len(answer["measured"]) >= 8
+    assert all(point.calibrate for point in points)
+    again = run(*arguments, "--until", "40%")
+    assert again.returncode == 0, again.stderr
+    assert "going on from them" in again.stderr
+    assert len(read_points(table)) == len(points)
+    assert run("validate", str(table)).returncode == 0
+    refused = run(*arguments, "--until", "40%", "--load", "10 kpps")
+    assert refused.returncode == 2
+    assert "leave out --load" in refused.stderr
     assert is_gone(bed)

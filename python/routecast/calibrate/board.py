@@ -14,23 +14,21 @@ asserts that they do not get worse. ``python -m routecast.calibrate.board`` prin
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 from typing import Any
 
 from routecast.calibrate.baselines import BASELINES, predict_baselines
 from routecast.calibrate.chain import fit_chain, linear_chain, read_chain_points
+from routecast.calibrate.discrepancy import is_capped
 from routecast.calibrate.fit import fit
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
 from routecast.calibrate.priors import read_priors, write_priors
-from routecast.calibrate.score import interval_score
+from routecast.calibrate.score import Intervals, Judged, summarise
 from routecast.calibrate.testbed import shared_poll
-from routecast.quantity.quantile import quantile
 
-__all__ = ["RECORDED", "Board", "PackResult", "Scored", "run_board"]
+__all__ = ["RECORDED", "Board", "Group", "PackResult", "Scored", "run_board"]
 
 RECORDED = DATA / "packs" / "recorded.json"
 _KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
@@ -38,31 +36,49 @@ _KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One held-out point: measured and predicted rate (frames or bytes per second), interval, baselines."""
+    """One held-out point: our prediction and the baselines' beside the measured rate (frames or bytes per second).
+
+    ``is_at_line_rate`` says that a link or a card sets the measured rate.
+    """
 
     series: str
     conditions: str
-    measured: float
-    predicted: float
-    low: float
-    high: float
-    baselines: Mapping[str, float]
+    judged: Judged
+    baselines: Mapping[str, Judged]
     calibrating_points: int
+    is_at_line_rate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Held-out points that are judged together."""
+
+    name: str
+    scored: tuple[Scored, ...]
 
     @property
-    def error_ratio(self) -> float:
-        """Signed relative error."""
-        return self.predicted / self.measured - 1.0
+    def summary(self) -> dict[str, float]:
+        """Our errors, and what our intervals are worth (:func:`routecast.calibrate.score.summarise`)."""
+        return summarise([each.judged for each in self.scored])
 
     @property
-    def interval_score(self) -> float:
-        """Score of the 95 % interval (:func:`routecast.calibrate.score.interval_score`)."""
-        return interval_score(self.low, self.high, self.measured)
+    def baselines(self) -> dict[str, dict[str, float]]:
+        """The same of each baseline that predicts every point."""
+        return {
+            name: summarise([each.baselines[name] for each in self.scored])
+            for name in BASELINES
+            if self.scored and all(name in each.baselines for each in self.scored)
+        }
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether the 95 % interval contains the measured rate."""
-        return self.low <= self.measured <= self.high
+    def best_baseline(self, key: str = "median_abs_error_ratio") -> tuple[str, float]:
+        """Return the baseline with the smallest value of a summary, and that value."""
+        values = {name: summary[key] for name, summary in self.baselines.items()}
+        best = min(values, key=lambda name: values[name])
+        return best, values[best]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {"name": self.name, **self.summary, "baselines": self.baselines}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +94,9 @@ class PackResult:
         return self.pack.name
 
     @property
-    def title(self) -> str:
-        """What it asks, in words."""
-        return self.pack.title
-
-    @property
-    def citation(self) -> str:
-        """Source of the measurements."""
-        return self.pack.citation
+    def group(self) -> Group:
+        """All held-out points."""
+        return Group(name=self.name, scored=self.scored)
 
     @property
     def held_out(self) -> int:
@@ -93,48 +104,12 @@ class PackResult:
         return len(self.scored)
 
     @property
-    def series(self) -> int:
-        """Number of series, each calibrated by itself."""
-        return len({each.series for each in self.scored})
-
-    @property
-    def summary(self) -> dict[str, float]:
-        """Our absolute errors over the held-out points."""
-        return _errors([each.error_ratio for each in self.scored])
-
-    @property
-    def baselines(self) -> dict[str, dict[str, float]]:
-        """The same of each baseline that predicts every held-out point."""
-        return {
-            name: _errors([each.baselines[name] / each.measured - 1.0 for each in self.scored])
-            for name in BASELINES
-            if all(name in each.baselines for each in self.scored)
-        }
-
-    @property
-    def best_baseline(self) -> tuple[str, float]:
-        """The baseline with the smallest median error, and that error."""
-        medians = {name: values["median_abs_error_ratio"] for name, values in self.baselines.items()}
-        best = min(medians, key=lambda name: medians[name])
-        return best, medians[best]
-
-    @property
-    def coverage_ratio(self) -> float:
-        """Share of held-out points inside their 95 % interval."""
-        return fmean(each.is_inside for each in self.scored)
-
-    @property
-    def interval_score(self) -> float:
-        """Mean score of the 95 % intervals."""
-        return fmean(each.interval_score for each in self.scored)
-
-    @property
     def targets(self) -> dict[str, tuple[float, bool]]:
         """Limits that the pack was set, and whether they are kept. ``half_of_best_baseline`` is on medians."""
-        summary, kept = self.summary, {}
+        summary, kept = self.group.summary, {}
         for key, limit in (self.pack.target or {}).items():
             if key == "half_of_best_baseline":
-                half = 0.5 * self.best_baseline[1]
+                half = 0.5 * self.group.best_baseline()[1]
                 kept[key] = (half, summary["median_abs_error_ratio"] <= half)
             else:
                 kept[key] = (limit, summary[key] <= limit)
@@ -143,17 +118,12 @@ class PackResult:
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "name": self.name,
-            "title": self.title,
-            "citation": self.citation,
+            **self.group.to_json(),
+            "title": self.pack.title,
+            "citation": self.pack.citation,
             "licence": self.pack.licence,
-            "series": self.series,
-            "held_out": self.held_out,
+            "series": len({each.series for each in self.scored}),
             "most_calibrating_points": max(each.calibrating_points for each in self.scored),
-            **self.summary,
-            "coverage_ratio": self.coverage_ratio,
-            "interval_score": self.interval_score,
-            "baselines": self.baselines,
             "targets": {key: {"limit": limit, "kept": kept} for key, (limit, kept) in self.targets.items()},
         }
 
@@ -171,15 +141,29 @@ class Board:
         return sum(each.held_out for each in self.packs)
 
     @property
-    def coverage_ratio(self) -> float:
-        """Share of all held-out points inside their 95 % interval."""
-        return fmean(scored.is_inside for each in self.packs for scored in each.scored)
+    def groups(self) -> tuple[Group, ...]:
+        """The points of each source, of all routers and of all, each without those at line rate; and those."""
+        by_source: dict[str, list[Scored]] = {}
+        routers: list[Scored] = []
+        for each in self.packs:
+            free = [scored for scored in each.scored if not scored.is_at_line_rate]
+            by_source.setdefault(each.pack.file.removesuffix(".csv"), []).extend(free)
+            if each.pack.kind == "multicore":
+                routers += free
+        everywhere = [scored for each in self.packs for scored in each.scored]
+        named = {
+            **by_source,
+            "all routers": routers,
+            "all": [scored for scored in everywhere if not scored.is_at_line_rate],
+            "at line rate": [scored for scored in everywhere if scored.is_at_line_rate],
+        }
+        return tuple(Group(name=name, scored=tuple(scored)) for name, scored in named.items() if scored)
 
     def worse(self, tolerance_ratio: float = 0.05) -> dict[str, dict[str, tuple[float, float]]]:
         """Errors that grew by more than ``tolerance_ratio`` of the recorded ones: pack to key to (now, recorded)."""
         grown: dict[str, dict[str, tuple[float, float]]] = {}
         for each in self.packs:
-            before, now = self.recorded.get(each.name, {}), each.summary
+            before, now = self.recorded.get(each.name, {}), each.group.summary
             for key in _KEYS:
                 if key in before and now[key] > before[key] * (1.0 + tolerance_ratio) + 1e-4:
                     grown.setdefault(each.name, {})[key] = (now[key], before[key])
@@ -190,7 +174,7 @@ class Board:
         return {
             "packs": [each.to_json() for each in self.packs],
             "held_out": self.held_out,
-            "coverage_ratio": self.coverage_ratio,
+            "groups": [each.to_json() for each in self.groups],
             "recorded": {name: dict(values) for name, values in self.recorded.items()},
             "worse": {
                 name: {key: {"now": now, "recorded": before} for key, (now, before) in keys.items()}
@@ -254,12 +238,12 @@ def _score_routers(pack: Pack, seed: int) -> list[Scored]:
                 Scored(
                     series=name,
                     conditions=f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
-                    measured=point.throughput_pps,
-                    predicted=made.throughput_pps,
-                    low=made.low_pps,
-                    high=made.high_pps,
-                    baselines={key: values[index] for key, values in naive.items()},
+                    judged=made.judged,
+                    baselines={
+                        key: _judged(point.throughput_pps, values[index]) for key, values in naive.items()
+                    },
                     calibrating_points=len({each.conditions for each in calibrating}),
+                    is_at_line_rate=is_capped(point),
                 )
             )
     return scored
@@ -281,30 +265,21 @@ def _score_chains(pack: Pack, seed: int) -> list[Scored]:
                 Scored(
                     series=name,
                     conditions="quotas " + ", ".join(f"{quota:g}" for quota in made.point.quotas),
-                    measured=made.point.throughput_byte_per_s,
-                    predicted=made.throughput_byte_per_s,
-                    low=made.low_byte_per_s,
-                    high=made.high_byte_per_s,
-                    baselines={"linear": linear},
+                    judged=made.judged,
+                    baselines={"linear": _judged(made.point.throughput_byte_per_s, linear)},
                     calibrating_points=len(calibrating),
                 )
             )
     return scored
 
 
-def _errors(signed: Sequence[float]) -> dict[str, float]:
-    errors = sorted(abs(each) for each in signed)
-    return {
-        "mean_abs_error_ratio": fmean(errors) if errors else math.nan,
-        "median_abs_error_ratio": quantile(errors, 0.5),
-        "p90_abs_error_ratio": quantile(errors, 0.9),
-        "max_abs_error_ratio": errors[-1] if errors else math.nan,
-    }
+def _judged(measured: float, made: tuple[float, Intervals]) -> Judged:
+    return Judged(measured=measured, predicted=made[0], intervals=made[1])
 
 
 def _record(board: Board) -> None:
     text = json.dumps(
-        {each.name: {key: round(value, 6) for key, value in each.summary.items()} for each in board.packs},
+        {each.name: {key: round(each.group.summary[key], 6) for key in _KEYS} for each in board.packs},
         indent=2,
     )
     RECORDED.write_text(text + "\n", encoding="utf-8")

@@ -25,8 +25,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from routecast.calibrate.baselines import bootstrap
 from routecast.calibrate.mixture import weighted_quantiles
 from routecast.calibrate.posterior import Posterior, sample_posterior
+from routecast.calibrate.score import Intervals, Judged, intervals
 from routecast.errors import FitProblem
 
 if TYPE_CHECKING:
@@ -45,8 +47,9 @@ _CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
 _SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
 _NOISE_RATIO = 0.02
 _LEAST_NOISE = 0.01
-_STRUCTURE_SD = 0.03
-"""What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.spread`)."""
+_STRUCTURE_SD = 0.01
+"""What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.discrepancy`);
+chosen in sight of the shipped chains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +67,20 @@ class ChainPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPrediction:
-    """Predicted throughput with its 95 % interval."""
+    """Predicted throughput with its intervals."""
 
     point: ChainPoint
     throughput_byte_per_s: float
-    low_byte_per_s: float
-    high_byte_per_s: float
+    intervals: Intervals
+
+    @property
+    def judged(self) -> Judged:
+        """The prediction beside the measured rate."""
+        return Judged(
+            measured=self.point.throughput_byte_per_s,
+            predicted=self.throughput_byte_per_s,
+            intervals=self.intervals,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,20 +93,21 @@ class FittedChain:
     seed: int
 
     def predict(self, points: Sequence[ChainPoint]) -> tuple[ChainPrediction, ...]:
-        """Predict throughputs at the quotas of ``points``."""
+        """Predict one measurement of the throughput at each point's quotas, which repeats as well as the point says."""
         samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
         weights = np.ones(len(samples))
         (median,) = weighted_quantiles(samples, weights, (0.5,))
         noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
-        sd = math.hypot(self.noise_ratio, _STRUCTURE_SD)
-        noisy = noisy + sd * np.random.default_rng(self.seed + 1).standard_normal(noisy.shape)
-        low, high = weighted_quantiles(noisy, np.ones(len(noisy)), (0.025, 0.975))
+        repeats_to = np.array([point.standard_error_ratio or self.noise_ratio for point in points])
+        noisy = noisy + np.hypot(repeats_to, _STRUCTURE_SD) * np.random.default_rng(
+            self.seed + 1
+        ).standard_normal(noisy.shape)
+        spread = intervals(noisy, np.ones(len(noisy)))
         return tuple(
             ChainPrediction(
                 point=point,
                 throughput_byte_per_s=math.exp(median[i]),
-                low_byte_per_s=math.exp(low[i]),
-                high_byte_per_s=math.exp(high[i]),
+                intervals=spread[i],
             )
             for i, point in enumerate(points)
         )
@@ -141,16 +153,22 @@ def fit_chain(
     )
 
 
-def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]) -> list[float]:
+def linear_chain(
+    calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]
+) -> list[tuple[float, Intervals]]:
     """Predict naively: each function's rate is proportional to its quota, the slowest limits.
 
     A function's rate per quota is the largest that any calibration point shows it to pass.
     """
-    functions = range(len(calibrating[0].quotas))
-    per_quota = [
-        max(point.throughput_byte_per_s / point.quotas[i] for point in calibrating) for i in functions
-    ]
-    return [min(per_quota[i] * point.quotas[i] for i in functions) for point in points]
+
+    def predict(rates: Floats, at: Sequence[ChainPoint]) -> Floats:
+        quotas, wanted = (np.array([point.quotas for point in each]) for each in (calibrating, at))
+        per_quota = (rates[:, :, None] / quotas).max(axis=1)
+        least: Floats = (per_quota[:, None] * wanted).min(axis=2)
+        return least
+
+    measured = [point.throughput_byte_per_s for point in calibrating]
+    return bootstrap(predict, measured, calibrating, points, parameters=len(calibrating[0].quotas))
 
 
 def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:

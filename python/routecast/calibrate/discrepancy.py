@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["Discrepancy", "Scales", "Sites"]
+__all__ = ["Discrepancy", "Scales", "Sites", "is_capped"]
 
 _SMOOTH_GRID = (0.005, 0.015, 0.04, 0.1, 0.25, 0.6)
 _ROUGH_GRID = (0.002, 0.006, 0.015, 0.035, 0.08, 0.18)
@@ -42,6 +42,7 @@ _FRAME_SHARE = 0.25
 _MORE_FLOWS = 0.01
 _ON_A_CAP = 0.985
 _LEAST_VARIANCE = 1e-12
+_JITTER = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +130,7 @@ class Discrepancy:
         """Whiten the calibrated points, whose (n,) ``noise`` is in standard deviations of the logarithm of a rate."""
         pairs = np.array([(smooth, rough) for smooth in _SMOOTH_GRID for rough in _ROUGH_GRID])
         sites = Sites.of(points)
-        strays = np.array([0.0 if _is_capped(point) else 1.0 for point in points])
+        strays = np.array([0.0 if is_capped(point) else 1.0 for point in points])
         smooth, rough, flows = sites._parts(sites)
         both = (pairs[:, :1, None] ** 2 * smooth + pairs[:, 1:, None] ** 2 * rough + flows) * np.outer(
             strays, strays
@@ -165,7 +166,19 @@ class Discrepancy:
             deviations[rows] = np.sqrt(np.maximum(left, _LEAST_VARIANCE))
         return means, deviations
 
+    def factors(self, cells: NDArray[np.intp], at: Sites) -> dict[int, Floats]:
+        """Cholesky factor of the covariance of the discrepancies at m sites, (m, m), for each of the cells."""
+        smooth, rough, flows = at._parts(self.sites)
+        own_smooth, own_rough, own_flows = at._parts(at)
+        found = {}
+        for cell in map(int, np.unique(cells)):
+            s2, t2 = self.smooth[cell] ** 2, self.rough[cell] ** 2
+            whitened = ((s2 * smooth + t2 * rough + flows) * self.strays) @ self.whitening[cell].T
+            left = s2 * own_smooth + t2 * own_rough + own_flows - whitened @ whitened.T
+            found[cell] = np.linalg.cholesky(left + (s2 + t2) * _JITTER * np.eye(len(left)))
+        return found
 
-def _is_capped(point: Point) -> bool:
+
+def is_capped(point: Point) -> bool:
     """Whether a measured rate is that of its links or cards."""
     return point.throughput_pps >= _ON_A_CAP * min(point.line_rate_pps, point.nic_cap_pps or math.inf)

@@ -61,8 +61,6 @@ class Eq5Router:
                 Prediction(
                     point=point,
                     throughput_pps=flow.throughput_pps,
-                    low_pps=math.nan,
-                    high_pps=math.nan,
                     limit=flow.limit,
                 )
             )

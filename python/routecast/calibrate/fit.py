@@ -11,6 +11,7 @@ at its prior: with one point only T_c is learnt, each further one adds at most o
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -41,6 +42,7 @@ _NEGLIGIBLE_WEIGHT = 1e-4
 _LEAST_FOR_OUTLIERS = 4
 _OUTLIER_CHANCE = 0.01
 _OUTLIER_SD = 1.0
+_SUSPECT = 2.0
 _COARSE = 3
 
 
@@ -81,10 +83,10 @@ def fit(
     name = series or (points[0].series if points else "")
     _check(points, name, noise_ratio)
     held = priors or read_priors()
-    prior = _prior_weights(laws, name, held)
+    prior = _prior_weights(laws or _possible(points, held), name, held)
     known = Repeated.of(points, noise_ratio)
     known, outliers = _without_outliers(known, prior, poll, held.scales)
-    evidence = _evidence(known, [LAWS[law] for law in prior], poll) + held.scales.log_weights()
+    evidence = _evidence(known, [LAWS[law] for law in prior], poll)[0] + held.scales.log_weights()
     weights = law_weights([float(np.logaddexp.reduce(row)) for row in evidence], list(prior.values()))
     discrepancy = Discrepancy.of(known.points, known.noise)
     fitted = []
@@ -106,6 +108,7 @@ def fit(
         fitted=tuple(sorted(fitted, key=lambda each: -each.weight)),
         discrepancy=discrepancy,
         noise_ratio=known.one_ratio,
+        noise_strays=known.strays,
         outliers=outliers,
         seed=seed,
     )
@@ -128,33 +131,37 @@ def law_evidence(
         known.noise,
         np.stack([mean for mean, _ in priors]),
         np.stack([sd for _, sd in priors]),
-    )
+    )[0]
 
 
 def evidence_by_scales(
     points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None
 ) -> Floats:
     """Log evidence that points give each law with each pair of scales of its discrepancy, (laws, cells)."""
-    return _evidence(Repeated.of(points, noise_ratio), laws, POLL_SHAPE)
+    return _evidence(Repeated.of(points, noise_ratio), laws, POLL_SHAPE)[0]
 
 
-def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 1) -> Floats:
-    """Log evidence of each law with each ``step``-th cell of the grid of scales, (laws, cells)."""
+def _evidence(known: Repeated, laws: Sequence[Law], poll: Shape, *, step: int = 1) -> tuple[Floats, Floats]:
+    """Log evidence of each law with each ``step``-th cell of the grid of scales, (laws, cells), and the residuals.
+
+    These are of each point by what the others say of it there, in standard deviations, (laws, cells, n).
+    """
     whitening = Discrepancy.of(known.points, known.noise).whitening[::step]
+    alone = np.sqrt((whitening**2).sum(axis=1))
     conditions = Conditions.of(known.points)
-    rows = []
+    rows, residuals = [], []
     for law in laws:
         mean, sd = _prior(known, law, poll)
-        rows.append(
-            log_evidence(
-                lambda theta, law=law: log_throughput(law, theta, conditions),  # type: ignore[misc]
-                known.measured,
-                whitening,
-                mean,
-                sd,
-            )
+        evidence, misfit = log_evidence(
+            functools.partial(log_throughput, law, conditions=conditions),
+            known.measured,
+            whitening,
+            mean,
+            sd,
         )
-    return np.stack(rows)
+        rows.append(evidence)
+        residuals.append(np.einsum("rij,ri->rj", whitening, misfit) / alone)
+    return np.stack(rows), np.stack(residuals)
 
 
 def _cells(evidence: Floats) -> NDArray[np.intp]:
@@ -202,20 +209,25 @@ def _without_outliers(
     laws = [LAWS[law] for law in prior]
     log_prior = np.log(list(prior.values()))[:, None] + scales.log_weights()[::_COARSE]
 
-    def total(one: Repeated) -> float:
-        return float(np.logaddexp.reduce(_evidence(one, laws, poll, step=_COARSE) + log_prior, axis=None))
+    def total(one: Repeated) -> tuple[float, Floats]:
+        evidence, residuals = _evidence(one, laws, poll, step=_COARSE)
+        best = np.unravel_index(np.argmax(evidence + log_prior), evidence.shape)
+        return float(np.logaddexp.reduce(evidence + log_prior, axis=None)), residuals[best]
 
     found: list[Point] = []
     while len(known.points) >= _LEAST_FOR_OUTLIERS * (len(found) + 1):
-        before = total(known)
-        left = [point for point in known.points if point not in found]
-        without = {index: known.doubted(point, _OUTLIER_SD) for index, point in enumerate(left)}
-        gains = {index: total(one) - before for index, one in without.items()}
-        best = max(gains, key=lambda index: gains[index])
-        if gains[best] + math.log(_OUTLIER_CHANCE) < 0.0:
+        before, residuals = total(known)
+        without = {
+            index: known.doubted(point, _OUTLIER_SD)
+            for index, point in enumerate(known.points)
+            if point not in found and abs(residuals[index]) > _SUSPECT
+        }
+        gains = {index: total(one)[0] - before for index, one in without.items()}
+        best = max(gains, key=lambda index: gains[index], default=None)
+        if best is None or gains[best] + math.log(_OUTLIER_CHANCE) < 0.0:
             break
+        found.append(known.points[best])
         known = without[best]
-        found.append(left[best])
     return known, tuple(found)
 
 
@@ -229,6 +241,16 @@ def _check(points: Sequence[Point], series: str, noise_ratio: float | None) -> N
         raise FitProblem(series, f"got a rate of {wrong[0]} frames/s: measured rates are finite and > 0")
     if noise_ratio is not None and not 0.0 < noise_ratio < 1.0:
         raise FitProblem(series, f"got noise_ratio = {noise_ratio}: allowed is more than 0 and less than 1")
+
+
+def _possible(points: Sequence[Point], priors: Priors) -> dict[str, float]:
+    """Laws that what is known of the queues leaves: cores collapse at a queue that they share, and only there."""
+    shared = next((p.layout.shared_queue for p in points if p.layout.shared_queue is not None), None)
+    return {
+        name: weight
+        for name, weight in priors.laws.items()
+        if shared is None or LAWS[name].collapses is shared
+    }
 
 
 def _prior_weights(

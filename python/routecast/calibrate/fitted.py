@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,11 +16,18 @@ from routecast.calibrate.discrepancy import Discrepancy, Sites
 from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput
 from routecast.calibrate.laws import Law
 from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
-from routecast.calibrate.next_points import NextPoint, rank_next_points
+from routecast.calibrate.next_points import (
+    NextPoint,
+    candidates,
+    half_width_ratio,
+    interval_log_width,
+    rank,
+)
 from routecast.calibrate.points import Point
 from routecast.calibrate.posterior import Posterior
 from routecast.calibrate.prediction import Limit, Prediction
 from routecast.calibrate.saturation import saturate
+from routecast.calibrate.score import Intervals, intervals
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
 
@@ -32,10 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["FittedLaw", "FittedRouter", "Parameter"]
 
 _COPIES = 8
+_JOINT_DRAWS = 1500
 _R2 = (0.7548776662466927, 0.5698402909980532)
-_INTERVAL = (0.025, 0.975)
 _SUPERLINEAR = 1.02
 _FALLS = 0.95
+_LEAST_CHANCE = 0.025
+_LEAST_COUNTS = 3
+_AT_ONE_PORT = 0.003
 _STRAYS = 0.25
 """A discrepancy of this scale is as large as what a law would explain."""
 _SHARED_GAIN_CORES = 0.25
@@ -83,6 +93,8 @@ class FittedRouter:
         How the points may stray from each law.
     noise_ratio : float
         Repeatability of a measurement, one standard deviation.
+    noise_strays : (m,) array
+        How measurements stray, in ascending order and in standard deviations; empty: normally.
     outliers : tuple of Point
         Points that the others contradict, which therefore decide nothing.
     seed : int
@@ -93,6 +105,7 @@ class FittedRouter:
     fitted: tuple[FittedLaw, ...]
     discrepancy: Discrepancy
     noise_ratio: float
+    noise_strays: Floats
     outliers: tuple[Point, ...]
     seed: int
 
@@ -120,36 +133,50 @@ class FittedRouter:
         """Predict maximum throughputs with 95 % intervals; the points' own rates are not looked at."""
         if not points:
             return ()
-        conditions, sites = Conditions.of(points), Sites.of(points)
-        middles, spreads, weights = [], [], []
-        for each in self.fitted:
-            mean, deviation, most = self._strays(each, sites)
-            steps, noise = _quasi_normal(_COPIES * len(mean))
-            theta, means, deviations, bounds = (
-                np.repeat(array, _COPIES, axis=0)
-                for array in (each.posterior.samples[1:], mean, deviation, most)
-            )
-            strays = np.minimum(means + steps[:, None] * deviations, bounds)
-            drawn = log_throughput(each.law, theta, conditions, discrepancy=strays)
-            middles.append(
-                log_throughput(
-                    each.law, each.posterior.samples[1:], conditions, discrepancy=np.minimum(mean, most)
-                )
-            )
-            spreads.append(drawn + self.noise_ratio * noise[:, None])
-            weights.append(np.full(len(drawn), each.weight / len(drawn)))
-        middle = average_of_medians(middles, [each.weight for each in self.fitted])
-        low, high = weighted_quantiles(np.concatenate(spreads), np.concatenate(weights), _INTERVAL)
+        middles, drawn, weights = self._draws(points)
+        middle = average_of_medians(middles, self._typical)
+        random = _as_strayed(
+            np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays
+        )
+        spread = intervals(np.concatenate(drawn) + self.noise_ratio * random[:, None], weights)
+        most: dict[float, int] = {}
+        for point in points:
+            most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
+        core_pps = {
+            size: np.exp(-self._log_service(np.arange(1.0, count + 1.0), size))
+            for size, count in most.items()
+        }
         return tuple(
             Prediction(
                 point=point,
                 throughput_pps=math.exp(middle[index]),
-                low_pps=math.exp(min(low[index], middle[index])),
-                high_pps=math.exp(max(high[index], middle[index])),
-                limit=self._limit(point),
+                limit=_limit(point, core_pps[point.frame_bytes][: point.working_cores]),
+                intervals=_around(math.exp(middle[index]), spread[index]),
             )
             for index, point in enumerate(points)
         )
+
+    def _draws(self, points: Sequence[Point]) -> tuple[list[Floats], list[Floats], Floats]:
+        """Draws of the logarithm of the rate at n points, by law: without and with what is not known of discrepancies.
+
+        The (J, n) draws of a law without, its (C·J, n) with, and a weight for each of these of all laws.
+        """
+        conditions, sites = Conditions.of(points), Sites.of(points)
+        middles: list[Floats] = []
+        drawn: list[Floats] = []
+        weights: list[Floats] = []
+        for each in self.fitted:
+            theta = each.posterior.samples[1:]
+            strays = self._strays(each, sites)
+            mean, deviation, least, most = (np.repeat(part, _COPIES, axis=0) for part in strays)
+            steps = _quasi_normal(len(mean))[0][:, None]
+            for found, draws, delta in (
+                (middles, theta, np.clip(strays[0], strays[2], strays[3])),
+                (drawn, np.repeat(theta, _COPIES, axis=0), np.clip(mean + steps * deviation, least, most)),
+            ):
+                found.append(log_throughput(each.law, draws, conditions, discrepancy=delta))
+            weights.append(np.full(len(mean), each.weight / len(mean)))
+        return middles, drawn, np.concatenate(weights)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -166,18 +193,44 @@ class FittedRouter:
             for made in self.predict(others)
             if not made.low_pps <= made.point.throughput_pps <= made.high_pps
         ]
-        for one, more in itertools.pairwise(sorted(others, key=lambda p: (p.frame_bytes, p.working_cores))):
-            if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
-                found.append(f"{_words(more)} is less than {_words(one)}: it may fall further beyond them")
+        found += [
+            f"{_words(more)} is less than {_words(one)}: it may fall further beyond them"
+            for one, more in _falls(others)
+        ]
+        found += [
+            f"{_words(point)} is what one port carries, and the table says {point.busy_ports}: traffic one way uses "
+            "one port (ports = 1)"
+            for point in others
+            if _is_one_ports(point)
+        ]
         strays = sum(
             each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS))
             for each in self.fitted
         )
-        if strays > 0.5:
+        if strays > 0.5 and len({point.working_cores for point in others}) >= _LEAST_COUNTS:
             found.append(
                 "no law of contention fits the points: measure between them before relying on a prediction"
             )
         return tuple(found)
+
+    def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
+        """How likely the router forwards less with the most cores of ``points`` than with those that calibrated it."""
+        known = max(self.points, key=lambda point: point.working_cores)
+        asked = max(points, key=lambda point: point.working_cores, default=known)
+        if asked.working_cores <= known.working_cores:
+            return ()
+        _, drawn, weights = self._draws([known, replace(known, cores=asked.cores, flows=asked.flows)])
+        logs = np.concatenate(drawn)
+        chance = float(weights[logs[:, 1] < logs[:, 0] + math.log(_FALLS)].sum())
+        if chance < _LEAST_CHANCE:
+            return ()
+        locked = any(each.law.collapses for each in self.fitted)
+        why = "a lock or a queue" if locked else "state"
+        said = ", or say shared_queue = no if each has queues of its own" if locked else ""
+        return (
+            f"{_cores(asked)} may forward less than {_cores(known)} do, with a chance of {chance:.0%}: {why} that all "
+            f"share can slow them down; measure between them{said}",
+        )
 
     def service_s(self, cores: float, frame_bytes: float) -> float:
         """Seconds (average over the laws) that a core needs for a frame while ``cores`` cores are busy."""
@@ -242,22 +295,89 @@ class FittedRouter:
             name=name or f"{self.series or 'calibrated router'}, {cores} cores",
         )
 
-    def next_points(self, n: int = 3, *, targets: Sequence[Point] = ()) -> tuple[NextPoint, ...]:
-        """Return the measurements that would narrow the predictions at ``targets`` most (default: a grid)."""
-        return rank_next_points(
-            self.points, self._joint_log_rates, n, noise_ratio=self.noise_ratio, targets=targets
-        )
+    def next_points(
+        self,
+        n: int = 3,
+        *,
+        able: Sequence[Point] = (),
+        targets: Sequence[Point] = (),
+        goal_pps: float | None = None,
+    ) -> tuple[NextPoint, ...]:
+        """Return the measurements to make next, in their order (:mod:`routecast.calibrate.next_points`).
 
-    def _joint_log_rates(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        conditions = Conditions.of(points)
-        draws = [log_throughput(each.law, each.posterior.samples[1:], conditions) for each in self.fitted]
-        return np.concatenate(draws), self._weights()
+        Parameters
+        ----------
+        n : int
+        able : sequence of Point
+            What can be measured; empty: the calibrated frame sizes and the targets', on up to as many cores as the
+            targets have, or twice those that calibrated.
+        targets : sequence of Point
+            What is to be known; empty: all that can be measured.
+        goal_pps : float or None
+            What is to be known is how few cores forward so much of the first target's frames.
+        """
+        most = max((p.cores for p in targets), default=2 * max(p.cores for p in self.points))
+        can = list(able) or self.candidates(most, targets)
+        if not can or n < 1:
+            return ()
+        rates, asked = self._rates_and_asked(can, list(targets) or can, goal_pps)
+        return tuple(rank(can, rates, asked, n, noise_ratio=self.noise_ratio))
 
-    def _strays(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats]:
-        """Mean, standard deviation and upper bound of the discrepancy at sites for each draw of a law, (J, n) each.
+    def candidates(self, most_cores: int, frames: Sequence[Point] = ()) -> list[Point]:
+        """Return what could be measured: up to so many cores, with the calibrated frames and those of these points."""
+        return candidates(self.points, most_cores, frames)
+
+    def half_width_ratio(self, targets: Sequence[Point], *, goal_pps: float | None = None) -> float:
+        """Half the 95 % interval of the rate over the rate, at the target that is known worst.
+
+        With a goal, that of the number of cores that reach it.
+        """
+        _, asked = self._rates_and_asked(targets[:1], targets, goal_pps)
+        return half_width_ratio(max(interval_log_width(column[:, None]) for column in asked.T))
+
+    def _rates_and_asked(
+        self, able: Sequence[Point], targets: Sequence[Point], goal_pps: float | None
+    ) -> tuple[Floats, Floats]:
+        """Draws of the logarithms of the rates of ``able`` and of what is asked for, (S, c) and (S, t)."""
+        if goal_pps is None and list(able) == list(targets):
+            rates = self._joint_draws(able)
+            return rates, rates
+        most = max(point.cores for point in (*able, *targets))
+        wanted = targets if goal_pps is None else [replace(targets[0], cores=k) for k in range(1, most + 1)]
+        rates = self._joint_draws([*able, *wanted])
+        asked = rates[:, len(able) :]
+        if goal_pps is not None:
+            meets = np.concatenate([asked >= math.log(goal_pps), np.full((len(asked), 1), True)], axis=1)
+            asked = np.log(1.0 + meets.argmax(axis=1))[:, None]
+        return rates[:, : len(able)], asked
+
+    def _joint_draws(self, points: Sequence[Point]) -> Floats:
+        """Equally likely draws of the logarithms of the rates at n points, (S, n), in no order."""
+        conditions, sites = Conditions.of(points), Sites.of(points)
+        random = np.random.default_rng(self.seed)
+        found = []
+        for each in self.fitted:
+            copies = max(1, round(each.weight * _JOINT_DRAWS / len(each.cells)))
+            theta = np.repeat(each.posterior.samples[1:], copies, axis=0)
+            mean, _, least, most = (np.repeat(part, copies, axis=0) for part in self._strays(each, sites))
+            cells = np.repeat(each.cells, copies)
+            strays = mean.copy()
+            for cell, factor in self.discrepancy.factors(each.cells, sites).items():
+                rows = cells == cell
+                strays[rows] += random.standard_normal((int(rows.sum()), len(points))) @ factor.T
+            drawn = log_throughput(each.law, theta, conditions, discrepancy=np.clip(strays, least, most))
+            enough = round(each.weight * _JOINT_DRAWS)
+            found.append(drawn[random.permutation(len(drawn))[:enough]])
+        joined = np.concatenate(found)
+        shuffled: Floats = joined[random.permutation(len(joined))]
+        return shuffled
+
+    def _strays(self, each: FittedLaw, sites: Sites) -> tuple[Floats, Floats, Floats, Floats]:
+        """Mean, standard deviation and bounds of the discrepancy at sites for each draw of a law, (J, n) each.
 
         Beyond the largest calibrated number of cores no core does more than there, unless the calibrated points grew
-        faster than their cores: what more cores share can only slow them down.
+        faster than their cores: what more cores share can only slow them down. And all together do no less than there
+        unless the law says that they do; then they lose at most twice (in logarithms) what it says.
         """
         theta = each.posterior.samples[1:]
         residuals = np.log([point.throughput_pps for point in self.points]) - log_throughput(
@@ -266,16 +386,17 @@ class FittedRouter:
         mean, deviation = self.discrepancy.given(each.cells, residuals, sites)
         most = self._most_cores
         beyond = sites.cores > most
-        bound = np.full_like(mean, np.inf)
+        least, bound = np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
         if beyond.any():
             there = sites.at_most(most)
             slowed = busy_rate(each.law, theta, there.cores[None], sites.frame_bytes) / busy_rate(
                 each.law, theta, sites.cores[None], sites.frame_bytes
             )
-            bound[:, beyond] = (self.discrepancy.given(each.cells, residuals, there)[0] + np.log(slowed))[
-                :, beyond
-            ]
-        return mean, deviation, bound
+            at_most = self.discrepancy.given(each.cells, residuals, there)[0]
+            grown = np.log(sites.cores / there.cores) - np.log(slowed)
+            bound[:, beyond] = (at_most + np.log(slowed))[:, beyond]
+            least[:, beyond] = (at_most - np.abs(grown))[:, beyond]
+        return mean, deviation, least, bound
 
     @property
     def _most_cores(self) -> float:
@@ -296,16 +417,26 @@ class FittedRouter:
         """Logarithm of the seconds that a core needs for a frame, average over laws, for each number of busy cores."""
         return -average_of_medians(
             [self._log_core_rates(each, busy, frame_bytes) for each in self.fitted],
-            [each.weight for each in self.fitted],
+            self._typical,
         )
+
+    @property
+    def _typical(self) -> list[float]:
+        """Weights of the laws for a point prediction: a collapse is in it only where it was measured or stated."""
+        calm = [each.weight * (not each.law.collapses) for each in self.fitted]
+        return [each.weight for each in self.fitted] if self._falls or not any(calm) else calm
+
+    @property
+    def _falls(self) -> bool:
+        return any(True for _ in _falls(self.points))
 
     def _log_core_rates(self, each: FittedLaw, busy: Floats, frame_bytes: float) -> Floats:
         """Logarithm of what one of so many busy cores does, (J, n) for the draws of a law."""
         sizes = np.full(len(busy), frame_bytes)
         sites = Sites.of(self.points[:1]).everywhere(busy, sizes)
-        mean, _, most = self._strays(each, sites)
+        mean, _, least, most = self._strays(each, sites)
         rates = busy_rate(each.law, each.posterior.samples[1:], busy[None], sizes)
-        found: Floats = np.log(rates) + np.minimum(mean, most)
+        found: Floats = np.log(rates) + np.clip(mean, least, most)
         return found
 
     def _factor(self, each: FittedLaw, k: float) -> Floats:
@@ -313,22 +444,42 @@ class FittedRouter:
         ratio: Floats = np.exp(rates[:, 0] - rates[:, 1])
         return ratio
 
-    def _limit(self, point: Point) -> Limit:
-        busy = np.arange(1.0, point.working_cores + 1.0)
-        rates = np.exp(-self._log_service(busy, point.frame_bytes)) * point.layout.useful_ratio(
-            point.working_cores
-        )
-        flow = saturate(point, core_pps=lambda k: float(np.interp(k, busy, rates)))
-        if flow.limit == "cpu" and len(busy) > 1:
-            totals = busy * rates
-            if totals[-1] - totals[-2] < _SHARED_GAIN_CORES * totals[0]:
-                return "shared"
-        return flow.limit
+
+def _limit(point: Point, core_pps: Floats) -> Limit:
+    """Name what limits at a point, where one of 1, 2, … busy cores does so much."""
+    busy = np.arange(1.0, point.working_cores + 1.0)
+    rates = core_pps * point.layout.useful_ratio(point.working_cores)
+    flow = saturate(point, core_pps=lambda k: float(np.interp(k, busy, rates)))
+    if flow.limit == "cpu" and len(busy) > 1:
+        totals = busy * rates
+        if totals[-1] - totals[-2] < _SHARED_GAIN_CORES * totals[0]:
+            return "shared"
+    return flow.limit
+
+
+def _falls(points: Sequence[Point]) -> Iterator[tuple[Point, Point]]:
+    """Neighbouring points of one frame size of which the one with more cores has the lower rate."""
+    for one, more in itertools.pairwise(sorted(points, key=lambda p: (p.frame_bytes, p.working_cores))):
+        if more.frame_bytes == one.frame_bytes and more.throughput_pps < _FALLS * one.throughput_pps:
+            yield one, more
+
+
+def _around(middle: float, spread: Intervals) -> Intervals:
+    """Intervals that hold the point prediction too, which may lie at an end of them."""
+    return {level: (min(low, middle), max(high, middle)) for level, (low, high) in spread.items()}
 
 
 def _words(point: Point) -> str:
-    cores = f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
-    return f"the rate of {cores} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
+    return f"the rate of {_cores(point)} at {point.frame_bytes:g} B ({point.throughput_pps / 1e6:.4g} Mpps)"
+
+
+def _cores(point: Point) -> str:
+    return f"{point.working_cores} core{'s' if point.working_cores > 1 else ''}"
+
+
+def _is_one_ports(point: Point) -> bool:
+    one_pps = point.line_rate_pps / point.busy_ports
+    return point.busy_ports > 1 and abs(point.throughput_pps / one_pps - 1.0) < _AT_ONE_PORT
 
 
 def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: str) -> Parameter:
@@ -344,6 +495,15 @@ def _parameter(name: str, values: Floats, weights: Floats, unit: str, meaning: s
         unit=unit,
         meaning=meaning,
     )
+
+
+def _as_strayed(normal: Floats, strays: Floats) -> Floats:
+    """Return normal values as values of the distribution that sorted strays show; as they are if there are none."""
+    if not len(strays):
+        return normal
+    inverse = np.vectorize(NormalDist().inv_cdf)
+    found: Floats = np.interp(normal, inverse((np.arange(len(strays)) + 0.5) / len(strays)), strays)
+    return found
 
 
 @lru_cache

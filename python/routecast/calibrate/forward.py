@@ -5,7 +5,8 @@ and n points. A test holds the two together.
 
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
 bytes relative to the cost of a frame), the law's shapes, and :data:`DEVICE_SHAPES`: the cost of polling a further queue
-(not a logarithm) and the factor of the NICs' nominal packet rate.
+(not a logarithm), the cost of a frame that leaves by another core's ring, the factor of the NICs' nominal packet rate,
+and what the bus behind a fast link moves.
 """
 
 from __future__ import annotations
@@ -51,10 +52,25 @@ POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, scale="linear", meaning="cost
 """Prior of the share by which the cost of a frame grows with each further queue that its core polls
 (:mod:`routecast.calibrate.layout`): a few percent either way."""
 
-DEVICE_SHAPES = (POLL_SHAPE, NIC_SHAPE)
+BUS_SHAPE = Shape(
+    name="bus", mean=0.1, sd=0.06, meaning="bytes of frames that a bus moves, over its links' rate"
+)
+DESCRIPTORS_SHAPE = Shape(
+    name="descriptors", mean=5.0, sd=0.5, unit="B", meaning="further bytes on the bus per frame"
+)
+"""A card of more than 40 Gbit/s a port takes nearly all that its bus moves. PCIe of the generation that suits it (3.0
+for 100 Gbit/s on 16 lanes, 4.0 for 200) has 1.26 times its rate; headers of 24 B for payloads of 128 or 256 B leave
+1.06 to 1.15; descriptors, completions and requests are 24 to 88 B each (Neugebauer et al. 2018, SIGCOMM, sec. 3).
+Arithmetic, but done in sight of PacketMill's frames."""
+
+FOREIGN_SHAPE = Shape(name="foreign", mean=-1.6, sd=0.8, meaning="cost of a ring of another core, in frames")
+"""A lock and its cache lines are some 100 ns away, a fifth of what a kernel takes for a frame."""
+
+DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SHAPE)
 
 _BISECTIONS = 24
 _FAR = 1e300
+_FAST_LINK_BPS = 40e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +83,9 @@ class Conditions:
     group_offered_pps: Floats
     nic_cap_pps: Floats
     further_queues: Floats
+    foreign_ratio: Floats
     useful_ratio: Floats
+    bus_byte_per_s: Floats
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> Conditions:
@@ -87,8 +105,17 @@ class Conditions:
             group_offered_pps=offered,
             nic_cap_pps=np.array([_FAR if p.nic_cap_pps is None else p.nic_cap_pps for p in points]),
             further_queues=np.array([p.layout.further_queues(p.working_cores, p.ports) for p in points]),
+            foreign_ratio=np.array([p.layout.foreign_ratio(p.working_cores) for p in points]),
             useful_ratio=np.array([p.layout.useful_ratio(p.working_cores) for p in points]),
+            bus_byte_per_s=np.array([_bus_byte_per_s(point) for point in points]),
         )
+
+
+def _bus_byte_per_s(point: Point) -> float:
+    """Rate of the busy ports whose bus may limit them; so high that it never does where links are slow."""
+    if point.link_bps is None or point.link_bps <= _FAST_LINK_BPS:
+        return _FAR
+    return point.busy_ports * point.link_bps / 8.0
 
 
 def busy_rate(law: Law, theta: Floats, busy: Floats, frame_bytes: Floats) -> Floats:
@@ -122,7 +149,10 @@ def log_throughput(
     """
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
-    pace = c.useful_ratio / (1.0 + theta[:, -2:-1] * c.further_queues)
+    poll, foreign, nic, bus, descriptors = (
+        theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0)
+    )
+    pace = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
     if discrepancy is not None:
         pace = pace * np.exp(discrepancy)
     rate = pace * busy_rate(law, theta, k, c.frame_bytes)
@@ -141,6 +171,7 @@ def log_throughput(
             low, high = np.where(more, middle, low), np.where(more, high, middle)
         rate[:, some] = pace[:, some] * busy_rate(law, theta, 0.5 * (low + high), c.frame_bytes[some])
     total = (c.group_cores * np.minimum(c.group_offered_pps, rate[:, :, None])).sum(axis=2)
-    total = np.minimum(total, c.nic_cap_pps * np.exp(theta[:, -1:]))
+    carried = c.bus_byte_per_s * np.exp(bus) / (c.frame_bytes + np.exp(descriptors))
+    total = np.minimum(total, np.minimum(c.nic_cap_pps * np.exp(nic), carried))
     result: Floats = np.log(total)
     return result

@@ -20,11 +20,13 @@ law            factor c(k) or growth g(k)      what the cores share
 ``crowded``    c = 1 + σ(k-1)/k                every line of shared state is elsewhere with chance (k-1)/k
 ``ceiling``    g = (k^-p + G^-p)^(-1/p)        a device with a limit of its own (PCIe, memory, a descriptor ring)
 ``kinked``     g = k to k*, then slope s       cache that suffices for k* cores' buffers; beyond, memory (DDIO)
+``lock``       g of a queue of cores           a lock that takes longer to hand over the more cores wait for it
 =============  ==============================  =====================================================================
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["LAWS", "Law", "Shape"]
 
 _LEAST_CORES = 1e-6
+_EIGHT, _LOCK_STATES = 8, 48  # of whole eights, sums of more states are the same to the last bit
+_NOBODY = 1e-300
 _LEAST_LOG, _MOST_LOG = -60.0, 40.0
 
 
@@ -69,12 +73,16 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A contention law; ``growth(k, values)`` is g(k), vectorised over parameter sets in the leading axis."""
+    """A contention law; ``growth(k, values)`` is g(k), vectorised over parameter sets in the leading axis.
+
+    A law that ``collapses`` may fall to a fraction within a few cores.
+    """
 
     name: str
     formula: str
     shapes: tuple[Shape, ...]
     growth: Callable[[Floats, Floats], Floats]
+    collapses: bool = False
 
 
 def _free(k: Floats, values: Floats) -> Floats:
@@ -110,6 +118,29 @@ def _kinked(k: Floats, values: Floats) -> Floats:
         return slope * cores + (1.0 - slope) * _least(cores, knee, sharp)
 
     return soft(k) / soft(np.ones_like(k))
+
+
+def _lock(k: Floats, values: Floats) -> Floats:
+    """Frames that k cores pass in the time that one needs for one, where i cores at a lock let one through per time.
+
+    A birth and death process: of the k - i cores that do not wait each comes to the lock after ``1 - share``; it lets a
+    core through after ``share + handover·(i - 1)/2``. Between whole numbers of cores the last comes less often; of many
+    cores several come at once.
+    """
+    share, handover = values[:, :1, None], 1.0 / values[:, 1:2, None]
+    states = min(_EIGHT * math.ceil((float(np.max(k)) + 1.0) / _EIGHT), _LOCK_STATES)
+    k = np.broadcast_to(k, (len(values), k.shape[-1]))[..., None]
+    at_once = np.maximum(k / _LOCK_STATES, 1.0)
+    waiting = np.arange(states) * at_once
+    come = np.maximum(k - waiting, _NOBODY) / np.maximum(1.0 - share, _LEAST_CORES)
+    stay = share + 0.5 * handover * waiting
+    logs = np.zeros((*k.shape[:2], states + 1))
+    np.cumsum(at_once * np.log(come * stay), axis=-1, out=logs[..., 1:])
+    chance = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    arrivals, total = (chance[..., :-1] * come).sum(axis=-1), chance[..., :-1].sum(axis=-1) + chance[..., -1]
+    # Both are the rate of the process; where several come at once, one of them is too low.
+    passed: Floats = np.maximum(arrivals, (chance[..., 1:] / stay).sum(axis=-1)) / total
+    return passed
 
 
 def _least(one: Floats, other: Floats, sharp: Floats) -> Floats:
@@ -159,6 +190,29 @@ LAWS: Final[Mapping[str, Law]] = {
                 Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee"),
             ),
             growth=_ceiling,
+        ),
+        Law(
+            name="lock",
+            formula="k cores at a lock of share q, handed over in r⁻¹ per waiting core",
+            shapes=(
+                Shape(
+                    name="share",
+                    mean=-3.5,
+                    sd=1.5,
+                    scale="share",
+                    meaning="share q of a frame under the lock",
+                ),
+                Shape(
+                    name="handover",
+                    mean=16.1,
+                    sd=0.7,
+                    in_frames_per_s=True,
+                    unit="1/s",
+                    meaning="rate r at which a lock passes from core to core",
+                ),
+            ),
+            growth=_lock,
+            collapses=True,
         ),
         Law(
             name="kinked",

@@ -31,8 +31,10 @@ COLUMNS: Final[Mapping[str, str]] = {
     "link_bps": "rate of one port in one direction, bit/s; empty: no link limits",
     "ports": "number of ports, a whole number >= 1; empty: 2",
     "nic_cap_pps": "frames per second that the network cards take in together; empty: no known limit",
+    "shared_queue": "yes or no: whether several cores use one queue under a lock; empty: not known",
+    "transmit_ring": "modulo (the driver picks hash % rings) or own (each core has its own); empty: own",
     "series": "name of the machine and function that the point belongs to; empty: one series",
-    "calibrate": "true or false; empty: false",
+    "calibrate": "true or false; empty: false; without this column all rows calibrate",
     "repeat": "number of the repetition; rows of one set of conditions are repetitions, with or without it; not used",
     "standard_error_ratio": "standard error of the rate over the rate, more than 0 and less than 1; empty: not known",
     "reported_l1_bps": "what another model says of the point, bit/s with gap and preamble; not used; empty: nothing",
@@ -44,6 +46,7 @@ _REQUIRED: Final = ("cores", "frame_bytes")
 _REQUIRED_OF_A_ROUTER: Final = ("flows", "frame_bytes")
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"", "false", "no", "0"})
+_RINGS: Final = frozenset({"modulo", "own"})
 _MOST_CORES, _MOST_FLOWS, _MOST_PORTS = 4096, 10**9, 1024
 _LONGEST_FRAME_BYTES = 65_535.0
 _MEASURING_SLACK = 1.01
@@ -107,12 +110,16 @@ class Point:
         return self.cores if self.flows is None else min(self.cores, self.flows)
 
     @property
+    def busy_ports(self) -> int:
+        """Ports that have a flow to offer."""
+        return self.ports if self.flows is None else min(self.ports, self.flows)
+
+    @property
     def line_rate_pps(self) -> float:
         """Frames per second that all ports together can offer (S1); infinite where no link is given."""
         if self.link_bps is None:
             return math.inf
-        busy_ports = self.ports if self.flows is None else min(self.ports, self.flows)
-        return busy_ports * line_rate_pps(self.link_bps, self.frame_bytes)
+        return self.busy_ports * line_rate_pps(self.link_bps, self.frame_bytes)
 
     @property
     def conditions(self) -> tuple[object, ...]:
@@ -273,10 +280,14 @@ def _read_row(
         ports=cell("ports", _whole(_MOST_PORTS), known.ports),
         nic_cap_pps=cell("nic_cap_pps", _positive, None),
         series=row.get("series", known.series),
-        calibrate=cell("calibrate", _truth, False),
+        calibrate=cell("calibrate", _truth, "calibrate" not in header),
         standard_error_ratio=cell("standard_error_ratio", _ratio, None),
         reported_pps=cell("reported_l1_bps", _positive, math.nan) / frame_bits,
         frame_mix=frame_mix,
+        layout=Layout(
+            shared_queue=cell("shared_queue", _truth, None),
+            transmits_by_modulo=cell("transmit_ring", _ring, "own") == "modulo",
+        ),
     )
     if len(problems) > before:
         return None
@@ -376,6 +387,12 @@ def _truth(text: str) -> bool:
     if word not in _TRUE | _FALSE:
         raise ValueError(text)
     return word in _TRUE
+
+
+def _ring(text: str) -> str:
+    if text not in _RINGS:
+        raise ValueError(text)
+    return text
 
 
 def _frames(text: str) -> tuple[float, FrameMix | None]:

@@ -111,8 +111,11 @@ def sample_posterior(
 
 def log_evidence(
     forward: Forward, measured: Floats, noise: Floats, prior_mean: Floats, prior_sd: Floats
-) -> Floats:
-    """Evidence under several priors, or with several whitenings, at once: (P, d) or (P, n, n) to (P,)."""
+) -> tuple[Floats, Floats]:
+    """Evidence under several priors, or with several whitenings, at once: (P, d) or (P, n, n) to (P,).
+
+    Beside it the whitened residuals of the most probable point, (P, n).
+    """
     rows, d = max(len(np.atleast_2d(prior_mean)), len(noise) if noise.ndim > 1 else 1), prior_mean.shape[-1]
     whitened = _whitened(forward, measured, noise, prior_mean, prior_sd)
     z, misfit, cost = _climb(whitened, np.zeros((rows, d)), np.zeros((rows, len(measured))))
@@ -121,7 +124,7 @@ def log_evidence(
     evidence: Floats = -0.5 * cost - 0.5 * np.linalg.slogdet(np.eye(d) + information)[1]
     if noise.ndim > 1:
         evidence = evidence + np.log(np.einsum("rii->ri", noise)).sum(axis=1)
-    return evidence
+    return evidence, misfit
 
 
 def _whitened(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from typing import Literal
 
 from routecast.calibrate.points import Point
+from routecast.calibrate.score import Intervals, Judged
 
 __all__ = ["Limit", "Prediction"]
 
@@ -25,19 +27,35 @@ class Prediction:
         The conditions (its measured rate is not looked at).
     throughput_pps : float
         Predicted maximum throughput, frames per second over all ports.
-    low_pps, high_pps : float
-        95 % prediction interval of one measurement; NaN where the law knows none.
     limit : Limit
         The resource that limits.
+    intervals : Intervals
+        Prediction intervals of one measurement, frames per second; empty where the law knows none.
     """
 
     point: Point
     throughput_pps: float
-    low_pps: float
-    high_pps: float
     limit: Limit
+    intervals: Intervals = field(default_factory=dict)
+
+    @property
+    def low_pps(self) -> float:
+        """Lower end of the 95 % interval; NaN where there is none."""
+        return self.intervals.get(0.95, (math.nan, math.nan))[0]
+
+    @property
+    def high_pps(self) -> float:
+        """Upper end of the 95 % interval; NaN where there is none."""
+        return self.intervals.get(0.95, (math.nan, math.nan))[1]
+
+    @property
+    def judged(self) -> Judged:
+        """The prediction beside the measured rate."""
+        return Judged(
+            measured=self.point.throughput_pps, predicted=self.throughput_pps, intervals=self.intervals
+        )
 
     @property
     def error_ratio(self) -> float:
         """Signed relative error against the measured rate: predicted/measured - 1."""
-        return self.throughput_pps / self.point.throughput_pps - 1.0
+        return self.judged.error_ratio

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["PRIORS", "Priors", "learn", "read_priors", "write_priors"]
+__all__ = ["PRIORS", "Priors", "learn", "read_priors", "sources", "write_priors"]
 
 PRIORS: Final = DATA / "packs" / "priors.json"
 
@@ -47,6 +47,11 @@ class Priors:
 
     laws: Mapping[str, float]
     scales: Scales
+
+
+def sources() -> tuple[str, ...]:
+    """Return the tables that priors were learnt from, each of which they can do without."""
+    return tuple(json.loads(PRIORS.read_text(encoding="utf-8"))["without"])
 
 
 @lru_cache

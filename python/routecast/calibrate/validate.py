@@ -119,12 +119,7 @@ class Validation:
                 found.append(f"{name}one measurement is taken to repeat within {each.fitted.noise_ratio:.1%}")
                 found += [f"{name}{warning}" for warning in each.fitted.warnings]
                 own = [row.point for row in self.rows if row.point.series == each.name]
-                most = max(point.working_cores for point in each.fitted.points)
-                if any(point.working_cores > most for point in own):
-                    found.append(
-                        f"{name}nothing was measured beyond {most} core{'s' if most > 1 else ''}: intervals there "
-                        "do not allow for a collapse of queues or locks that all cores share"
-                    )
+                found += [f"{name}{remark}" for remark in each.fitted.remarks(own)]
         return tuple(found)
 
     @property
@@ -183,7 +178,7 @@ def validate(
 
 
 def _summary(rows: Sequence[Row]) -> dict[str, float]:
-    return summarise([row.prediction for row in rows if row.role == "held_out"])
+    return summarise([row.prediction.judged for row in rows if row.role == "held_out"])
 
 
 def _plain(value: float) -> float | None:

@@ -16,6 +16,7 @@ from routecast.cli import (
     function,
     hardware,
     measure,
+    next_measurement,
     noc,
     plan,
     power,
@@ -66,6 +67,7 @@ FILES = "Files"
 app.command("study", rich_help_panel=STUDIES)(study.study)
 app.command("experiment", rich_help_panel=STUDIES)(experiment.experiment)
 app.command("validate", rich_help_panel=STUDIES)(validate.validate)
+app.command("next", rich_help_panel=STUDIES)(next_measurement.next_measurement)
 app.command("board", rich_help_panel=STUDIES)(board.board)
 app.add_typer(benchmark.app, name="benchmark", rich_help_panel=STUDIES)
 app.command("function", rich_help_panel=TRIALS)(function.function)

@@ -36,6 +36,8 @@ __all__ = [
 
 PANEL = "Test bed"
 _ADDRESSES = "Addresses and phases"
+_UNTIL = "Until enough is known"
+_FIRST_LOAD = "50 kpps"
 
 TestbedOption = Annotated[
     str,
@@ -144,9 +146,34 @@ def measure(
     over_time: OverTimeOption = False,
     read_at: ReadAtOption = None,
     figure: FigureOption = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="RATIO",
+            help='Measure in overload until the rates at RFC 2544\'s frame sizes are known: "5%" is ±5 %, with 95 %.',
+            rich_help_panel=_UNTIL,
+        ),
+    ] = None,
+    most: Annotated[
+        int, typer.Option("--most", min=8, help="Measurements to make at most.", rich_help_panel=_UNTIL)
+    ] = 200,
+    spread: Annotated[
+        str,
+        typer.Option(
+            "--spread",
+            metavar="TIME",
+            help="Spread eight repetitions at the smallest frames over this: what shares the machine comes and goes.",
+            rich_help_panel=_UNTIL,
+        ),
+    ] = "60 s",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Append the trial to a table: .parquet, or CSV."),
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            help="Append to a table: .parquet or CSV; with --until one for `validate`.",
+        ),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the trial, and what ran it, as one JSON document.")
@@ -155,34 +182,45 @@ def measure(
     """Answer by sending frames through a real router: throughput, loss by place, latency, and whether it is a result.
 
     An invalid trial is run again and then printed with the reasons why it is no result; the command leaves with 1.
+    With --until many are made, each where it is expected to tell most; it leaves with 1 where too few were allowed.
     """
     from routecast.cli.figure_file import refuse_no_figure_file
+    from routecast.cli.measure_until import print_known, run_until
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
-    from routecast.quantity import parse_duration_s
+    from routecast.quantity import parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
     from routecast.testbed.options import pairs
 
     refuse_no_figure_file(figure)
     is_over_time = over_time or bool(read_at) or figure is not None
-    if load is None:
+    until_ratio = parse_ratio(until) if until else None
+    if load is None and until_ratio is None:
         raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
+    if until_ratio is not None and not (load is None and frame is None and not is_over_time):
+        raise QuantityProblem(
+            "", "--until picks frames and loads: leave out --load, --frame and figures over time"
+        )
     if ip_version not in {4, 6}:
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
-    offered = _one_way(
-        offered_load(
-            None,
-            ports=2,
-            load=load,
-            frame=frame,
-            flows=flows or (2 if bidirectional else 1),
-            random_flows=False,
-            arrivals=arrivals,
-            burst_frames=burst_frames,
-            peak_ratio=peak_ratio,
-            seed=seed,
-        ),
-        bidirectional=bidirectional,
-    )
+
+    def offer(rate: str | None, frames: str | None) -> OfferedLoad:
+        return _one_way(
+            offered_load(
+                None,
+                ports=2,
+                load=rate,
+                frame=frames,
+                flows=flows or (2 if bidirectional else 1),
+                random_flows=False,
+                arrivals=arrivals,
+                burst_frames=burst_frames,
+                peak_ratio=peak_ratio,
+                seed=seed,
+            ),
+            bidirectional=bidirectional,
+        )
+
+    offered = offer(load or _FIRST_LOAD, frame)
     duration_s = parse_duration_s(duration)
     instants = instants_asked(read_at, duration_s)
     version: Literal[4, 6] = 6 if ip_version == 6 else 4
@@ -208,6 +246,24 @@ def measure(
     ):
         for line in evaluator.announcement(offered):
             remark(f"{line}, {duration}")
+        if until_ratio is not None:
+            evaluator.on_progress = None
+            known = run_until(
+                evaluator,
+                lambda size: offer(_FIRST_LOAD, f"{size} B"),
+                until_ratio=until_ratio,
+                most=most,
+                duration_s=duration_s,
+                spread_s=parse_duration_s(spread, zero_allowed=True),
+                out=out,
+                tell=progress,
+            )
+            print_known(known, until_ratio=until_ratio, as_json=as_json)
+            if not known.is_enough:
+                raise CriterionFailed(
+                    f"{len(known.measured)} measurements were not enough: allow more with --most"
+                )
+            return
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
     course = OverTime.of(trial, instants, is_disturbed=False) if is_over_time else None

@@ -37,6 +37,7 @@ __all__ = [
     "parse_power_term_w",
     "parse_power_w",
     "parse_rate_pps",
+    "parse_ratio",
     "parse_size_bytes",
     "parse_transfer_rate_per_s",
     "parse_voltage_v",
@@ -96,6 +97,32 @@ _VOLTAGE = _Kind(called="a voltage", base="volt", examples='"0.9 V", "850 mV"')
 _CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
 _TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
 _CYCLES_PER_BYTE = _Kind(called="a number of cycles per byte", base="cycle/byte", examples='"1.5 cycles/B"')
+
+
+def parse_ratio(text: str) -> float:
+    """Read a share, more than 0 and less than 1, in per cent or as a number.
+
+    Raises
+    ------
+    QuantityProblem
+        The text is neither, or 0 or 100 % or beyond.
+
+    Examples
+    --------
+    >>> parse_ratio("5 %"), parse_ratio("0.05")
+    (0.05, 0.05)
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = float(number) / (100.0 if percent else 1.0)
+    except ValueError:
+        value = math.nan
+    if rest or not 0.0 < value < 1.0:
+        shown = text[:_SHOWN_CHARACTERS]
+        raise QuantityProblem(
+            shown, f'"{shown}" is no share of more than 0 and less than 1: write "5 %" or 0.05'
+        )
+    return value
 
 
 def parse_rate_pps(text: str) -> float:

@@ -76,6 +76,10 @@ class Measurements(_Table):
         default="reported", description="Name of the model whose values are in reported_l1_bps."
     )
     baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
+    left_out: str = Field(
+        default="",
+        description="Table of the accuracy board that has these measurements: priors are those learnt without it.",
+    )
 
 
 class Evaluation(_Table):

@@ -172,8 +172,10 @@ def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
         The points do not carry it.
     """
     from routecast.calibrate.fit import fit  # SciPy
+    from routecast.calibrate.priors import read_priors
 
-    return _Calibrated(fit(measured, series=study.name))
+    priors = read_priors(without=study.measurements.left_out)
+    return _Calibrated(fit(measured, series=study.name, priors=priors))
 
 
 def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:

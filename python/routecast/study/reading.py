@@ -146,6 +146,8 @@ def study_schema(kind: StudyKind = "tables") -> dict[str, Any]:
 
 
 def _contradictions(study: Study, folder: Path) -> list[Problem]:
+    from routecast.calibrate.priors import sources  # NumPy
+
     problems = []
     for key, name in (
         ("calibrate", study.measurements.calibrate),
@@ -153,6 +155,9 @@ def _contradictions(study: Study, folder: Path) -> list[Problem]:
     ):
         if not (folder / name).is_file():
             problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
+    left_out = study.measurements.left_out
+    if left_out and left_out not in sources():
+        problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
     seen: set[str] = set()
     for number, scenario in enumerate(study.scenario):
         if scenario.name in seen:

@@ -1,0 +1,133 @@
+"""What to measure next for each series of a file, and whether enough is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from routecast.calibrate.fit import fit
+from routecast.calibrate.fitted import FittedRouter
+from routecast.calibrate.next_points import NextPoint
+from routecast.calibrate.points import Point
+from routecast.load.frames import FrameMix
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+
+__all__ = ["Advice", "Asked", "advise"]
+
+Size: TypeAlias = tuple[float, FrameMix | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be known of a router: all that was held out, or these cores and frames.
+
+    Parameters
+    ----------
+    cores : tuple of int
+        Empty: those of the rows that do not calibrate; without such rows all up to ``most_cores``.
+    frames : tuple of FrameMix
+        Empty: those of the rows.
+    goal_pps, goal_bps : float or None
+        What is to be known is instead how few cores forward so many frames, or bits with gap and preamble, per second.
+    most_cores : int or None
+        Cores that there are to measure on; None: as many as rows or ``cores`` name, and twice those that calibrated
+        where nothing else does.
+    """
+
+    cores: tuple[int, ...] = ()
+    frames: tuple[FrameMix, ...] = ()
+    goal_pps: float | None = None
+    goal_bps: float | None = None
+    most_cores: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to measure next of a series, and how well the targets are known before it.
+
+    ``half_width_ratio`` is that of the target that is known worst, as half its 95 % interval over its rate.
+    """
+
+    series: str
+    targets: tuple[Point, ...]
+    half_width_ratio: float
+    points: tuple[NextPoint, ...]
+    warnings: tuple[str, ...]
+
+    def is_enough(self, until_ratio: float) -> bool:
+        """Whether every target is known so well."""
+        return self.half_width_ratio <= until_ratio
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return {
+            "series": self.series,
+            "targets": [
+                {"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows}
+                for point in self.targets
+            ],
+            "half_width_ratio": self.half_width_ratio,
+            "next": [point.to_json() for point in self.points],
+            "warnings": list(self.warnings),
+        }
+
+
+def advise(
+    points: Sequence[Point], asked: Asked | None = None, *, n: int = 3, noise_ratio: float | None = None
+) -> tuple[Advice, ...]:
+    """Say for each series which ``n`` measurements to make next.
+
+    Rows that calibrate are what is known; the others are not looked at but for what they ask.
+
+    Raises
+    ------
+    FitProblem
+        A series has no point that calibrates.
+    """
+    found = []
+    for name in dict.fromkeys(point.series for point in points):
+        own = [point for point in points if point.series == name]
+        fitted = fit([point for point in own if point.calibrate], series=name, noise_ratio=noise_ratio)
+        found.append(_advise(fitted, own, asked or Asked(), n))
+    return tuple(found)
+
+
+def _advise(fitted: FittedRouter, own: Sequence[Point], asked: Asked, n: int) -> Advice:
+    held_out = [point for point in own if not point.calibrate]
+    named = max([0, *asked.cores, *(point.cores for point in held_out)])
+    most = asked.most_cores or named or 2 * max(point.cores for point in fitted.points)
+    sizes = dict.fromkeys(_size(mix) for mix in asked.frames) or dict.fromkeys(
+        (point.frame_bytes, point.frame_mix) for point in own
+    )
+    first, *_ = sizes
+    counts = asked.cores or tuple(range(1, most + 1))
+    is_by_rows = bool(held_out) and not asked.cores and not asked.frames
+    targets = held_out if is_by_rows else [_at(own[0], k, size) for k in counts for size in sizes]
+    goal_pps = asked.goal_pps
+    if asked.goal_bps is not None:
+        goal_pps = asked.goal_bps / (8.0 * (first[0] + WIRE_OVERHEAD_BYTES))
+    if goal_pps is not None:
+        targets = [_at(own[0], k, first) for k in range(1, most + 1)]
+    able = fitted.candidates(most, targets)
+    return Advice(
+        series=fitted.series,
+        targets=tuple(targets),
+        half_width_ratio=fitted.half_width_ratio(targets, goal_pps=goal_pps),
+        points=fitted.next_points(n, able=able, targets=targets, goal_pps=goal_pps),
+        warnings=fitted.warnings,
+    )
+
+
+def _size(mix: FrameMix) -> Size:
+    return mix.mean_bytes, None if mix.is_fixed else mix
+
+
+def _at(point: Point, cores: int, size: Size) -> Point:
+    return replace(
+        point,
+        cores=cores,
+        flows=None if point.flows is None else cores,
+        frame_bytes=size[0],
+        frame_mix=size[1],
+    )
