@@ -85,6 +85,10 @@ format: $(DONE)/group-check ## rewrite the sources in their format
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/ruff check --quiet --fix
 
+.PHONY: corpus
+corpus: $(DONE)/extension $(DONE)/group-test ## write anew what tests/corpus holds of outputs; the commit says why it changed
+	@ROUTECAST_REWRITE_CORPUS=1 $(BIN)/python -m pytest tests/corpus tests/calibrate/test_board.py -p no:cacheprovider -n auto
+
 .PHONY: pages
 pages: $(DONE)/extension $(DONE)/group-test ## write what README and docs show of outputs and pictures anew
 	@ROUTECAST_REWRITE_PAGES=1 $(BIN)/python -m pytest tests/docs -p no:cacheprovider

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from routecast.calibrate.packs import read_packs, split, table_points
 from routecast.calibrate.points import Point
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "corpus"))
 
 Tables = tuple[list[Point], list[Point]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from corpus import HERE, hold, plain
 
 from routecast.calibrate.board import Board, _without, run_board
 from routecast.calibrate.packs import MOST_CALIBRATING, read_packs
@@ -78,6 +79,10 @@ def test_every_pack_names_its_source_and_licence(board: Board) -> None:
         assert pack.pack.citation
         assert pack.pack.licence
         assert pack.held_out > 0
+
+
+def test_the_board_says_what_it_said(board: Board) -> None:
+    hold(HERE / "board.txt", f"$ routecast board --json\n{json.dumps(plain(board.to_json()), indent=1)}\n")
 
 
 def test_the_board_is_plain_json(board: Board) -> None:

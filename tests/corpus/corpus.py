@@ -1,0 +1,163 @@
+"""What routecast says, command by command, kept as files: what no change of the house's inside may alter.
+
+Every file says on top which command made it; ``make corpus`` writes all of them again. Numbers are rounded to nine
+digits, so that the last bits of a processor's vector units are no difference; what names the run, the machine or the
+time is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routecast.cli.run import run
+from routecast.cli.schema import Kind
+
+__all__ = ["HERE", "ROOT", "Page", "commands", "hold", "plain", "recorded", "skeleton", "studies"]
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RATES = ("100 kpps", "1 Mpps", "10 Mpps")
+STUDIES = (
+    "diversified_router",
+    "kvm_tuning",
+    "meyer2014",
+    "msr_energy",
+    "napi_power",
+    "noc_single_plane",
+    "noc_two_planes",
+    "router_generations",
+    "vmware_msr",
+)
+"""Those that need neither a wire nor this host."""
+
+_DIGITS = 9
+_NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
+_PROVENANCE = (
+    "made",
+    "provenance",
+    "versions",
+    "environment",
+    "seconds",
+    "elapsed_s",
+    "wall_s",
+    "time_s_of_search",
+    "solve_s",
+    "search_s",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One file of the corpus: the command that makes it and, while it is made, its arguments."""
+
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def path(self) -> Path:
+        """Where it is kept."""
+        return HERE / f"{self.name}.txt"
+
+    @property
+    def command(self) -> str:
+        """What a user types."""
+        return "routecast " + " ".join(f'"{each}"' if " " in each else each for each in self.arguments)
+
+
+def commands() -> Iterator[Page]:
+    """Every page but those of studies."""
+    for file in sorted(ROOT.glob("examples/*.router.toml")):
+        name = file.name.removesuffix(".router.toml")
+        for rate in RATES:
+            where = (f"examples/{file.name}", "--load", rate)
+            slug = rate.replace(" ", "")
+            yield Page(name=f"solve/{name}@{slug}", arguments=("solve", *where, "--json"))
+            how = ("--duration", "20ms", "--seed", "1", "--json")
+            yield Page(name=f"simulate/{name}@{slug}", arguments=("simulate", *where, *how))
+    for kind in Kind:
+        yield Page(name=f"schema/{kind.value}", arguments=("schema", kind.value))
+
+    for file in sorted(ROOT.glob("examples/*.noc.toml")):
+        for verb in ("power", "optimum", "simulate", "compare"):
+            name = f"noc/{verb}-{file.name.removesuffix('.noc.toml')}"
+            yield Page(name=name, arguments=("noc", verb, f"examples/{file.name}", "--json"))
+    for file in sorted(ROOT.glob("examples/*.placement.toml")):
+        name = f"plan/placement-{file.name.removesuffix('.placement.toml')}"
+        yield Page(
+            name=name, arguments=("plan", "placement", f"examples/{file.name}", "--no-simulate", "--json")
+        )
+    yield Page(
+        name="plan/cluster-thesis", arguments=("plan", "cluster", "examples/thesis.cluster.toml", "--json")
+    )
+    mapping = "examples/ixp2850-mapping.router.toml"
+    yield Page(name="plan/mapping-ixp2850", arguments=("plan", "mapping", mapping, "--json"))
+    for file in sorted(ROOT.glob("examples/*.experiment.toml")):
+        name = f"experiment/{file.name.removesuffix('.experiment.toml')}"
+        yield Page(name=name, arguments=("experiment", f"examples/{file.name}", "--json", "--out", "OUT"))
+
+
+def studies() -> Iterator[Page]:
+    """The page of every study that runs anywhere; each makes two files."""
+    for name in STUDIES:
+        yield Page(name=f"study/{name}", arguments=("study", name, "--out", "OUT", "--json"))
+
+
+def recorded(page: Page, out: Path) -> str:
+    """Run the command of a page, with ``out`` for OUT, and give what its file should hold."""
+    stdout, stderr = io.StringIO(), io.StringIO()
+    arguments = [str(out) if each == "OUT" else each for each in page.arguments]
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+        code = run(arguments)
+    said = stdout.getvalue()
+    if said.startswith(("{", "[")):
+        said = json.dumps(plain(json.loads(said)), indent=1, ensure_ascii=False) + "\n"
+    if code:
+        said += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(stderr.getvalue()))
+    return f"$ {page.command}\n{said.replace(str(out), 'OUT').replace(str(ROOT), '.')}"
+
+
+def hold(path: Path, now: str) -> None:
+    """Fail where a file of the corpus is not what is said now; write it where ``make corpus`` asks for that."""
+    if os.environ.get("ROUTECAST_REWRITE_CORPUS"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(now)
+    before = path.read_text()
+    if now != before:
+        lines = difflib.unified_diff(before.splitlines(), now.splitlines(), "corpus", "now", lineterm="", n=1)
+        pytest.fail("\n".join([f"{path.relative_to(HERE)}: {now.splitlines()[0]}", *list(lines)[2:42]]))
+
+
+def plain(value: Any) -> Any:
+    """Plain data with rounded numbers, without what names the run, the machine or the time."""
+    if isinstance(value, dict):
+        return {key: plain(each) for key, each in value.items() if key not in _PROVENANCE}
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    return value
+
+
+def skeleton(html: str) -> str:
+    """A report without scripts, styles and drawings, and without what names its run."""
+    for mark in ("script", "style", "svg"):
+        html = re.sub(rf"<{mark}\b.*?</{mark}>", f"<{mark}/>", html, flags=re.S)
+    html = re.sub(r'<section id="provenance">.*?</section>', "", html, flags=re.S)
+    html = re.sub(r"<footer.*?</footer>", "", html, flags=re.S)
+    html = re.sub(r"data:[a-z]+/[a-z0-9+-]+;base64,[A-Za-z0-9+/=]+", "data:", html)
+    return _NUMBER.sub(lambda found: f"{float(found[0]):.{_DIGITS}g}", html)
+
+
+def _messages(stderr: str) -> list[str]:
+    return [line for line in stderr.splitlines() if line.startswith(("routecast: ", "  "))]
