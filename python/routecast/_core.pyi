@@ -17,6 +17,7 @@ __all__ = [
     "hdr_classes",
     "hdr_merged",
     "hdr_quantiles_s",
+    "noc_greedy",
     "noc_simulate",
     "probe_host",
     "run_function",
@@ -102,6 +103,28 @@ class NocError(Exception):
     """A network on chip that cannot be simulated. Arguments: kind, message.
 
     Kinds: ``scenario``, ``index``, ``number``, ``length``, ``route``, ``interrupted``, ``outcome``, ``panic``.
+    """
+
+def noc_greedy(columns: int, rows: int, rings: bool, demand: bytes) -> bytes:
+    """Route flow after flow over the shortest path of a grid that is least loaded so far.
+
+    Parameters
+    ----------
+    columns, rows : int
+    rings : bool
+        Whether rows and columns close to rings.
+    demand : bytes
+        Between routers: float64, source by source, in native order.
+
+    Returns
+    -------
+    bytes
+        The links of one path for every two routers: uint32, source by source and target by target.
+
+    Raises
+    ------
+    ValueError
+        The demand is not one of (routers, routers).
     """
 
 def noc_simulate(scenarios: list[str], *, progress: Callable[[float], object] | None = None) -> list[str]:

@@ -5,6 +5,8 @@
 //! of the allocation of the switch and of the crossbar in every router, and the cycles of the link after it; the other
 //! flits follow one in each cycle. With one cycle for each stage and link, a packet of `L` flits over `h` routers takes
 //! `4 h + L + 1` cycles in an empty network.
+//!
+//! [`greedy()`] finds the paths of a routing that looks at the loads of links, flow after flow.
 
 // So that the tests here and those in `tests` build their networks with the same lines.
 #[cfg(test)]
@@ -19,6 +21,7 @@ mod engine;
 mod error;
 mod finish;
 mod front;
+mod greedy;
 mod grid;
 #[cfg(test)]
 mod invariants;
@@ -40,6 +43,7 @@ mod switch_allocation;
 mod wheel;
 
 pub use error::NocError;
+pub use greedy::{Routers, greedy};
 pub use outcome::Outcome;
 pub use scenario::Scenario;
 pub use simulate::{simulate, simulate_all};

@@ -92,6 +92,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(hdr_quantiles_s, module)?)?;
     module.add_function(wrap_pyfunction!(simulate, module)?)?;
     module.add("NocError", module.py().get_type::<noc::NocError>())?;
+    module.add_function(wrap_pyfunction!(noc::noc_greedy, module)?)?;
     module.add_function(wrap_pyfunction!(noc::noc_simulate, module)?)?;
     module.add("TesterError", module.py().get_type::<tester::TesterError>())?;
     module.add_class::<tester::Tester>()?;

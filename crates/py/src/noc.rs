@@ -1,7 +1,9 @@
-//! The flit-level simulator of networks on chip.
+//! The flit-level simulator of networks on chip, and the routing that looks at loads.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use routecast_noc::{NocError as Refusal, Scenario, simulate_all};
+use pyo3::types::PyBytes;
+use routecast_noc::{NocError as Refusal, Routers, Scenario, greedy, simulate_all};
 
 use crate::listen::listen;
 
@@ -39,4 +41,33 @@ pub fn noc_simulate(py: Python<'_>, scenarios: Vec<String>, progress: Option<Py<
             serde_json::to_string(outcome).map_err(|error| NocError::new_err(("outcome", error.to_string())))
         })
         .collect()
+}
+
+/// Routes flow after flow over the shortest path that is least loaded so far.
+///
+/// `demand` are doubles, source by source; the result are the links of all paths as 32-bit numbers, source by source and
+/// target by target (`crates/noc/src/greedy.rs`). A signal stops it.
+#[pyfunction]
+#[pyo3(signature = (columns, rows, rings, demand))]
+pub fn noc_greedy<'py>(
+    py: Python<'py>,
+    columns: usize,
+    rows: usize,
+    rings: bool,
+    demand: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = columns.checked_mul(rows).and_then(|count| count.checked_pow(2)?.checked_mul(size_of::<f64>()));
+    if demand.is_empty() || bytes != Some(demand.len()) {
+        return Err(PyValueError::new_err(format!("{} bytes of demand for {columns} x {rows} routers", demand.len())));
+    }
+    let double = |eight: &[u8]| f64::from_ne_bytes(eight.try_into().expect("eight bytes"));
+    let read: Vec<f64> = demand.chunks_exact(8).map(double).collect();
+    let links = listen(py, None, |report| greedy(Routers { columns, rows, rings }, &read, report))?
+        .ok_or_else(|| NocError::new_err(("panic", "the routing broke an invariant")))?;
+    PyBytes::new_with(py, links.len() * 4, |bytes| {
+        for (four, link) in bytes.chunks_exact_mut(4).zip(links) {
+            four.copy_from_slice(&link.to_ne_bytes());
+        }
+        Ok(())
+    })
 }

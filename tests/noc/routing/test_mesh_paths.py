@@ -17,7 +17,7 @@ from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind, links
 
-RULES = ("xy", "yx", "o1turn", "romm", "valiant")
+RULES = ("xy", "yx", "o1turn", "2p_rs", "4p_es", "romm", "valiant")
 
 
 def mesh(columns: int, rows: int) -> Topology:
@@ -38,7 +38,7 @@ def test_loads_by_the_rule_are_the_sums_over_all_paths(
     draw = np.random.default_rng(seed)
     size = topology.router_count
     demand = draw.random((size, size)) * (draw.random((size, size)) < 0.3)
-    found = routes(policy, topology)
+    found = routes(policy, topology, seed=seed)
     listed = replace(found, paths=tuple(found.paths))
     np.fill_diagonal(demand, 0.0)
     assert link_loads(found, demand) == pytest.approx(link_loads(listed, demand), abs=1e-12)
@@ -60,7 +60,7 @@ def test_packets_wait_for_no_channel_but_those_that_the_rule_says(policy: str) -
         for before, after in pairwise(zip(path.links, path.layers, strict=True))
     }
     assert met <= said
-    if policy != "romm":
+    if policy not in ("romm", "4p_es"):
         assert met == said
     every = links(topology)
     for held, asked in said:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.power.scaling import Scaling
-from routecast.noc.routing.model import Routes, hop_flow, link_loads
+from routecast.noc.routing.model import Routes, link_loads
 
 __all__ = ["Allocation", "Plane"]
 
@@ -27,17 +27,18 @@ class Plane:
         The range of its voltage and clock.
     width
         Capacity of its links relative to the first plane's (unequal planes).
+    link_loads
+        Load of every link, in capacities of this plane at full clock.
     """
 
     demand: NDArray[np.float64]
     routes: Routes
     scaling: Scaling
     width: float = 1.0
+    link_loads: NDArray[np.float64] = field(init=False)
 
-    @property
-    def link_loads(self) -> NDArray[np.float64]:
-        """Load of every link, in capacities of this plane at full clock."""
-        return link_loads(self.routes, self.demand) / self.width
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "link_loads", link_loads(self.routes, self.demand) / self.width)
 
     @property
     def alpha(self) -> float:
@@ -47,7 +48,7 @@ class Plane:
     @property
     def power(self) -> float:
         """Rate times hops over alpha squared (eq. 7.3)."""
-        return hop_flow(self.routes, self.demand) / self.alpha**2
+        return float(self.link_loads.sum()) * self.width / self.alpha**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

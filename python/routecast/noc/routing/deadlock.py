@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from routecast.noc.routing.model import PathsByRule, Routes, hops
+from routecast.noc.routing.mesh_paths import MeshPaths
+from routecast.noc.routing.model import Routes, hops
 from routecast.noc.topology import Topology
 
 __all__ = ["channel_cycle", "cycle_in_words", "shortest_cycle"]
@@ -24,7 +25,7 @@ def channel_cycle(routes: Routes) -> tuple[tuple[int, int], ...] | None:
     Paths of share 0 carry nothing and do not count. The channel after the last is the first.
     """
     classes = routes.layer_count
-    if isinstance(routes.paths, PathsByRule):
+    if isinstance(routes.paths, MeshPaths):
         return _as_channels(shortest_cycle(routes.paths.dependencies()), classes)
     flat = hops(routes)
     channel = flat.link * classes + flat.layer

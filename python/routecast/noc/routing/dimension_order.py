@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routecast.noc.routing.model import Path
 from routecast.noc.topology import Direction, Topology, link_numbers
 
-__all__ = ["Walk", "classes_of_rings", "o1turn", "random_split", "walks", "xy", "yx"]
+__all__ = ["Walk", "classes_of_rings", "o1turn", "parts_of_xy", "random_split", "walks", "xy", "yx"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +124,17 @@ def yx(topology: Topology) -> list[Path]:
     return _one_order(topology, x_first=False)
 
 
-def _both_orders(topology: Topology, part_of_xy: list[float]) -> list[Path]:
-    """Return XY in the lower classes with its part of every flow (numbered source by source), and YX in the upper ones.
+def _both_orders(topology: Topology, part_of_xy: NDArray[np.float64]) -> list[Path]:
+    """Return XY in the lower classes with its part of every flow, shape (routers, routers), and YX in the upper ones.
 
     The two orders together have cycles in one class (all four turns of a square occur); apart they have none.
     """
-    routers, upper = topology.router_count, classes_of_rings(topology)
+    upper = classes_of_rings(topology)
     chosen = []
-    for source in range(routers):
-        for target in range(routers):
+    for source, parts in enumerate(part_of_xy.tolist()):
+        for target, part in enumerate(parts):
             if source == target:
                 continue
-            part = part_of_xy[source * routers + target]
             chosen += _paths(topology, source, target, x_first=True, share=part, base=0)
             chosen += _paths(topology, source, target, x_first=False, share=1.0 - part, base=upper)
     return chosen
@@ -145,9 +145,14 @@ def o1turn(topology: Topology) -> list[Path]:
 
     Flows along a row or column have one path, in both classes with a half each.
     """
-    return _both_orders(topology, [0.5] * topology.router_count**2)
+    return _both_orders(topology, np.full((topology.router_count, topology.router_count), 0.5))
 
 
 def random_split(topology: Topology, seed: int) -> list[Path]:
     """Return the thesis' 2P-RS (sec. 6.4.1): XY carries a part of each flow that is uniform in 0..1, YX the rest."""
-    return _both_orders(topology, np.random.default_rng([seed, 0]).random(topology.router_count**2).tolist())
+    return _both_orders(topology, parts_of_xy(topology, seed))
+
+
+def parts_of_xy(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return the part of every flow that goes by XY in :func:`random_split`, shape (routers, routers)."""
+    return np.random.default_rng([seed, 0]).random((topology.router_count, topology.router_count))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.noc.routing import dimension_order, two_phase
-from routecast.noc.routing.model import Path, PathsByRule
+from routecast.noc.routing.model import LazyPaths, Path
 from routecast.noc.topology import Direction, Topology, link_numbers, links
 
-__all__ = ["MeshPaths", "Rule"]
+__all__ = ["MeshPaths", "Rule", "written"]
 
 Floats = NDArray[np.float64]
 
@@ -26,24 +25,55 @@ class Rule(StrEnum):
     EITHER = "either"
     OVER_RECTANGLE = "over_rectangle"
     OVER_ANY = "over_any"
+    RANDOM_SPLIT = "random_split"
+    FOUR_PATHS = "four_paths"
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the compiled simulator knows the rule; of the others it wants the paths."""
+        return self not in (Rule.RANDOM_SPLIT, Rule.FOUR_PATHS)
+
+    @property
+    def orders(self) -> str:
+        """The dimension that comes first in each virtual-channel class of a mesh."""
+        return _ORDERS.get(self, "xy")
 
     @property
     def has_router_between(self) -> bool:
-        """Whether packets go XY to a router between in class 0, and XY on to the target in class 1."""
-        return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY)
+        """Whether packets go one class up at a router between source and target."""
+        return self in (Rule.OVER_RECTANGLE, Rule.OVER_ANY, Rule.FOUR_PATHS)
 
 
-_WRITTEN: dict[Rule, Callable[[Topology, int], list[Path]]] = {
-    Rule.X_FIRST: lambda topology, _seed: dimension_order.xy(topology),
-    Rule.Y_FIRST: lambda topology, _seed: dimension_order.yx(topology),
-    Rule.EITHER: lambda topology, _seed: dimension_order.o1turn(topology),
-    Rule.OVER_RECTANGLE: two_phase.romm,
-    Rule.OVER_ANY: two_phase.valiant,
+_ORDERS = {
+    Rule.X_FIRST: "x",
+    Rule.Y_FIRST: "y",
+    Rule.OVER_RECTANGLE: "xx",
+    Rule.OVER_ANY: "xx",
+    Rule.FOUR_PATHS: "xyx",
 }
 
 
-class MeshPaths(PathsByRule):
-    """The paths between all routers of a mesh under a rule; written out only if somebody looks at one.
+def written(rule: Rule, topology: Topology, seed: int) -> list[Path]:
+    """Return the paths between all routers of any grid under a rule."""
+    match rule:
+        case Rule.X_FIRST:
+            return dimension_order.xy(topology)
+        case Rule.Y_FIRST:
+            return dimension_order.yx(topology)
+        case Rule.EITHER:
+            return dimension_order.o1turn(topology)
+        case Rule.RANDOM_SPLIT:
+            return dimension_order.random_split(topology, seed)
+        case Rule.FOUR_PATHS:
+            return two_phase.four_paths(topology, seed)
+        case Rule.OVER_RECTANGLE:
+            return two_phase.romm(topology, seed)
+        case Rule.OVER_ANY:
+            return two_phase.valiant(topology, seed)
+
+
+class MeshPaths(LazyPaths):
+    """The paths between all routers of a mesh under a rule.
 
     Parameters
     ----------
@@ -52,33 +82,18 @@ class MeshPaths(PathsByRule):
     rule
         Which paths.
     seed
-        Of what a list draws where it would have too many paths (:func:`routecast.noc.routing.two_phase.romm`). Loads
-        are exact expectations always.
+        Of what the rule draws; of what a list draws where it would have too many paths
+        (:func:`routecast.noc.routing.two_phase.romm`), while loads are exact expectations.
     """
 
-    __slots__ = ("_paths", "rule", "seed", "topology")
+    __slots__ = ("rule", "seed", "topology")
 
     def __init__(self, topology: Topology, rule: Rule, seed: int) -> None:
+        super().__init__()
         self.topology, self.rule, self.seed = topology, rule, seed
-        self._paths: tuple[Path, ...] | None = None
 
-    def _written(self) -> tuple[Path, ...]:
-        if self._paths is None:
-            self._paths = tuple(_WRITTEN[self.rule](self.topology, self.seed))
-        return self._paths
-
-    @overload
-    def __getitem__(self, place: int) -> Path: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Path]: ...
-    def __getitem__(self, place: int | slice) -> Path | Sequence[Path]:
-        return self._written()[place]
-
-    def __len__(self) -> int:
-        return len(self._written())
-
-    def __iter__(self) -> Iterator[Path]:
-        return iter(self._written())
+    def _write(self) -> list[Path]:
+        return written(self.rule, self.topology, self.seed)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, MeshPaths):
@@ -91,25 +106,36 @@ class MeshPaths(PathsByRule):
     @property
     def layer_count(self) -> int:
         """Virtual-channel classes."""
-        return 1 if self.rule in (Rule.X_FIRST, Rule.Y_FIRST) else 2
+        return len(self.rule.orders)
 
     def link_loads(self, demand: Floats) -> Floats:
         """Return the load of every link for a demand of shape (routers, routers), in capacities."""
-        rows, columns = self.topology.rows, self.topology.columns
-        flows = demand.reshape(rows, columns, rows, columns)
-        if self.rule is Rule.X_FIRST:
-            return _loads(self.topology, flows, y_first=False)
-        if self.rule is Rule.Y_FIRST:
-            return _loads(self.topology, flows, y_first=True)
-        if self.rule is Rule.EITHER:
-            both = [_loads(self.topology, flows, y_first=y_first) for y_first in (False, True)]
-            return 0.5 * (both[0] + both[1])
-        # What stays at its router goes nowhere, over nothing.
-        moving = demand * (1.0 - np.eye(len(demand)))
-        legs = (
-            _over_any(moving) if self.rule is Rule.OVER_ANY else _over_rectangle(moving.reshape(flows.shape))
-        )
-        return _loads(self.topology, legs.reshape(flows.shape), y_first=False)
+        topology, seed = self.topology, self.seed
+        # The legs of all flows by XY, and those by YX.
+        legs: tuple[Floats | None, Floats | None]
+        match self.rule:
+            case Rule.X_FIRST:
+                legs = demand, None
+            case Rule.Y_FIRST:
+                legs = None, demand
+            case Rule.EITHER:
+                legs = 0.5 * demand, 0.5 * demand
+            case Rule.RANDOM_SPLIT:
+                part = dimension_order.parts_of_xy(topology, seed)
+                legs = part * demand, (1.0 - part) * demand
+            case Rule.FOUR_PATHS:
+                each = 0.25 * (demand + _over_one(demand, _middles(topology, seed)))
+                legs = each, each
+            case Rule.OVER_ANY:
+                legs = _over_any(_moving(demand)), None
+            case Rule.OVER_RECTANGLE:
+                legs = _over_rectangle(_moving(demand), topology.rows, topology.columns), None
+        found = [
+            _loads(topology, flows, y_first=bool(y_first))
+            for y_first, flows in enumerate(legs)
+            if flows is not None
+        ]
+        return found[0] if len(found) == 1 else found[0] + found[1]
 
     def dependencies(self) -> Iterator[tuple[int, int]]:
         """Yield which channel ``link * classes + class`` a packet may hold while it asks for which.
@@ -123,16 +149,18 @@ class MeshPaths(PathsByRule):
                 if asked is None:
                     continue
                 straight, turns_up = direction is link.direction, link.direction.is_horizontal
-                for layer in range(classes):
-                    y_first = self.rule is Rule.Y_FIRST or (self.rule is Rule.EITHER and layer == 1)
+                for layer, first in enumerate(self.rule.orders):
+                    y_first = first == "y"
                     if straight or (turns_up != y_first and direction.is_horizontal is y_first):
                         yield held * classes + layer, asked * classes + layer
-                if self.rule.has_router_between:
-                    yield held * classes, asked * classes + 1
+                    if self.rule.has_router_between and layer + 1 < classes:
+                        yield held * classes + layer, asked * classes + layer + 1
 
 
-def _loads(topology: Topology, flows: Floats, *, y_first: bool) -> Floats:
-    """Return the loads of all links; ``flows[from y, from x, to y, to x]``."""
+def _loads(topology: Topology, demand: Floats, *, y_first: bool) -> Floats:
+    """Return the loads of all links by XY or by YX."""
+    # flows[from y, from x, to y, to x]
+    flows = demand.reshape((topology.rows, topology.columns) * 2)
     # Along a row go the flows from x to x that turn, or have turned, in it; along a column the others.
     in_rows = flows.sum(axis=0).transpose(1, 0, 2) if y_first else flows.sum(axis=2)
     in_columns = flows.sum(axis=3).transpose(1, 0, 2) if y_first else flows.sum(axis=1).transpose(2, 0, 1)
@@ -161,15 +189,46 @@ def _crossing(lines: Floats) -> tuple[Floats, Floats]:
     return up, down
 
 
+def _moving(demand: Floats) -> Floats:
+    """Return the demand without what stays at its router, which goes nowhere, over nothing."""
+    return demand * (1.0 - np.eye(len(demand)))
+
+
+def _over_one(demand: Floats, middles: NDArray[np.intp]) -> Floats:
+    """Return the two legs of every flow over one router as flows of their own, shape (routers, routers)."""
+    size = len(demand)
+    source, target = np.ogrid[:size, :size]
+    legs = np.zeros(size * size)
+    for flow in (source * size + middles, middles * size + target):
+        legs += np.bincount(flow.ravel(), weights=demand.ravel(), minlength=size * size)
+    return legs.reshape(size, size)
+
+
+def _middles(topology: Topology, seed: int) -> NDArray[np.intp]:
+    """Return the router between that :func:`routecast.noc.routing.two_phase.four_paths` draws for every flow."""
+    rows, columns = topology.rows, topology.columns
+    from_y, from_x, to_y, to_x = np.ogrid[:rows, :columns, :rows, :columns]
+    high, wide = np.abs(to_y - from_y) + 1, np.abs(to_x - from_x) + 1
+    # Without the rim, where that leaves any router.
+    rim = ((high > 2) & (wide > 2)).astype(np.intp)
+    high, wide = high - 2 * rim, wide - 2 * rim
+    drawn = two_phase.drawn_middles(topology, seed).reshape(rows, columns, rows, columns)
+    number = (drawn * (high * wide)).astype(np.intp)
+    y = np.minimum(from_y, to_y) + rim + number // wide
+    x = np.minimum(from_x, to_x) + rim + number % wide
+    middles: NDArray[np.intp] = (y * columns + x).reshape(topology.router_count, topology.router_count)
+    return middles
+
+
 def _over_any(demand: Floats) -> Floats:
     """Return the two legs over any router as flows of their own, shape (routers, routers)."""
     legs: Floats = (demand.sum(axis=1)[:, None] + demand.sum(axis=0)[None, :]) / len(demand)
     return legs
 
 
-def _over_rectangle(flows: Floats) -> Floats:
-    """Return the two legs over any router between as flows of their own."""
-    rows, columns = flows.shape[:2]
+def _over_rectangle(demand: Floats, rows: int, columns: int) -> Floats:
+    """Return the two legs over any router between as flows of their own, shape (routers, routers)."""
+    flows = demand.reshape(rows, columns, rows, columns)
     between_rows, between_columns = _between(rows), _between(columns)
     routers = between_rows.sum(axis=2)[:, None, :, None] * between_columns.sum(axis=2)[None, :, None, :]
     each = flows / routers
@@ -182,7 +241,8 @@ def _over_rectangle(flows: Floats) -> Floats:
 
     # The second leg is the first one of the way back.
     back = first_leg(np.ascontiguousarray(each.transpose(2, 3, 0, 1)))
-    return first_leg(each) + back.transpose(2, 3, 0, 1)
+    legs: Floats = (first_leg(each) + back.transpose(2, 3, 0, 1)).reshape(demand.shape)
+    return legs
 
 
 def _between(size: int) -> Floats:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from routecast.noc.topology import Topology, links
 
-__all__ = ["Hops", "Path", "PathsByRule", "Routes", "hop_flow", "hops", "link_loads"]
+__all__ = ["Hops", "LazyPaths", "Path", "Routes", "hop_flow", "hops", "link_loads"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,43 +41,64 @@ class Path:
     share: float
 
 
-class PathsByRule(Sequence[Path]):
-    """Paths that follow from a rule, so that sums over all of them need no list of them."""
+class LazyPaths(Sequence[Path]):
+    """Paths that are written out only if somebody looks at one: sums over all of them need no list."""
 
-    __slots__ = ()
+    __slots__ = ("_paths",)
 
-    @property
+    def __init__(self) -> None:
+        self._paths: tuple[Path, ...] | None = None
+
     @abstractmethod
-    def layer_count(self) -> int:
-        """Virtual-channel classes that the paths use."""
+    def _write(self) -> Iterable[Path]: ...
 
     @abstractmethod
     def link_loads(self, demand: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what :func:`link_loads` says of them."""
+        """Return the load of every link for a demand of shape (routers, routers), in capacities."""
 
-    @abstractmethod
-    def dependencies(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs of channels ``link * classes + class``: a packet may hold the first and ask for the second."""
+    @property
+    def layer_count(self) -> int:
+        """Virtual-channel classes that the paths use."""
+        return _layer_count(self)
+
+    def _written(self) -> tuple[Path, ...]:
+        if self._paths is None:
+            self._paths = tuple(self._write())
+        return self._paths
+
+    @overload
+    def __getitem__(self, place: int) -> Path: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Path]: ...
+    def __getitem__(self, place: int | slice) -> Path | Sequence[Path]:
+        return self._written()[place]
+
+    def __len__(self) -> int:
+        return len(self._written())
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(self._written())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Routes:
     """The paths of all flows under one routing policy on one topology (one plane).
 
-    On large grids a look at one of the paths can make all of them; loads and checks for deadlock need none where the
-    paths follow from a rule.
+    On large grids a look at one of the paths can make all of them, which their loads do without on a mesh.
     """
 
     policy: str
     topology: Topology
-    paths: tuple[Path, ...] | PathsByRule
+    paths: tuple[Path, ...] | LazyPaths
 
     @property
     def layer_count(self) -> int:
         """Virtual-channel classes that the paths use."""
-        if isinstance(self.paths, PathsByRule):
-            return self.paths.layer_count
-        return 1 + max((layer for path in self.paths for layer in path.layers), default=0)
+        return self.paths.layer_count if isinstance(self.paths, LazyPaths) else _layer_count(self.paths)
+
+
+def _layer_count(paths: Iterable[Path]) -> int:
+    return 1 + max((layer for path in paths for layer in path.layers), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +154,7 @@ def link_loads(routes: Routes, demand: NDArray[np.float64]) -> NDArray[np.float6
     The largest entry is the bottleneck load of the thesis' definition 2. A path that comes over a link twice loads it
     twice.
     """
-    if isinstance(routes.paths, PathsByRule):
+    if isinstance(routes.paths, LazyPaths):
         return routes.paths.link_loads(demand)
     flat = hops(routes)
     carried = flat.share * demand[flat.source, flat.target]

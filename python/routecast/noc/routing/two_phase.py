@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from routecast.noc.routing.dimension_order import Walk, classes_of_rings, walks
 from routecast.noc.routing.model import Path
 from routecast.noc.topology import Topology
 
-__all__ = ["four_paths", "romm", "valiant"]
+__all__ = ["drawn_middles", "four_paths", "romm", "valiant"]
 
 # Above this number of walks (some hundred bytes each) intermediate routers are drawn instead of all taken.
 _MOST_WALKS = 300_000
@@ -41,7 +42,7 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
     Phases go up through three orders, each in its own virtual-channel classes: XY, YX, XY.
     """
     routers, classes = topology.router_count, classes_of_rings(topology)
-    drawn = np.random.default_rng([seed, 1]).random((routers, routers)).tolist()
+    drawn = drawn_middles(topology, seed).tolist()
     xy, yx, last_xy = (True, 0), (False, classes), (True, 2 * classes)
     paths = []
     for source in range(routers):
@@ -70,6 +71,11 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
                     for walk in found
                 ]
     return paths
+
+
+def drawn_middles(topology: Topology, seed: int) -> NDArray[np.float64]:
+    """Return which of the routers allowed is the one between in :func:`four_paths`, 0..1, shape (routers, routers)."""
+    return np.random.default_rng([seed, 1]).random((topology.router_count, topology.router_count))
 
 
 def _over_intermediates(topology: Topology, seed: int, *, is_minimal: bool) -> list[Path]:

@@ -167,7 +167,7 @@ def checked_routing(routing: Routes | AdaptiveRouting, design: RouterDesign) -> 
         raise ModelProblem("network on chip", [Problem("routing", message)])
     if isinstance(routing, AdaptiveRouting):
         return _adaptive(routing)
-    if isinstance(routing.paths, MeshPaths):
+    if isinstance(routing.paths, MeshPaths) and routing.paths.rule.is_simulated:
         return _grid(routing.paths)
     return _table(routing) or _paths(routing)
 

@@ -1,0 +1,260 @@
+//! Adaptive routing of a grid, known before any packet moves: flow after flow over the shortest path that is least
+//! loaded so far (`python/routecast/noc/routing/greedy.py` says how the thesis is read).
+//!
+//! The best path of a flow is found from its target backwards over the rectangle of its two ends:
+//!
+//! ```text
+//!   least bottleneck from here = min over the two next links of max(load of the link, least bottleneck after it)
+//! ```
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// Loads have 12 decimals: those that differ by rounding alone are equal, so that ties are broken by rule.
+const UNITS: f64 = 1e12;
+/// Flows between two reports.
+const LOOK: usize = 1024;
+/// A direction in which there is no link.
+const EDGE: u32 = u32::MAX;
+
+/// Routers, row by row.
+#[derive(Debug, Clone, Copy)]
+pub struct Routers {
+    /// Routers in a row.
+    pub columns: usize,
+    /// Routers in a column.
+    pub rows: usize,
+    /// Whether rows and columns close to rings.
+    pub rings: bool,
+}
+
+/// Returns the links of one shortest path for every two routers, source by source and target by target, without
+/// separators; nothing if `report`, which hears the finished share now and then, answers `Break`.
+///
+/// `demand` has a row for each source. Links are numbered by the router that they leave, and there east, west, south,
+/// north. Flows go from the largest to the smallest, of equal ones the nearer first. Those without demand go along x,
+/// then along y, and load nothing.
+///
+/// # Panics
+///
+/// If the demand is not a square with a row for each router.
+pub fn greedy(routers: Routers, demand: &[f64], report: &dyn Fn(f64) -> ControlFlow<()>) -> Vec<u32> {
+    let count = routers.columns * routers.rows;
+    assert_eq!(demand.len(), count * count, "a row and a column for each router");
+    let distance = |flow: usize| {
+        let (along_x, along_y) = routers.ways(flow / count, flow % count);
+        along_x[0].unsigned_abs() + along_y[0].unsigned_abs()
+    };
+    let mut ends = vec![0];
+    ends.extend((0..count * count).scan(0, |end, flow| {
+        *end += distance(flow);
+        Some(*end)
+    }));
+    let rate = |flow: usize| (demand[flow] * UNITS).round_ties_even() / UNITS;
+    let (mut flows, idle): (Vec<usize>, Vec<usize>) = (0..count * count).partition(|&flow| rate(flow) > 0.0);
+    // The sort is stable: flows that are alike stay in the order of their numbers.
+    flows.sort_by(|&one, &other| rate(other).total_cmp(&rate(one)).then_with(|| distance(one).cmp(&distance(other))));
+    let mut paths = vec![EDGE; ends[count * count]];
+    let mut search = Search::new(routers);
+    for (done, &flow) in flows.iter().enumerate() {
+        if done % LOOK == 0 && report(done as f64 / flows.len() as f64).is_break() {
+            return Vec::new();
+        }
+        search.place(flow / count, flow % count, demand[flow], &mut paths[ends[flow]..ends[flow + 1]]);
+    }
+    for flow in idle {
+        let (along_x, along_y) = routers.ways(flow / count, flow % count);
+        search.straight(flow / count, along_x[0], along_y[0], &mut paths[ends[flow]..ends[flow + 1]]);
+    }
+    paths
+}
+
+impl Routers {
+    /// The shortest signed ways along x and along y: one each, or forwards and backwards where both round a ring are
+    /// shortest.
+    fn ways(self, source: usize, target: usize) -> ([isize; 2], [isize; 2]) {
+        let along = |from: usize, to: usize, size: usize| {
+            let (straight, size) = (to as isize - from as isize, size as isize);
+            let forward = straight.rem_euclid(size);
+            let backward = forward - size;
+            match forward.cmp(&-backward) {
+                _ if !self.rings || straight == 0 => [straight; 2],
+                Ordering::Less => [forward; 2],
+                Ordering::Equal => [forward, backward],
+                Ordering::Greater => [backward; 2],
+            }
+        };
+        (
+            along(source % self.columns, target % self.columns, self.columns),
+            along(source / self.columns, target / self.columns, self.rows),
+        )
+    }
+
+    /// The link that leaves each router to the east, west, south and north.
+    fn leaving(self) -> [Vec<u32>; 4] {
+        let mut leaving = [const { Vec::new() }; 4];
+        let mut links = 0;
+        for router in 0..self.columns * self.rows {
+            let places = [(router % self.columns, self.columns), (router / self.columns, self.rows)];
+            for (direction, numbers) in leaving.iter_mut().enumerate() {
+                let (place, size) = places[direction / 2];
+                let edge = if direction % 2 == 0 { size - 1 } else { 0 };
+                let is_there = if self.rings { size > 1 } else { place != edge };
+                numbers.push(if is_there { links } else { EDGE });
+                links += u32::from(is_there);
+            }
+        }
+        leaving
+    }
+}
+
+/// The loads of all links so far, and room for the search in one rectangle.
+struct Search {
+    routers: Routers,
+    leaving: [Vec<u32>; 4],
+    loads: Vec<f64>,
+    /// Least bottlenecks of one column of the rectangle, by hops left along y.
+    least: Vec<f64>,
+    /// Whether the best path goes on along x, by hops left along x and then along y.
+    goes_along_x: Vec<bool>,
+    found: Vec<u32>,
+}
+
+impl Search {
+    fn new(routers: Routers) -> Self {
+        Self {
+            routers,
+            leaving: routers.leaving(),
+            loads: vec![0.0; 4 * routers.columns * routers.rows],
+            least: Vec::new(),
+            goes_along_x: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// Puts a flow on the shortest path whose most loaded link is least loaded.
+    fn place(&mut self, source: usize, target: usize, rate: f64, path: &mut [u32]) {
+        let (along_x, along_y) = self.routers.ways(source, target);
+        let mut best = f64::INFINITY;
+        for (number, &across) in along_x.iter().enumerate() {
+            for (other, &down) in along_y.iter().enumerate() {
+                let is_known = (number == 1 && across == along_x[0]) || (other == 1 && down == along_y[0]);
+                if is_known {
+                    continue;
+                }
+                let bottleneck = self.in_rectangle(source, across, down);
+                if bottleneck < best {
+                    best = bottleneck;
+                    path.copy_from_slice(&self.found);
+                }
+            }
+        }
+        for &link in &*path {
+            let load = &mut self.loads[link as usize];
+            *load = rounded(*load + rate);
+        }
+    }
+
+    /// Finds the best path of one rectangle; returns its bottleneck.
+    fn in_rectangle(&mut self, source: usize, across: isize, down: isize) -> f64 {
+        let Self { routers, leaving, loads, least, goes_along_x, found } = self;
+        let (wide, high) = (across.unsigned_abs(), down.unsigned_abs());
+        let (horizontal, vertical) = (&leaving[usize::from(across <= 0)], &leaving[2 + usize::from(down <= 0)]);
+        let (x, y) = (source % routers.columns, source / routers.columns);
+        // The router with `left` hops to go along x and `below` along y.
+        let at = |left: usize, below: usize| {
+            step(y, down, high - below, routers.rows) * routers.columns + step(x, across, wide - left, routers.columns)
+        };
+        least.clear();
+        least.resize(high + 1, 0.0);
+        goes_along_x.clear();
+        for left in 0..=wide {
+            let mut nearer = f64::INFINITY;
+            for (below, least) in least.iter_mut().enumerate() {
+                let router = at(left, below);
+                let over = |links: &[u32], after: f64| loads[links[router] as usize].max(after);
+                let along_x = if left > 0 { over(horizontal, *least) } else { f64::INFINITY };
+                let along_y = if below > 0 { over(vertical, nearer) } else { f64::INFINITY };
+                nearer = if left + below > 0 { along_x.min(along_y) } else { 0.0 };
+                *least = nearer;
+                goes_along_x.push(along_x < along_y || (along_x == along_y && left >= below));
+            }
+        }
+        found.clear();
+        let (mut left, mut below) = (wide, high);
+        while left + below > 0 {
+            let router = at(left, below);
+            if goes_along_x[left * (high + 1) + below] {
+                found.push(horizontal[router]);
+                left -= 1;
+            } else {
+                found.push(vertical[router]);
+                below -= 1;
+            }
+        }
+        least[high]
+    }
+
+    /// Writes the path along x and then along y.
+    fn straight(&self, source: usize, across: isize, down: isize, path: &mut [u32]) {
+        let Routers { columns, rows, .. } = self.routers;
+        let (x, y, wide) = (source % columns, source / columns, across.unsigned_abs());
+        for (hop, link) in path.iter_mut().enumerate() {
+            let router =
+                step(y, down, hop.saturating_sub(wide), rows) * columns + step(x, across, hop.min(wide), columns);
+            let direction = if hop < wide { usize::from(across <= 0) } else { 2 + usize::from(down <= 0) };
+            *link = self.leaving[direction][router];
+        }
+    }
+}
+
+/// The coordinate so many hops on, round a ring where the way leads over its end.
+fn step(from: usize, way: isize, hops: usize, size: usize) -> usize {
+    let there = if way > 0 { from + hops } else { from + size - hops };
+    if there < size { there } else { there - size }
+}
+
+/// The nearest number of 12 decimals, as written out in full and cut.
+fn rounded(load: f64) -> f64 {
+    let scaled = load * UNITS;
+    let whole = scaled.round_ties_even();
+    // Scaling itself may round across a half: half a unit in the last place at most.
+    if scaled.abs() < 1e15 && ((scaled - whole).abs() - 0.5).abs() > scaled.abs() * f64::EPSILON {
+        whole / UNITS
+    } else {
+        format!("{load:.12}").parse().unwrap_or(load)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn loads_are_rounded_as_they_are_written(units in 0_u64..20_000_000_000_000, tenths in 0_u32..10) {
+            let load = (units as f64 + f64::from(tenths) / 10.0) / UNITS;
+            for near in [load, load.next_up(), load.next_down(), load * 1024.0] {
+                prop_assert_eq!(rounded(near), format!("{near:.12}").parse::<f64>().unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_of_two_like_flows_turns_where_the_first_did_not() {
+        let mut demand = [0.0; 16];
+        // On 2 x 2 routers from (0, 0) to (1, 1), after a flow along the first row that takes its link.
+        (demand[1], demand[3]) = (0.5, 0.25);
+        let paths = greedy(Routers { columns: 2, rows: 2, rings: false }, &demand, &|_| ControlFlow::Continue(()));
+        // Router 0: to 1 over link 0 (east), to 2 over link 1 (south), to 3 over link 1 and then east from router 2.
+        assert_eq!(paths[..4], [0, 1, 1, 4]);
+    }
+
+    #[test]
+    fn it_ends_when_told_to() {
+        let stop =
+            greedy(Routers { columns: 2, rows: 1, rings: true }, &[0.0, 1.0, 1.0, 0.0], &|_| ControlFlow::Break(()));
+        assert!(stop.is_empty());
+    }
+}
