@@ -97,9 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         problem = beyond(drawn(seed), chosen.variant)
         least, _ = least_budget(problem)
         for factor in BUDGETS:
-            design = goal_program(
-                replace(problem, budget=factor * least), gap=chosen.gap, seconds=chosen.seconds
-            )
+            design = goal_program(replace(problem, budget=factor * least), gap=chosen.gap, seconds=chosen.seconds)
             slowest_s = max(slowest_s, design.seconds)
             worst = max(worst, design.gap_ratio)
             print(

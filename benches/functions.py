@@ -20,17 +20,13 @@ from routecast.study.reading import FunctionStudyFile, find_study, read_study
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--quick", action="store_true", help="one repeat of 50 ms")
-    arguments.add_argument(
-        "--out", type=Path, default=Path("build/host_functions"), help="folder of the report"
-    )
+    arguments.add_argument("--out", type=Path, default=Path("build/host_functions"), help="folder of the report")
     chosen = arguments.parse_args()
     file = read_study(find_study("host_functions"))
     assert isinstance(file, FunctionStudyFile)
     study = file.study
     if chosen.quick:
-        study = study.model_copy(
-            update={"run": study.run.model_copy(update={"duration": 0.05, "repeats": 1})}
-        )
+        study = study.model_copy(update={"run": study.run.model_copy(update={"duration": 0.05, "repeats": 1})})
     with progress_bar("functions") as progress:
         result = run_function_study(study, chosen.out, LocalBench(study), progress=progress)
     console = data()

@@ -24,7 +24,7 @@ import numpy as np
 from routecast import _core
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, Run, single
-from routecast.noc.simulate.scenario import scenario_texts
+from routecast.noc.simulate.simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 
@@ -168,9 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def line(name: str, field: str, runs: tuple[list[Seen], list[Seen]], *, ratio: bool = False) -> None:
         ours, peers = runs
-        print(
-            compared(name, mean(ours, field), mean(peers, field) if peers else None, ratio=ratio), flush=True
-        )
+        print(compared(name, mean(ours, field), mean(peers, field) if peers else None, ratio=ratio), flush=True)
 
     print(f"{'':<46}{'routecast':>12}" + (f"{'BookSim2':>12}" if chosen.booksim else ""))
     for vcs, rates in RATES.items():

@@ -72,9 +72,7 @@ def by_samples(topology: Topology, demand: Floats, *, warm: bool) -> tuple[float
     program.row_upper_ = np.concatenate([net, np.ones(links)])
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_ = (matrix.starts + np.arange(columns + 1)).astype(np.int32)
-    program.a_matrix_.index_ = np.insert(
-        matrix.rows, matrix.starts[1:], (rows + matrix.link).astype(np.int32)
-    )
+    program.a_matrix_.index_ = np.insert(matrix.rows, matrix.starts[1:], (rows + matrix.link).astype(np.int32))
     program.a_matrix_.value_ = np.insert(matrix.values, matrix.starts[1:], 1.0)
     model = highspy.Highs()
     model.silent()
@@ -83,9 +81,7 @@ def by_samples(topology: Topology, demand: Floats, *, warm: bool) -> tuple[float
     capacity = np.arange(rows, rows + links, dtype=np.int32)
     least = np.inf
     for alpha in np.linspace(1.0, ALPHA_MAX, SAMPLES):
-        model.changeRowsBounds(
-            links, capacity, np.full(links, -highspy.kHighsInf), np.full(links, 1.0 / alpha)
-        )
+        model.changeRowsBounds(links, capacity, np.full(links, -highspy.kHighsInf), np.full(links, 1.0 / alpha))
         if not warm:
             model.clearSolver()
         model.run()
@@ -95,9 +91,7 @@ def by_samples(topology: Topology, demand: Floats, *, warm: bool) -> tuple[float
     return least, time.perf_counter() - begin
 
 
-def timed(
-    topology: Topology, demand: Floats, paths: PathSet, repetitions: int
-) -> tuple[Optimum, float, float]:
+def timed(topology: Topology, demand: Floats, paths: PathSet, repetitions: int) -> tuple[Optimum, float, float]:
     """Return the optimum, with the median and the longest time."""
     taken = []
     for _ in range(repetitions):
@@ -110,16 +104,12 @@ def timed(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print a line for each size and pattern, then the thesis' method."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--sizes", type=int, nargs="+", default=[5, 8], help="routers on a side; 16 takes minutes"
-    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[5, 8], help="routers on a side; 16 takes minutes")
     parser.add_argument("--patterns", nargs="+", choices=PATTERNS, default=list(PATTERNS))
     parser.add_argument("--paths", type=PathSet, nargs="+", choices=list(PathSet), default=list(PathSet))
     parser.add_argument("--topology", choices=["mesh", "torus"], default="mesh")
     chosen = parser.parse_args(arguments)
-    print(
-        f"{'size':>7} {'pattern':>10} {'paths':>8} {'median s':>9} {'max s':>8} {'programs':>8} {'gap':>8}  power"
-    )
+    print(f"{'size':>7} {'pattern':>10} {'paths':>8} {'median s':>9} {'max s':>8} {'programs':>8} {'gap':>8}  power")
     for size in chosen.sizes:
         topology = Topology(kind=TopologyKind(chosen.topology), columns=size, rows=size)
         for pattern in chosen.patterns:

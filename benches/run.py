@@ -71,9 +71,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     names = [workload.name for workload in WORKLOADS]
     parser.add_argument("--workload", nargs="+", choices=names, default=names, help="only these")
-    parser.add_argument(
-        "--repetitions", type=int, default=5, help="of every contender, at least 3 (default 5)"
-    )
+    parser.add_argument("--repetitions", type=int, default=5, help="of every contender, at least 3 (default 5)")
     parser.add_argument("--json", action="store_true", help="one document with every repetition")
     parser.add_argument(
         "--no-user-times",
@@ -107,9 +105,7 @@ def _ratios(samples: Samples, name: str) -> list[float]:
 def _print_table(workload: Workload, samples: Samples, found: list[str], peers: dict[str, str]) -> None:
     theory = workload.theory
     print(f"{workload.name}: {workload.title}")
-    print(
-        f"  {'':<42} {'min':>8} {'median':>8} {'max':>8} {'ratio':>8}   {'Mpps':>8} {'loss':>8} {'latency':>11}"
-    )
+    print(f"  {'':<42} {'min':>8} {'median':>8} {'max':>8} {'ratio':>8}   {'Mpps':>8} {'loss':>8} {'latency':>11}")
     for name, runs in samples.items():
         speeds = [run.frames_per_s / 1e6 for run in runs]
         row = "".join(f" {speed:>8.3g}" for speed in (min(speeds), statistics.median(speeds), max(speeds)))
@@ -164,9 +160,7 @@ def _skipped(peer: Missing) -> dict[str, str]:
 
 
 def _environment() -> dict[str, str]:
-    models = [
-        line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")
-    ]
+    models = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     governor = _lines("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
     return {
         "CPU": f"{models[0] if models else platform.processor()}, {os.cpu_count()} visible",

@@ -16,9 +16,7 @@ _IMPORT = "import time; begin = time.perf_counter(); import routecast; print(tim
 def import_times_s(repetitions: int) -> list[float]:
     """Import routecast in a fresh interpreter, several times; the first, which may find a cold disk, is left out."""
     command = [sys.executable, "-c", _IMPORT]
-    runs = [
-        subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(repetitions + 1)
-    ]
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(repetitions + 1)]
     return [float(run.stdout) for run in runs[1:]]
 
 

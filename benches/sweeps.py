@@ -116,9 +116,7 @@ def timed(work: Callable[[], object]) -> Took:
 
 def asked(evaluator: str, points: int, *, rate: str, duration: str) -> Experiment:
     """Return a Latin hypercube of the multi-core router."""
-    text = CUBE.format(
-        router=json.dumps(str(ROUTER)), evaluator=evaluator, points=points, rate=rate, duration=duration
-    )
+    text = CUBE.format(router=json.dumps(str(ROUTER)), evaluator=evaluator, points=points, rate=rate, duration=duration)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cube.experiment.toml"
         path.write_text(text)
@@ -184,9 +182,7 @@ def started(*arguments: str) -> Iterator[None]:
 
 def goals(workers: int) -> None:
     """Print the two sweeps that have a goal."""
-    print(
-        f"{'whole experiment':45}{'executor':>11}{'wall':>9}{'CPU':>9}{'CPU / cores':>13}   goal on two cores"
-    )
+    print(f"{'whole experiment':45}{'executor':>11}{'wall':>9}{'CPU':>9}{'CPU / cores':>13}   goal on two cores")
     for name, evaluator, points, rate, duration, goal_s in (
         ("10,000 points, solved", "solve", 10_000, "8 Mpps", "10 ms", SOLVED_S),
         ("1,000 points, 1e5 packets each, simulated", "simulate", 1000, "1 Mpps", "100 ms", SIMULATED_S),

@@ -76,9 +76,7 @@ def main() -> int:
         print(f"SKIPPED {name}: {missing.reason}. To mend it: {missing.remedy}", file=sys.stderr)
     if arguments.json:
         contenders = {
-            name: [
-                {"sent": run.sent, "received": run.received, "received_pps": run.received_pps} for run in done
-            ]
+            name: [{"sent": run.sent, "received": run.received, "received_pps": run.received_pps} for run in done]
             for name, done in runs.items()
         }
         print(json.dumps({"frame_bytes": FRAME_BYTES, "contenders": contenders, "facts": facts}, indent=2))
@@ -95,9 +93,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _race(
-    repetitions: int, duration_s: float
-) -> tuple[dict[str, list[Run]], dict[str, Missing], dict[str, Any]]:
+def _race(repetitions: int, duration_s: float) -> tuple[dict[str, list[Run]], dict[str, Missing], dict[str, Any]]:
     file = NamespacesFile(kind="namespaces", name="bench-tester")
     runs: dict[str, list[Run]] = {}
     skipped: dict[str, Missing] = {}

@@ -80,9 +80,7 @@ def _w1() -> Workload:
     cores = {f"core {number}" for number in range(4)}
     router = replace(
         with_links,
-        tasks=tuple(
-            replace(task, route=Route()) if task.name in cores else task for task in with_links.tasks
-        ),
+        tasks=tuple(replace(task, route=Route()) if task.name in cores else task for task in with_links.tasks),
     )
     flows = tuple(Flow(rss_hash=i, ingress=i // 50, egress=1 - i // 50) for i in range(100))
     return Workload(

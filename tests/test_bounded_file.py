@@ -116,15 +116,11 @@ def test_a_pipe_says_what_its_writer_does(pipe: Path) -> None:
 
 def test_a_pipe_without_end_is_cut_off_at_the_bound(pipe: Path) -> None:
     writer = written_by_another(pipe, b"y\n" * 10_000, times=10**9)
-    assert "larger than 1,000 bytes: no study" in told(
-        lambda: read_bytes(pipe, kind="study", largest_bytes=1000)
-    )
+    assert "larger than 1,000 bytes: no study" in told(lambda: read_bytes(pipe, kind="study", largest_bytes=1000))
     writer.join()
 
 
-def test_a_writer_that_says_nothing_is_not_waited_for_without_end(
-    pipe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_says_nothing_is_not_waited_for_without_end(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_file, "_SILENT_S", 0.01)
     # Open for both, so that opening waits for nobody.
     descriptor = os.open(pipe, os.O_RDWR)

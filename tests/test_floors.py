@@ -113,9 +113,7 @@ try:
 except SystemExit:
     print(*sys.modules, sep="\\n")
 """
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert loaded[:2] == ["routecast", routecast.__version__]
     assert set(loaded) & set(HEAVY) == set()
 

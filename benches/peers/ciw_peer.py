@@ -75,9 +75,7 @@ def main() -> None:
     answer = {
         "frames": frames,
         "cpu_s": cpu_s,
-        "throughput_pps": sum(end >= warmup_us for end in done.values())
-        / (simulation.current_time - warmup_us)
-        * 1e6,
+        "throughput_pps": sum(end >= warmup_us for end in done.values()) / (simulation.current_time - warmup_us) * 1e6,
         "loss_ratio": dropped / arrived,
         "latency_mean_s": sum(sojourn_us) / len(sojourn_us) * 1e-6,
     }

@@ -65,9 +65,7 @@ class Fluid:
             forwarded_frames=forwarded,
             dropped_frames=dropped,
             in_flight_frames=0,
-            latency=Delay(
-                mean_s=2e-6, min_s=1e-6, p50_s=2e-6, p90_s=3e-6, p99_s=4e-6, p999_s=5e-6, max_s=6e-6
-            ),
+            latency=Delay(mean_s=2e-6, min_s=1e-6, p50_s=2e-6, p90_s=3e-6, p99_s=4e-6, p999_s=5e-6, max_s=6e-6),
             first_loss_s=first_s,
             last_loss_s=last_s,
         )
@@ -90,9 +88,7 @@ class Disturbed(Fluid):
             return undisturbed
         assert undisturbed.offered_frames is not None
         assert undisturbed.dropped_frames is not None
-        lost = min(
-            undisturbed.dropped_frames + round(load.rate_pps * self.stall_s), undisturbed.offered_frames
-        )
+        lost = min(undisturbed.dropped_frames + round(load.rate_pps * self.stall_s), undisturbed.offered_frames)
         return self._made(load, duration_s, undisturbed.offered_frames, lost)
 
 

@@ -97,9 +97,7 @@ def test_goals_that_trials_may_exceed_are_not_rfc_1242s_throughput() -> None:
         ("reset", {"rate": 0.5}, "RFC 2544 26.6 MUST"),
     ],
 )
-def test_each_value_that_falls_short_is_one_deviation(
-    table: str, values: dict[str, object], section: str
-) -> None:
+def test_each_value_that_falls_short_is_one_deviation(table: str, values: dict[str, object], section: str) -> None:
     found = judged(profile_with("rfc2544", **{table: values}))
     assert sections(found) == {section}
     must = section.endswith("MUST")
@@ -126,10 +124,7 @@ def test_a_run_of_the_letter_takes_most_of_a_day_and_a_quick_one_a_minute() -> N
     assert 20.0 < seconds <= 60.0
     full = plan_of(read_profile("rfc2544"), procedures=["latency"], streams=quick.streams)
     # 20 trials of 120 s with 9 s of pauses for seven sizes: 5 h (RFC 2544 sec. 26.2).
-    hours = (
-        sum(expected(full.profile, "latency").seconds for _, _, name in full.stages() if name == "latency")
-        / 3600
-    )
+    hours = sum(expected(full.profile, "latency").seconds for _, _, name in full.stages() if name == "latency") / 3600
     assert hours == pytest.approx(5.0, abs=0.3)
 
 

@@ -190,16 +190,12 @@ def test_iperf3_does_not_see_what_is_lost_at_the_end_but_we_do(tmp_path: Path) -
 
 
 def test_more_lost_than_sent_is_an_invalid_trial(tmp_path: Path) -> None:
-    (record,) = read(
-        samples.iperf3(sent=100, received_count=80, lost=179, arrived=20), tmp_path
-    )  # iperf issue 1489
+    (record,) = read(samples.iperf3(sent=100, received_count=80, lost=179, arrived=20), tmp_path)  # iperf issue 1489
     assert not record.trial.is_valid
 
 
 def test_bare_nan_of_iperf3_is_read_and_its_key_noted(tmp_path: Path) -> None:
-    text = json.dumps(samples.iperf3()).replace(
-        '"lost_percent": 0,', '"lost_percent": -nan,'
-    )  # iperf issue 613
+    text = json.dumps(samples.iperf3()).replace('"lost_percent": 0,', '"lost_percent": -nan,')  # iperf issue 613
     assert "-nan" in text
     (record,) = read(text, tmp_path)
     assert any("end.sum_sent.lost_percent" in note for note in record.trial.notes)

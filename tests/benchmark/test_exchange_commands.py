@@ -22,9 +22,7 @@ def trafficgen(tmp_path: Path) -> Path:
     return path
 
 
-def test_trials_are_printed_with_what_the_reader_must_know(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_trials_are_printed_with_what_the_reader_must_know(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = samples.trex()
     document["results"] |= {"drop_rate_percentage": -1.0, "queue_full_percentage": 9.0}
     (tmp_path / "ndr.json").write_text(json.dumps(document), encoding="utf-8")
@@ -63,9 +61,7 @@ def test_a_folder_takes_a_file_for_each_test_case(
     assert [document["version"] for document in documents] == ["1.5.1", "1.5.1"]
 
 
-def test_a_table_for_validate_goes_through_validate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_for_validate_goes_through_validate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = "title,goal,frame_bytes,cores,offered_pps,forwarded_pps,loss_ratio\n"
     for size in (64, 256, 1024):
         rate = 1.0 / (500e-9 + 0.1e-9 * size)  # 500 ns a frame, 0.1 ns a byte

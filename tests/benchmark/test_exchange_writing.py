@@ -45,9 +45,7 @@ def test_csv_and_parquet_give_back_what_was_written(tmp_path: Path) -> None:
 
 def test_a_table_with_a_wrong_cell_is_an_error_with_its_row_and_column(tmp_path: Path) -> None:
     path = tmp_path / "trials.csv"
-    path.write_text(
-        "offered_pps,forwarded_pps,loss_ratio\n1e6,1e6,0\n2e6,much,0.5\n3e6,3e6\n", encoding="utf-8"
-    )
+    path.write_text("offered_pps,forwarded_pps,loss_ratio\n1e6,1e6,0\n2e6,much,0.5\n3e6,3e6\n", encoding="utf-8")
     with pytest.raises(FileProblem, match=r"row 3, column forwarded_pps(.|\n)*row 4") as caught:
         read_records(path)
     assert len(caught.value.problems) == 2
@@ -116,9 +114,7 @@ def test_our_own_benchmarks_become_uti_and_points(tmp_path: Path) -> None:
         "setup": {"device_title": "Linux IPv4 forwarding", "link_bps": [1e10, 1e10]},
         "throughput": {
             "rows": [
-                benchmark_row("IPv4", size, loss, rate)
-                for size in sizes
-                for loss, rate in ((0.0, 1e6), (0.005, 1.1e6))
+                benchmark_row("IPv4", size, loss, rate) for size in sizes for loss, rate in ((0.0, 1e6), (0.005, 1.1e6))
             ]
         },
     }

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routecast.benchmark.power_result import PowerTable
-from routecast.benchmark.power_table import PowerTableSettings, power_table
+from routecast.benchmark.power_table import PowerTable, PowerTableSettings, power_table
 from routecast.errors import ModelProblem
 from routecast.evaluate.trial import Bottleneck, Trial, TrialPower
 from routecast.load import FrameMix, OfferedLoad
@@ -83,9 +82,7 @@ def test_watts_of_every_line_are_those_of_the_router_at_its_load() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(1e5, 5e6), st.floats(1.0, 500.0), st.floats(0.0, 1e-4))
-def test_metrics_follow_from_the_routers_two_constants(
-    capacity: float, idle_w: float, packet_j: float
-) -> None:
+def test_metrics_follow_from_the_routers_two_constants(capacity: float, idle_w: float, packet_j: float) -> None:
     table = table_of(Heater(capacity_pps=capacity, idle_w=idle_w, packet_j=packet_j))
     frame_bits = 8 * FrameMix.imix().mean_bytes
     full_w = idle_w + packet_j * table.throughput_pps

@@ -90,9 +90,7 @@ def test_a_benchmark_keeps_the_watts_of_the_meter_of_the_test_beds_file(bed: Pat
     patient = profile_with(trial={"attempts": 10}, throughput={"goal": (goal,), "base_goal": ""})
     out = tmp_path / "out"
     try:
-        result = run_benchmark(
-            plan_of(patient, procedures=("throughput",)), BedRig(bed, device="linux"), out=out
-        )
+        result = run_benchmark(plan_of(patient, procedures=("throughput",)), BedRig(bed, device="linux"), out=out)
     except EnvironmentProblem as problem:
         pytest.skip(f"the test bed cannot be used here: {problem}")
     table = polars.read_parquet(out / "trials.parquet")

@@ -99,9 +99,7 @@ def test_the_longest_burst_fills_the_queue_while_it_drains() -> None:
     # RFC 9004 sec. 6.4 corrects to the queue's own time: K frames at line rate.
     throughput = result.throughput.rows[0].throughput_pps
     assert row.implied_buffer_s == pytest.approx(row.burst_frames.mean / SLOW_LINE_PPS)
-    assert row.corrected_buffer_s == pytest.approx(
-        row.implied_buffer_s * (1.0 - throughput / SLOW_LINE_PPS), rel=1e-9
-    )
+    assert row.corrected_buffer_s == pytest.approx(row.implied_buffer_s * (1.0 - throughput / SLOW_LINE_PPS), rel=1e-9)
     assert row.corrected_buffer_s == pytest.approx(QUEUE / SLOW_LINE_PPS, rel=0.03)
 
 
@@ -306,9 +304,7 @@ def test_percentiles_are_medians_over_the_repetitions() -> None:
         def trial(self, load, duration_s):  # type: ignore[no-untyped-def]  # a stand-in
             trial = Fluid.trial(self, load, duration_s)
             n = len(self.trials)
-            delay = Delay(
-                mean_s=n * 1e-6, min_s=0.0, p50_s=n * 2e-6, p99_s=n * 3e-6, p999_s=n * 5e-6, max_s=1.0
-            )
+            delay = Delay(mean_s=n * 1e-6, min_s=0.0, p50_s=n * 2e-6, p99_s=n * 3e-6, p999_s=n * 5e-6, max_s=1.0)
             return replace(trial, latency=delay)
 
     plan = plan_of(profile_with(latency={"rates": (1.0,), "repeats": 5}), procedures=["latency"])

@@ -83,9 +83,7 @@ def test_trials_parquet_has_a_line_for_every_trial(tmp_path: Path) -> None:
     table = polars.read_parquet(tmp_path / "trials.parquet")
     assert len(table) == len(result.trials)
     # S12, for every line.
-    assert (table["offered_frames"] - table["forwarded_frames"] - table["dropped_frames"]).to_list() == [
-        0
-    ] * len(table)
+    assert (table["offered_frames"] - table["forwarded_frames"] - table["dropped_frames"]).to_list() == [0] * len(table)
     assert set(table["procedure"].unique()) == {
         "throughput",
         "latency",
@@ -107,9 +105,7 @@ def test_the_unfinished_trials_of_another_benchmark_are_not_mixed_in(tmp_path: P
     assert resumed.resumed_trials == 5
 
 
-def test_a_full_disk_is_said_and_keeps_what_is_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_said_and_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from routecast.evaluate import ledger
 
     written = 0
@@ -162,9 +158,7 @@ def test_a_run_that_is_interrupted_or_killed_goes_on(
         *("--out", str(tmp_path / "out"), "--json", "--procedures", "throughput,frame_loss"),
     ]
     command = [sys.executable, "-m", "routecast", *arguments]
-    process = start(
-        [sys.executable, "-c", SLOWLY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    process = start([sys.executable, "-c", SLOWLY, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     until(lambda: any((tmp_path / "out").glob("trials.parts/*.parquet")), "a trial is kept", process)
     process.send_signal(number)
     _, said = process.communicate(timeout=120)
@@ -184,7 +178,5 @@ def test_the_extension_is_not_needed_for_a_fake() -> None:
     from routecast.benchmark import read_profile
     print(read_profile("quick").name)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "quick"

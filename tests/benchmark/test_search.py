@@ -23,14 +23,10 @@ from routecast.evaluate.trial import Trial
 from routecast.load import OfferedLoad
 
 SEARCHES = ["mlrsearch", "binary"]
-LOSSLESS = GoalProfile(
-    name="lossless", width=0.005, initial_trial="1 s", final_trial="60 s", duration_sum="60 s"
-)
+LOSSLESS = GoalProfile(name="lossless", width=0.005, initial_trial="1 s", final_trial="60 s", duration_sum="60 s")
 
 
-def search(
-    evaluator: Fluid, how: str, *goals: GoalProfile, bidirectional: bool = False
-) -> tuple[ThroughputRow, ...]:
+def search(evaluator: Fluid, how: str, *goals: GoalProfile, bidirectional: bool = False) -> tuple[ThroughputRow, ...]:
     profile = profile_with(
         throughput={"goal": goals or (LOSSLESS,), "base_goal": "", "verify_losses": 0, "search": how}
     )
@@ -126,9 +122,7 @@ def test_trials_that_may_exceed_the_goal_ride_out_disturbances() -> None:
 
 
 def test_loss_verification_rides_out_disturbances_too() -> None:
-    goal = GoalProfile(
-        name="short", initial_trial="0.5 s", final_trial="0.5 s", duration_sum="0.5 s", width=0.01
-    )
+    goal = GoalProfile(name="short", initial_trial="0.5 s", final_trial="0.5 s", duration_sum="0.5 s", width=0.01)
     profile = profile_with(
         throughput={
             "goal": (goal,),
@@ -188,9 +182,7 @@ def test_the_longest_burst_is_found_within_its_step(longest: int, most: int, hin
         assert 1 <= frames <= most
         return Counts(offered=frames, lost=max(frames - longest, 0))
 
-    burst = longest_burst(
-        send, most_frames=most, width_ratio=0.01, verify_losses=1, verify_below=0.1, hint_frames=hint
-    )
+    burst = longest_burst(send, most_frames=most, width_ratio=0.01, verify_losses=1, verify_below=0.1, hint_frames=hint)
     if longest >= most:
         assert (burst.frames, burst.outcome) == (most, "limit")
     else:
@@ -211,9 +203,7 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
     result = run_benchmark(plan, PlainRig(evaluator=Starved(2e6), link=LINK_BPS))
     assert result.throughput is not None
     assert result.throughput.rows[0].throughput_pps == pytest.approx(2e6, rel=0.03)
-    assert any(
-        "failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes
-    )
+    assert any("failed 1 time and was asked again: the tester failed: other work" in note for note in result.notes)
 
 
 def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:

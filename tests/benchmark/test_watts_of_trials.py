@@ -126,9 +126,7 @@ class Unmetered(Fluid):
     """Has no meter, and says so on each trial as a test bed does."""
 
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
-        return replace(
-            Fluid.trial(self, load, duration_s), notes=("no power here, because: rapl: not there",)
-        )
+        return replace(Fluid.trial(self, load, duration_s), notes=("no power here, because: rapl: not there",))
 
 
 def test_a_run_whose_trials_have_no_watts_says_why_once() -> None:
@@ -170,9 +168,7 @@ def test_the_meter_of_the_file_or_of_the_command_is_tried_before_the_test_bed_is
 ) -> None:
     log = tmp_path / "pdu.csv"
     for given in (None, f"csv:{log}"):
-        rig = BedRig(
-            bed_file(tmp_path, f"csv:{log}" if given is None else "rapl"), device="linux", power=given
-        )
+        rig = BedRig(bed_file(tmp_path, f"csv:{log}" if given is None else "rapl"), device="linux", power=given)
         log.unlink(missing_ok=True)
         with pytest.raises(EnvironmentProblem, match=r"pdu\.csv.*cannot be read"):
             opened_with(rig, monkeypatch)

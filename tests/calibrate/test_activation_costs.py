@@ -61,9 +61,7 @@ def test_the_simulator_idles_as_the_queue_with_set_up_does(
 
 @given(st.floats(10e-9, 1e-6), st.floats(0.5, 20.0), st.floats(0.2, 20.0))
 @settings(max_examples=25, deadline=None)
-def test_costs_are_recovered_from_their_own_curve(
-    per_packet_s: float, interrupt: float, wakeup: float
-) -> None:
+def test_costs_are_recovered_from_their_own_curve(per_packet_s: float, interrupt: float, wakeup: float) -> None:
     truth = ActivationCosts(
         per_packet_s=per_packet_s, per_interrupt_s=interrupt * per_packet_s, wakeup_s=wakeup * per_packet_s
     )
@@ -132,10 +130,7 @@ def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:
     random_errors = random.Random(5)
     inside, runs = 0, 80
     for _ in range(runs):
-        idle = [
-            min(max(TYPICAL.idle_ratio(rate) + random_errors.gauss(0.0, 0.01), 0.0), 1.0)
-            for rate in LOADS_PPS
-        ]
+        idle = [min(max(TYPICAL.idle_ratio(rate) + random_errors.gauss(0.0, 0.01), 0.0), 1.0) for rate in LOADS_PPS]
         fitted = fit_activation_costs(LOADS_PPS, idle)
         inside += fitted.low.per_interrupt_s <= TYPICAL.per_interrupt_s <= fitted.high.per_interrupt_s
     assert inside >= 0.87 * runs  # 95 % less three standard errors

@@ -26,9 +26,7 @@ def board() -> Board:
 
 
 def test_no_error_is_worse_than_recorded(board: Board) -> None:
-    assert set(board.recorded) == {pack.name for pack in board.packs}, (
-        "python -m routecast.calibrate.board --record"
-    )
+    assert set(board.recorded) == {pack.name for pack in board.packs}, "python -m routecast.calibrate.board --record"
     assert board.worse() == {}
 
 
@@ -58,9 +56,7 @@ def test_95_percent_intervals_hold_90_percent_at_least_of_every_pack(board: Boar
 def test_intervals_score_better_than_any_baselines(board: Board) -> None:
     for group in board.groups:
         if len(group.scored) >= FEW and group.name != "at line rate":
-            assert group.summary["interval_score"] <= 0.7 * group.best_baseline("interval_score")[1], (
-                group.name
-            )
+            assert group.summary["interval_score"] <= 0.7 * group.best_baseline("interval_score")[1], group.name
 
 
 def test_median_errors_are_at_most_those_of_the_best_baseline(board: Board) -> None:

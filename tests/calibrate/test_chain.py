@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from routecast.calibrate.chain import ChainPoint, fit_chain, read_chain_points
+from routecast.calibrate.board import ChainPoint, fit_chain, read_chain_points
 from routecast.calibrate.packs import DATA, read_packs
 
 PACK = next(pack for pack in read_packs() if pack.name == "nfvtcp-six")

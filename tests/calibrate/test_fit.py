@@ -13,13 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.calibrate.fit import fit
-from routecast.calibrate.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput
+from routecast.calibrate.forward import DEVICE_SHAPES, Conditions, busy_rate, law_values, log_throughput, saturate
 from routecast.calibrate.laws import LAWS, Law
-from routecast.calibrate.layout import Layout
-from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
-from routecast.calibrate.points import Point
-from routecast.calibrate.posterior import log_evidence, sample_posterior
-from routecast.calibrate.saturation import saturate
+from routecast.calibrate.points import Layout, Point
+from routecast.calibrate.posterior import average_of_medians, log_evidence, sample_posterior, weighted_quantiles
 from routecast.errors import FitProblem
 
 Tables = tuple[list[Point], list[Point]]
@@ -137,8 +134,7 @@ def test_foreign_rings_cost_where_the_card_and_the_driver_deal_differently() -> 
         12: 12.0 / 1.2,
     }  # a cost of 0.3 frames
     points = {
-        k: Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * rate, layout=ring)
-        for k, rate in measured.items()
+        k: Point(cores=k, frame_bytes=64.0, throughput_pps=1e6 * rate, layout=ring) for k, rate in measured.items()
     }
     fitted = fit([points[k] for k in (1, 3, 8)])
     for made in fitted.predict([points[k] for k in (2, 4, 5, 12)]):
@@ -155,9 +151,7 @@ def test_a_rate_of_one_port_where_the_table_says_two_is_pointed_at() -> None:
         for k in (1, 2, 4)
     ]
     assert any("one port carries" in text for text in fit(points).warnings)
-    assert not any(
-        "one port carries" in text for text in fit([replace(point, ports=1) for point in points]).warnings
-    )
+    assert not any("one port carries" in text for text in fit([replace(point, ports=1) for point in points]).warnings)
 
 
 def test_what_repeats_badly_is_known_badly() -> None:
@@ -205,17 +199,14 @@ def test_points_that_agree_with_a_law_have_neither_outliers_nor_warnings() -> No
 
 def test_a_collapse_is_said_in_words() -> None:
     # RSS++ (Barbette et al. 2019), software queues: more cores forward less beyond four or five.
-    fallen = [
-        Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))
-    ]
+    fallen = [Point(cores=k, frame_bytes=64.0, throughput_pps=pps) for k, pps in ((1, 1e6), (4, 2e6), (8, 1e6))]
     assert any("8 cores" in text and "fall further" in text for text in fit(fallen).warnings)
 
 
 def test_the_discrepancy_covers_what_no_law_explains_between_two_points() -> None:
     # Jagged by 5 % from one number of cores to the next: every law is smooth there.
     jagged = [
-        replace(machine(k), throughput_pps=machine(k).throughput_pps * (1.05 if k % 2 else 0.95))
-        for k in range(1, 13)
+        replace(machine(k), throughput_pps=machine(k).throughput_pps * (1.05 if k % 2 else 0.95)) for k in range(1, 13)
     ]
     fitted = fit([jagged[k - 1] for k in (1, 2, 5, 8, 11, 12)])
     made = fitted.predict([point for point in jagged if point.cores in (3, 4, 6, 7, 9, 10)])
@@ -391,13 +382,9 @@ def test_no_law_grows_faster_than_its_cores_whatever_its_prior_allows(law: Law) 
     # What cores share can only slow them down: growth beyond k cores for k cores would be superlinear.
     random = np.random.default_rng(1)
     raw = np.array([[shape.mean + 4.0 * shape.sd * step for shape in law.shapes] for step in (-1, 0, 1)])
-    drawn = np.array(
-        [[shape.mean + shape.sd * random.standard_normal() for shape in law.shapes] for _ in range(500)]
-    )
+    drawn = np.array([[shape.mean + shape.sd * random.standard_normal() for shape in law.shapes] for _ in range(500)])
     theta = np.concatenate([raw, drawn])
-    theta = np.hstack(
-        [np.tile([-14.0, -4.5], (len(theta), 1)), theta, np.zeros((len(theta), len(DEVICE_SHAPES)))]
-    )
+    theta = np.hstack([np.tile([-14.0, -4.5], (len(theta), 1)), theta, np.zeros((len(theta), len(DEVICE_SHAPES)))])
     k = np.array([1.0, 2.0, 3.0, 16.0, 4096.0])
     growth = law.growth(k[None], law_values(law, theta))
     assert growth[:, 0] == pytest.approx(1.0)

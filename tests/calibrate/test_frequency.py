@@ -34,9 +34,7 @@ def test_the_gain_is_never_more_than_the_clock_and_less_with_memory(
     law = FrequencyLaw.at(frequency_hz=3e9, rate_pps=1e6, memory_ratio=memory_ratio)
     gain = law.rate_pps(faster * clock) / law.rate_pps(clock)
     assert 1.0 - 1e-12 <= gain <= faster * (1 + 1e-12)
-    assert (
-        law.gain_ratio(faster * clock) <= law.gain_ratio(clock) + 1e-12
-    )  # "slightly decreases as the core raises"
+    assert law.gain_ratio(faster * clock) <= law.gain_ratio(clock) + 1e-12  # "slightly decreases as the core raises"
 
 
 def test_a_law_through_a_point_meets_it_with_its_share_of_memory() -> None:
@@ -75,9 +73,7 @@ def test_the_95_percent_intervals_hold_the_truth_about_as_often() -> None:
 def test_the_simulator_in_overload_waits_for_a_full_buffer() -> None:
     law, buffer_frames = FrequencyLaw.at(frequency_hz=3e9, rate_pps=1.04e6, memory_ratio=0.2), 128
     for clock in (1.5e9, 3e9):
-        cost = ServiceCost(
-            per_packet_cycles=law.packet_cycles, memory_accesses=1.0, memory_latency_s=law.memory_s
-        )
+        cost = ServiceCost(per_packet_cycles=law.packet_cycles, memory_accesses=1.0, memory_latency_s=law.memory_s)
         router = multicore(1, cost, frequency_hz=clock, queue_frames=buffer_frames, link_bps=1e15)
         trial = Simulate(router, steady_state=False).trial(OfferedLoad(rate_pps=2e6), 0.05)
         assert trial.forwarded_pps == pytest.approx(law.rate_pps(clock), rel=0.01)

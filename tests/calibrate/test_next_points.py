@@ -22,14 +22,10 @@ from routecast.load.frames import FrameMix
 
 
 def point(cores: int, rate_pps: float = math.nan, frame_bytes: float = 64.0) -> Point:
-    return Point(
-        cores=cores, frame_bytes=frame_bytes, throughput_pps=rate_pps, calibrate=not math.isnan(rate_pps)
-    )
+    return Point(cores=cores, frame_bytes=frame_bytes, throughput_pps=rate_pps, calibrate=not math.isnan(rate_pps))
 
 
-def test_of_normal_draws_the_candidate_is_chosen_that_correlates_most_and_its_width_is_the_normal_ones() -> (
-    None
-):
+def test_of_normal_draws_the_candidate_is_chosen_that_correlates_most_and_its_width_is_the_normal_ones() -> None:
     random = default_rng(1)
     target, other = random.standard_normal((2, 4000))
     noise = 0.5
@@ -107,9 +103,7 @@ def test_a_replay_counts_the_points_of_each_design() -> None:
 TABLE = "cores,frame_bytes,throughput_pps\n1,64,1.7e6\n2,64,3.3e6\n4,64,6.3e6\n"
 
 
-def test_the_command_names_points_and_says_when_to_stop(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_names_points_and_says_when_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "three.csv"
     path.write_text(TABLE)
     assert run(["next", str(path), "--until", "5%"]) == 0

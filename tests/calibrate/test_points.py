@@ -98,17 +98,13 @@ def test_files_that_are_no_table_are_refused(tmp_path: Path) -> None:
 
 
 cells = st.one_of(
-    st.sampled_from(
-        ["1", "64", "1e6", "true", "", "nan", "-1", "inf", "1e400", "IMIX", "IMIX 594", "zz", '"', "0x10"]
-    ),
+    st.sampled_from(["1", "64", "1e6", "true", "", "nan", "-1", "inf", "1e400", "IMIX", "IMIX 594", "zz", '"', "0x10"]),
     st.text(max_size=12),
 )
 
 
 @given(st.lists(st.lists(cells, max_size=7).map(",".join), max_size=6).map("\n".join), st.booleans())
-def test_no_text_makes_the_reader_fail_otherwise_than_with_its_own_error(
-    body: str, with_header: bool
-) -> None:
+def test_no_text_makes_the_reader_fail_otherwise_than_with_its_own_error(body: str, with_header: bool) -> None:
     try:
         points = parse_points((HEAD if with_header else "") + body)
     except RoutecastError as problem:

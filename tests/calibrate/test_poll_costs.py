@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routecast.calibrate.poll_costs import PollCosts, PollManner, fit_poll_costs
+from routecast.calibrate.activation_costs import PollCosts, PollManner, fit_poll_costs
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.trial import TaskActivity, Trial
@@ -37,9 +37,7 @@ def paper(manner: PollManner = "until_empty", per_interrupt_s: float = 0.2e-6) -
     st.integers(4, 300),
     st.sampled_from(["until_empty", "until_short", "exhaustive"]),
 )
-def test_the_costs_give_back_both_rates(
-    maximum_pps: float, ratio: float, budget: int, manner: PollManner
-) -> None:
+def test_the_costs_give_back_both_rates(maximum_pps: float, ratio: float, budget: int, manner: PollManner) -> None:
     costs = fit_poll_costs(
         maximum_pps=maximum_pps, saturation_pps=ratio * maximum_pps, manner=manner, budget_frames=budget
     )
@@ -93,15 +91,11 @@ def test_poisson_arrivals_leave_idle_time_at_the_saturation() -> None:
 
 @given(st.floats(0.05, 0.9), st.floats(0.0, 2e-6))
 @settings(max_examples=10, deadline=None)
-def test_a_poisson_frame_finds_the_core_asleep_as_often_as_the_core_sleeps(
-    load: float, per_interrupt_s: float
-) -> None:
+def test_a_poisson_frame_finds_the_core_asleep_as_often_as_the_core_sleeps(load: float, per_interrupt_s: float) -> None:
     # Poisson arrivals see time averages (Wolff 1982), and the frames that find the core asleep interrupt it.
     rate_pps = load * MAXIMUM_PPS
     trial, activity = seen(paper(per_interrupt_s=per_interrupt_s), rate_pps, Arrivals.poisson())
-    assert activity.interrupts_per_s / trial.forwarded_pps == pytest.approx(
-        1.0 - activity.busy_ratio, abs=0.015
-    )
+    assert activity.interrupts_per_s / trial.forwarded_pps == pytest.approx(1.0 - activity.busy_ratio, abs=0.015)
 
 
 def test_a_slower_core_takes_longer_for_everything() -> None:

@@ -27,14 +27,8 @@ SMALL, LARGE = {"mac": 1024}, {"mac": 16_777_216}
 
 def host(lookup_factor: float = 1.0, dram_factor: float = 1.0) -> Hardware:
     lines = (Access(of="table", lines=Formula.constant(1.0), table_lines=Formula("max/2")),)
-    costs = {
-        name: OperationCost(operation=name, cycles=Formula("5"), source="a toy")
-        for name in ("io_mem", "mem_io")
-    }
-    costs |= {
-        name: OperationCost(operation=name, cycles=Formula("1"), source="a toy")
-        for name in ("parse", "deparse")
-    }
+    costs = {name: OperationCost(operation=name, cycles=Formula("5"), source="a toy") for name in ("io_mem", "mem_io")}
+    costs |= {name: OperationCost(operation=name, cycles=Formula("1"), source="a toy") for name in ("parse", "deparse")}
     costs["ht_lookup"] = OperationCost(
         operation="ht_lookup",
         cycles=Formula("20"),
@@ -105,9 +99,7 @@ def test_refining_again_counts_what_was_measured_before(tmp_path: Path) -> None:
     assert read.refinement == once.refinement
     twice = refine(read, [measured(truth, LARGE)]).hardware
     together = refine(host(), [measured(truth, SMALL), measured(truth, LARGE)]).hardware
-    assert twice.operations["ht_lookup"].factor == pytest.approx(
-        together.operations["ht_lookup"].factor, rel=1e-6
-    )
+    assert twice.operations["ht_lookup"].factor == pytest.approx(together.operations["ht_lookup"].factor, rel=1e-6)
     assert len(twice.refinement.measured) == 2
 
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from routecast.calibrate.board import shared_poll
 from routecast.calibrate.fit import evidence_by_scales, fit
 from routecast.calibrate.forward import POLL_SHAPE
 from routecast.calibrate.laws import LAWS
-from routecast.calibrate.layout import Layout
 from routecast.calibrate.packs import read_packs, table_points
-from routecast.calibrate.points import Point
+from routecast.calibrate.points import Layout, Point
 from routecast.calibrate.priors import learn, read_priors
-from routecast.calibrate.testbed import shared_poll
 
 POLLING = Layout(polls_ports=True)
 
@@ -71,10 +70,7 @@ def test_longer_frames_meet_the_bus_of_a_card_earlier() -> None:
 
 def test_priors_learnt_from_a_source_favour_the_law_that_made_it() -> None:
     series = [
-        [
-            Point(cores=k, frame_bytes=64.0, throughput_pps=speed * k / (1.0 + 0.15 * (k - 1)))
-            for k in (1, 2, 4, 8)
-        ]
+        [Point(cores=k, frame_bytes=64.0, throughput_pps=speed * k / (1.0 + 0.15 * (k - 1))) for k in (1, 2, 4, 8)]
         for speed in (1e5, 2e5, 3e5, 4e5)
     ]
     learnt = learn([[evidence_by_scales(points, list(LAWS.values())) for points in series]], list(LAWS))

@@ -52,9 +52,7 @@ def test_the_95_percent_interval_holds_95_percent_of_new_measurements() -> None:
 
 
 def test_a_law_that_costs_nothing_is_the_mean_of_what_was_measured() -> None:
-    law = fit_work(
-        [WorkPoint(work=1, rates_pps=(1.0e6,)), WorkPoint(work=1000, rates_pps=(1.02e6,))], constant=True
-    )
+    law = fit_work([WorkPoint(work=1, rates_pps=(1.0e6,)), WorkPoint(work=1000, rates_pps=(1.02e6,))], constant=True)
     assert law.per_work_s == 0.0
     assert law.rate_pps(10) == pytest.approx(1.01e6, rel=1e-3)
 
@@ -88,9 +86,7 @@ def test_parameters_say_how_uncertain_they_are() -> None:
     quiet, noisy = (
         fit_work(
             [
-                WorkPoint(
-                    work=work, rates_pps=tuple(rate_pps(work) * (1 + sign * scatter) for sign in (-1, 0, 1))
-                )
+                WorkPoint(work=work, rates_pps=tuple(rate_pps(work) * (1 + sign * scatter) for sign in (-1, 0, 1)))
                 for work in (0.0, 2000.0)
             ]
         )

@@ -49,9 +49,7 @@ def asked(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_experiment_prints_effects_and_writes_its_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_experiment_prints_effects_and_writes_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert run(["experiment", FILE, "--out", str(out)]) == 0
     told = capsys.readouterr()
@@ -83,8 +81,7 @@ def test_effects_are_those_of_the_sign_table(tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "out"
     assert run(["experiment", FILE, "--out", str(out), "--json"]) == 0
     found = {
-        one["name"]: one["value"]
-        for one in json.loads(capsys.readouterr().out)["analyses"]["capacity"]["effects"]
+        one["name"]: one["value"] for one in json.loads(capsys.readouterr().out)["analyses"]["capacity"]["effects"]
     }
     table = polars.read_parquet(out / "results.parquet")
     for word, value in found.items():
@@ -193,9 +190,7 @@ def test_runs_without_an_answer_are_told_and_the_others_analysed(
     assert summary["analyses"]["capacity"]["not_told_apart"]
 
 
-def test_where_no_run_has_an_answer_the_reason_is_told(
-    asked: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_no_run_has_an_answer_the_reason_is_told(asked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked.write_text(asked.read_text().replace("levels = [2, 4]", "levels = [-2, -4]"))
     assert run(["experiment", str(asked), "--out", str(asked.parent / "out")]) == 2
     told = capsys.readouterr().err

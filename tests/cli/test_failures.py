@@ -41,9 +41,7 @@ def asked(
 
 def times(events: tuple[Event, ...], element: str) -> set[tuple[float, float]]:
     return {
-        (one.from_s, one.until_s)
-        for one in events
-        if isinstance(one, Outage) and one.task.startswith(f"{element} ")
+        (one.from_s, one.until_s) for one in events if isinstance(one, Outage) and one.task.startswith(f"{element} ")
     }
 
 
@@ -54,9 +52,7 @@ def test_without_failures_there_are_no_events() -> None:
 def test_one_time_holds_for_all_elements_and_several_are_taken_in_order() -> None:
     both = asked(fail=("br 1", "br 2"), at=("200 ms",), until=("0.5 s",), detect="10 ms")
     assert times(both, "br 1") == times(both, "br 2") == {(0.2, 0.5)}
-    each = asked(
-        fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms"
-    )
+    each = asked(fail=("br 1",), switch_off=("br 2",), at=("100 ms", "600 ms"), until=("0.5 s", "never"), detect="1 ms")
     assert times(each, "br 1") == {(0.1, 0.5)}
     assert times(each, "br 2") == {(0.6 + 0.01, math.inf)}
     rerouted = sorted({one.at_s for one in each if isinstance(one, Reroute)})

@@ -11,7 +11,7 @@ import pytest
 
 from routecast.cli.run import run
 from routecast.hardware.catalogue import read_hardware, shipped_hardware
-from routecast.hardware.reading import parse_hardware
+from routecast.hardware.files import parse_hardware
 
 XEON = "xeon-e5-2690v2"
 

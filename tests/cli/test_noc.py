@@ -98,9 +98,7 @@ def test_the_optimum_prints_alpha_bound_bottlenecks_and_distances(capsys: Printe
     document = printed_json(capsys, "optimum", HOT_SPOT, "--load", "1")
     (best,) = document["optima"]  # type: ignore[misc]  # a list
     assert best["gap_ratio"] <= 1e-6
-    assert best["power"] == pytest.approx(
-        sum(best["planes"][0]["link_loads"]) / best["planes"][0]["alpha"] ** 2
-    )
+    assert best["power"] == pytest.approx(sum(best["planes"][0]["link_loads"]) / best["planes"][0]["alpha"] ** 2)
     assert all(row["above_bound_ratio"] >= -1e-6 for row in best["beside"])
 
 
@@ -157,16 +155,12 @@ def test_the_latency_of_what_the_routers_cannot_run_is_unknown_and_no_other_stan
     assert "cycles of latency with XY" not in page
 
 
-def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(
-    short: Path, capsys: Printed
-) -> None:
+def test_simulate_prints_latency_with_intervals_and_follows_the_command_line(short: Path, capsys: Printed) -> None:
     assert run(["noc", "simulate", str(short)]) == 0
     out = capsys.readouterr().out
     assert "±" in out
     assert "XY carries load 0.4" in out
-    document = printed_json(
-        capsys, "simulate", str(short), "--load", "0.1", "--routing", "west_first, odd_even"
-    )
+    document = printed_json(capsys, "simulate", str(short), "--load", "0.1", "--routing", "west_first, odd_even")
     assert [(row["name"], row["load"]) for row in document["rows"]] == [  # type: ignore[attr-defined]
         ("west_first", 0.1),
         ("odd_even", 0.1),
@@ -204,9 +198,7 @@ def test_wrong_files_and_wrong_names_leave_with_2_and_every_fault(
     command: str, tmp_path: Path, capsys: Printed
 ) -> None:
     wrong = tmp_path / "wrong.noc.toml"
-    wrong.write_text(
-        '[topology]\ncolumns = 0\nrows = 2\n[traffic]\npattern = "torndo"\nload = -1\n', encoding="utf-8"
-    )
+    wrong.write_text('[topology]\ncolumns = 0\nrows = 2\n[traffic]\npattern = "torndo"\nload = -1\n', encoding="utf-8")
     assert run(["noc", command, str(wrong)]) == 2
     told = capsys.readouterr().err
     for words in (
@@ -248,9 +240,7 @@ def test_figures_and_maps_are_svg_files(
     assert option in capsys.readouterr().err
 
 
-def test_the_folder_of_a_comparison_holds_page_figures_and_data(
-    short: Path, tmp_path: Path, capsys: Printed
-) -> None:
+def test_the_folder_of_a_comparison_holds_page_figures_and_data(short: Path, tmp_path: Path, capsys: Printed) -> None:
     out = tmp_path / "out"
     document = printed_json(capsys, "compare", str(short), "--out", str(out))
     assert json.loads((out / "compare.json").read_text(encoding="utf-8")).keys() == document.keys()
@@ -272,9 +262,7 @@ def test_the_folder_of_a_comparison_holds_page_figures_and_data(
     assert sum(loads) == pytest.approx(max(flows), rel=1e-4)
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(
-    short: Path, capsys: Printed
-) -> None:
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_computed(short: Path, capsys: Printed) -> None:
     assert run(["noc", "compare", str(short), "--out", str(short / "out")]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -47,9 +47,7 @@ def test_the_verdict_is_a_sentence_and_what_a_look_would_have_said_stands_beside
     assert document["readings"][0]["counted"] <= 50.0
 
 
-def test_a_trial_too_short_to_say_is_an_answer_not_an_error(
-    router: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trial_too_short_to_say_is_an_answer_not_an_error(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", router, "--duration", "100 us", "--over-time"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "Not steady: too few frames to say" in said

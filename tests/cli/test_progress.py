@@ -7,9 +7,7 @@ import pytest
 from routecast.cli import console
 
 
-def test_a_log_gets_a_line_at_times(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_gets_a_line_at_times(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.0)
     with console.progress_bar("experiment t") as report:
         report(3, 1000, "2 min left")

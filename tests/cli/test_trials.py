@@ -43,9 +43,7 @@ def json_of(arguments: Sequence[str], capsys: pytest.CaptureFixture[str]) -> dic
     return document
 
 
-def test_both_evaluators_print_a_trial_and_name_the_bottleneck(
-    router: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_both_evaluators_print_a_trial_and_name_the_bottleneck(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["solve", router], ["simulate", router, "--duration", "5 ms"]):
         trial = json_of([*command, "--load", "8 Mpps"], capsys)
         # Four cores of 1 us a frame.
@@ -109,9 +107,7 @@ def test_other_frames_count_in_the_buffers_of_a_chip_as_those_of_the_file_do(
     assert small == 0.0
 
 
-def test_one_seed_gives_one_trial_and_another_seed_another(
-    router: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_seed_gives_one_trial_and_another_seed_another(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["simulate", router, "--duration", "5 ms", "--arrivals", "poisson"]
     first = json_of([*command, "--seed", "7"], capsys)
     assert json_of([*command, "--seed", "7"], capsys) == first
@@ -150,9 +146,7 @@ def test_a_wrong_option_is_a_usage_error_that_names_it(
         assert "Traceback" not in err
 
 
-def test_a_duration_that_is_too_short_says_which_would_do(
-    router: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_duration_that_is_too_short_says_which_would_do(router: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", router, "--load", "8 Mpps", "--duration", "1 us"]) == 2
     assert "simulate at least" in capsys.readouterr().err
 
@@ -194,9 +188,7 @@ def test_validate_leaves_with_1_when_the_error_is_larger_than_allowed(
     assert "Criterion missed" in capsys.readouterr().err
 
 
-def test_an_unknown_router_kind_suggests_the_nearest(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_router_kind_suggests_the_nearest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "points.csv"
     path.write_text(POINTS)
     assert run(["validate", str(path), "--router", "multicor"]) == 2

@@ -27,9 +27,7 @@ def test_a_faulty_file_is_told_what_it_was(file: Path, tmp_path: Path) -> None:
 
 
 def test_every_file_of_the_corpus_is_made_by_something() -> None:
-    made = {page.path for page in (*commands(), *studies())} | {
-        HERE / f"{subject(file)}.txt" for file in files()
-    }
+    made = {page.path for page in (*commands(), *studies())} | {HERE / f"{subject(file)}.txt" for file in files()}
     made |= {page.path.with_suffix(".html") for page in studies()} | {
         HERE / "board.txt"
     }  # tests/calibrate/test_board.py

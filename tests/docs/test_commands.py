@@ -76,9 +76,7 @@ def is_same_line(shown: str, printed: str) -> bool:
     """Whether two lines have the same words and about the same numbers: 2 %, or 3 in the last place."""
     if NUMBER.sub("#", shown).split() != NUMBER.sub("#", printed).split():
         return False
-    return all(
-        is_same_number(a, b) for a, b in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    )
+    return all(is_same_number(a, b) for a, b in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True))
 
 
 def is_same_number(shown: str, printed: str) -> bool:
@@ -108,9 +106,7 @@ def renewed(shown: Sequence[str], printed: Sequence[str]) -> list[str]:
             lines.append(line)
             after = shown[number + 1] if number + 1 < len(shown) else ""
             words = NUMBER.sub("#", after).split()
-            found = [
-                n for n, text in enumerate(printed) if n >= place and NUMBER.sub("#", text).split() == words
-            ]
+            found = [n for n, text in enumerate(printed) if n >= place and NUMBER.sub("#", text).split() == words]
             place = found[0] if found else len(printed)
         else:
             lines.append(printed[place].rstrip())
@@ -167,18 +163,12 @@ def test_every_command_of_a_page_prints_what_the_page_shows(page: Path, tmp_path
         elif step.shown:
             assert matches(step.shown, printed), f"$ {step.command}\nprints\n{done.stdout}"
     if skipped:
-        pytest.skip(
-            f"needs root ({', '.join(lacking)}): these commands of {page.name} did not run: {skipped}"
-        )
+        pytest.skip(f"needs root ({', '.join(lacking)}): these commands of {page.name} did not run: {skipped}")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_piece_of_python_of_a_page_runs(page: Path) -> None:
-    pieces = [
-        fence["body"]
-        for fence in FENCE.finditer(page.read_text(encoding="utf-8"))
-        if fence["kind"] == "python"
-    ]
+    pieces = [fence["body"] for fence in FENCE.finditer(page.read_text(encoding="utf-8")) if fence["kind"] == "python"]
     for piece in pieces:
         subprocess.run([sys.executable, "-c", piece], check=True)
     assert page.exists()

@@ -80,9 +80,7 @@ def test_the_wheel_says_that_it_runs_on_any_linux_since_glibc_2_17(wheel: Path) 
     assert re.search(r"-abi3-.*manylinux_2_17_\w+\.whl$", wheel.name)
 
 
-def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_the_wheel_asks_for_no_symbol_that_it_does_not_name_the_version_of(wheel: Path, tmp_path: Path) -> None:
     """What has no version is not in the oldest glibc (gettid is in none before 2.30), and no tag tells of it."""
     with zipfile.ZipFile(wheel) as archive:
         (library,) = [name for name in archive.namelist() if name.endswith(".so")]
@@ -107,9 +105,7 @@ def test_the_wheel_holds_every_file_of_the_package_once(wheel: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command.split()[1:4]))
-def test_every_command_of_the_readme_runs_from_the_wheel(
-    command: str, installed: Path, tmp_path: Path
-) -> None:
+def test_every_command_of_the_readme_runs_from_the_wheel(command: str, installed: Path, tmp_path: Path) -> None:
     if " examples/" in command:
         assert typed_in(tmp_path, installed, "routecast examples --all").returncode == 0
     done = typed_in(tmp_path, installed, command)
@@ -118,9 +114,7 @@ def test_every_command_of_the_readme_runs_from_the_wheel(
 
 @pytest.mark.alone
 @pytest.mark.parametrize("command", ON_THE_WIRE, ids=lambda command: " ".join(command.split()[2:4]))
-def test_every_measurement_of_the_readme_runs_from_the_wheel(
-    command: str, installed: Path, tmp_path: Path
-) -> None:
+def test_every_measurement_of_the_readme_runs_from_the_wheel(command: str, installed: Path, tmp_path: Path) -> None:
     lacking = missing(FOR_NAMESPACES)
     if lacking:
         pytest.skip(f"needs root ({', '.join(lacking)}): {command} does not run")

@@ -55,9 +55,7 @@ def both(model: RouterModel, load: OfferedLoad, share: float, *, frames: int = F
     return Solve(model).trial(load, 1.0), simulate.trial(load, frames / load.rate_pps)
 
 
-def offered(
-    flows: str = "4 crafted", mix: FrameMix | None = None, arrivals: Arrivals = POISSON
-) -> OfferedLoad:
+def offered(flows: str = "4 crafted", mix: FrameMix | None = None, arrivals: Arrivals = POISSON) -> OfferedLoad:
     return OfferedLoad(rate_pps=1e6, flows=FLOWS[flows], frames=mix or FrameMix.fixed(64), arrivals=arrivals)
 
 
@@ -79,9 +77,7 @@ def pool_of(name: str) -> str:
 @pytest.mark.parametrize("share", LOADS)
 @pytest.mark.parametrize("frame_bytes", [64, 128, 256, 512, 1024, 1518])
 @pytest.mark.parametrize("flows", FLOWS)
-def test_a_quad_core_router_on_ten_gigabit_links_forwards_alike(
-    flows: str, frame_bytes: int, share: float
-) -> None:
+def test_a_quad_core_router_on_ten_gigabit_links_forwards_alike(flows: str, frame_bytes: int, share: float) -> None:
     model = multicore(4, COST)
     solved, simulated = both(model, offered(flows, FrameMix.fixed(frame_bytes)), share)
     assert solved.forwarded_pps == pytest.approx(simulated.forwarded_pps, rel=RATE)

@@ -188,9 +188,7 @@ def test_without_events_rates_over_time_are_kept_where_asked() -> None:
 def test_copies_cost_their_task_unit_its_time_and_change_nothing_else() -> None:
     def hub(*copies: str) -> RouterModel:
         balancer, first, second = balanced().tasks
-        return replace(
-            balanced(), tasks=(replace(balancer, route=Route(to=("core 0",), copies=copies)), first, second)
-        )
+        return replace(balanced(), tasks=(replace(balancer, route=Route(to=("core 0",), copies=copies)), first, second))
 
     offered = load(0.6e6, "poisson")
     with pytest.raises(ModelProblem, match='"core 1" is never reached'):
@@ -230,10 +228,7 @@ def test_every_fault_of_events_is_named_at_once() -> None:
         "events[5].route.copies[1]",
         "events",
     }
-    assert (
-        'did you mean "core 0"?' in found["events[0].task"]
-        or 'did you mean "core 1"?' in found["events[0].task"]
-    )
+    assert 'did you mean "core 0"?' in found["events[0].task"] or 'did you mean "core 1"?' in found["events[0].task"]
     assert "0 to 20 ms" in found["events[1].from_s"]
     assert "is a port" in found["events[5].route.copies[0]"]
     assert 'did you mean "core 1"?' in found["events[5].route.copies[1]"]
@@ -241,9 +236,7 @@ def test_every_fault_of_events_is_named_at_once() -> None:
 
 
 def test_flows_need_the_ports_of_routes_that_come_later() -> None:
-    model = replace(
-        balanced(), ports=(*balanced().ports, Port(name="port 1", link_bps=1e12, entry="balancer"))
-    )
+    model = replace(balanced(), ports=(*balanced().ports, Port(name="port 1", link_bps=1e12, entry="balancer")))
     later = Reroute(task="core 0", at_s=0.001, route=Route(kind="egress", to=("port 0",)))
     wanting = OfferedLoad(rate_pps=1e5, flows=FlowSet(name="one", flows=(Flow(rss_hash=0, egress=1),)))
     assert Simulate(model).trial(wanting, DURATION_S).loss_ratio == 0.0

@@ -90,9 +90,7 @@ def test_counting_flows_changes_nothing_else_and_outlives_a_journal() -> None:
 def test_replications_report_the_mean_of_each_flow() -> None:
     trial = Simulate(fork(), per_flow=True, replications=3).trial(load(0.8e6, 1, 0), 0.005)
     assert [flow.offered_pps for flow in trial.flows] == pytest.approx([0.4e6, 0.4e6], rel=1e-2)
-    assert math.fsum(flow.forwarded_pps for flow in trial.flows) == pytest.approx(
-        trial.forwarded_pps, rel=1e-9
-    )
+    assert math.fsum(flow.forwarded_pps for flow in trial.flows) == pytest.approx(trial.forwarded_pps, rel=1e-9)
 
 
 def test_a_route_by_egress_names_a_target_for_each_port_and_flows_name_ports_that_exist() -> None:

@@ -76,9 +76,7 @@ def watts(trial: Trial) -> float:
 def times_s(trial: Trial) -> dict[str, float]:
     """Seconds of the core in each state, from the joules."""
     powers = {"active": 10.0, "idle": 2.0, "C1": 1.0, "C6": 0.2, "waking": 10.0}
-    return {
-        state: joules / powers[state] for state, joules in trial.energy_j["cpu"].items() if state in powers
-    }
+    return {state: joules / powers[state] for state, joules in trial.energy_j["cpu"].items() if state in powers}
 
 
 @pytest.mark.parametrize("evaluator", [Simulate, Solve])

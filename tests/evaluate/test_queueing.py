@@ -42,9 +42,7 @@ def test_mm1k_is_the_geometric_formula(load, room):
     # Kleinrock eq. 3.27: P_K = (1 - rho) rho^K/(1 - rho^(K+1)).
     loss = 1.0 / (room + 1) if load == 1.0 else (1.0 - load) * load**room / (1.0 - load ** (room + 1))
     if abs(load - 1.0) > 1e-3 or load == 1.0:
-        assert MM1K(arrival_pps=load, service_s=1.0, capacity_frames=room).loss_ratio == pytest.approx(
-            loss, rel=1e-6
-        )
+        assert MM1K(arrival_pps=load, service_s=1.0, capacity_frames=room).loss_ratio == pytest.approx(loss, rel=1e-6)
 
 
 def test_mm1k_has_its_percentiles():
@@ -66,10 +64,7 @@ def test_a_long_finite_queue_is_an_infinite_one(load, servers):
 
 
 def test_mmc_sojourn_tail_is_continuous_where_its_formula_divides_by_zero():
-    near = [
-        MMc(arrival_pps=rate, service_s=1.0, servers=3).sojourn_tail(1.5)
-        for rate in (2.0 - 1e-7, 2.0, 2.0 + 1e-7)
-    ]
+    near = [MMc(arrival_pps=rate, service_s=1.0, servers=3).sojourn_tail(1.5) for rate in (2.0 - 1e-7, 2.0, 2.0 + 1e-7)]
     assert near[0] == pytest.approx(near[1], rel=1e-6) == pytest.approx(near[2], rel=1e-6)
 
 
@@ -86,12 +81,9 @@ def test_md1_waits_are_distributed_as_crommelins_series():
     load = 0.7
     for time in (0.0, 0.3, 1.0, 1.5, 2.7, 4.2):
         series = (1 - load) * sum(
-            math.exp(load * (time - j)) * (load * (j - time)) ** j / math.factorial(j)
-            for j in range(int(time) + 1)
+            math.exp(load * (time - j)) * (load * (j - time)) ** j / math.factorial(j) for j in range(int(time) + 1)
         )
-        assert MD1(arrival_pps=load, service_s=1.0).waiting_tail(time) == pytest.approx(
-            1.0 - series, abs=1e-12
-        )
+        assert MD1(arrival_pps=load, service_s=1.0).waiting_tail(time) == pytest.approx(1.0 - series, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=20)
@@ -165,15 +157,11 @@ def test_gig1_is_exact_where_it_must_be(load):
     for scv in (0.0, 0.5, 1.0, 3.0):
         mix = ServiceMix(shares=(1.0,), times_s=(1.0,), scv=scv, law="gamma" if scv else "deterministic")
         approximation = GIGc(arrival_pps=load, arrival_scv=1.0, service_s=1.0, service_scv=scv)
-        assert approximation.waiting_mean_s == pytest.approx(
-            MG1(arrival_pps=load, service=mix).waiting_mean_s
-        )
+        assert approximation.waiting_mean_s == pytest.approx(MG1(arrival_pps=load, service=mix).waiting_mean_s)
         assert approximation.waiting_mean_s <= kingman_bound_s(load, 1.0, 1.0, scv) * (1.0 + 1e-9)
     assert GIGc(arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=0.0).waiting_mean_s == 0.0
     common = GIGc(arrival_pps=4 * load, arrival_scv=1.0, service_s=1.0, service_scv=1.0, servers=4)
-    assert common.waiting_mean_s == pytest.approx(
-        MMc(arrival_pps=4 * load, service_s=1.0, servers=4).waiting_mean_s
-    )
+    assert common.waiting_mean_s == pytest.approx(MMc(arrival_pps=4 * load, service_s=1.0, servers=4).waiting_mean_s)
 
 
 def test_equal_gaps_never_wait_until_the_server_is_full():
@@ -190,9 +178,7 @@ def test_a_jackson_tandem_adds_up_and_two_equal_stations_make_erlang_2():
     # Erlang-2 with rate 1/2: P(T > t) = e^{-t/2}(1 + t/2).
     for time in (0.0, 1.0, 5.0, 20.0):
         assert tandem.sojourn_tail(time) == pytest.approx(math.exp(-time / 2) * (1 + time / 2), rel=1e-6)
-    assert math.isnan(
-        Tandem(stations=(*stations, MMc(arrival_pps=0.5, service_s=1.0, servers=2))).sojourn_tail(1.0)
-    )
+    assert math.isnan(Tandem(stations=(*stations, MMc(arrival_pps=0.5, service_s=1.0, servers=2))).sojourn_tail(1.0))
 
 
 @pytest.mark.parametrize("load", [1.0, 1.5])
@@ -240,11 +226,7 @@ def test_a_long_queue_has_no_end(load, arrival_scv, service_scv):
 
 
 @given(load=st.floats(0.1, 5.0), capacity=st.integers(1, 3000), service_scv=st.floats(1e-3, 3.0))
-def test_a_finite_queue_bounds_waiting_and_loses_no_less_than_the_server_cannot_carry(
-    load, capacity, service_scv
-):
-    queue = GIG1K(
-        arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=service_scv, capacity_frames=capacity
-    )
+def test_a_finite_queue_bounds_waiting_and_loses_no_less_than_the_server_cannot_carry(load, capacity, service_scv):
+    queue = GIG1K(arrival_pps=load, arrival_scv=0.0, service_s=1.0, service_scv=service_scv, capacity_frames=capacity)
     assert 0.0 <= queue.waiting_mean_s <= capacity
     assert max(1.0 - 1.0 / load, 0.0) - 1e-9 <= queue.loss_ratio <= 1.0

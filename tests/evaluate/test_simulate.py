@@ -73,9 +73,7 @@ ROUTERS = st.builds(
     bus_bytes_per_s=st.sampled_from([None, 1e9]),
 )
 RATES = st.floats(0.05e6, 12e6)
-FLOW_SETS = st.integers(1, 20).flatmap(
-    lambda count: st.sampled_from([FlowSet.crafted(count), FlowSet.random(count)])
-)
+FLOW_SETS = st.integers(1, 20).flatmap(lambda count: st.sampled_from([FlowSet.crafted(count), FlowSet.random(count)]))
 LOADS = st.builds(OfferedLoad, rate_pps=RATES, frames=MIXES, flows=FLOW_SETS, arrivals=ARRIVALS)
 
 
@@ -98,9 +96,7 @@ def by_number(trace: Trace) -> dict[int, FrameFate]:
 
 @PHYSICS
 @given(ROUTERS, LOADS, st.integers(0, 2**64 - 1))
-def test_every_frame_is_forwarded_dropped_or_in_flight(
-    model: RouterModel, load: OfferedLoad, seed: int
-) -> None:
+def test_every_frame_is_forwarded_dropped_or_in_flight(model: RouterModel, load: OfferedLoad, seed: int) -> None:
     trace = small(model, load, seed=seed)
     trial = trace.trial
     # S12.
@@ -142,8 +138,7 @@ def test_a_frame_never_waits_less_when_frames_come_faster(
     # Same seed, same draws: every gap shrinks by the same factor, so each wait grows (Lindley), not just the mean.
     router = station(service)
     slow, fast = (
-        by_number(small(router, queue_of_one(rate * 1e6), seed=3))
-        for rate in (load_ratio, load_ratio * faster)
+        by_number(small(router, queue_of_one(rate * 1e6), seed=3)) for rate in (load_ratio, load_ratio * faster)
     )
     both = slow.keys() & fast.keys()
     assert len(both) > 300
@@ -183,9 +178,7 @@ def test_another_seed_gives_another_trace() -> None:
 
 @PHYSICS
 @given(ROUTERS, LOADS, st.integers(0, 2**32))
-def test_recursion_and_events_give_every_frame_the_same_fate(
-    model: RouterModel, load: OfferedLoad, seed: int
-) -> None:
+def test_recursion_and_events_give_every_frame_the_same_fate(model: RouterModel, load: OfferedLoad, seed: int) -> None:
     mixed, events = (small(model, load, seed=seed, path=path) for path in ("auto", "events"))
     assert mixed.fates == events.fates
     assert mixed.trial.in_flight_frames == events.trial.in_flight_frames
@@ -283,8 +276,7 @@ def two_classes(policy: Policy) -> RouterModel:
     return RouterModel(
         name="urgent and patient",
         ports=tuple(
-            Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry=name)
-            for i, name in enumerate(("urgent", "patient"))
+            Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry=name) for i, name in enumerate(("urgent", "patient"))
         ),
         tasks=(task("urgent", 1), task("patient", 0)),
         pools=(ResourcePool(name="cpu", policy=policy),),
@@ -299,9 +291,7 @@ def test_an_urgent_task_unit_revokes_the_core_and_the_other_goes_on_later() -> N
     assert {message.task for message in revoked} == {"patient"}
     # No frame of either is lost by it.
     assert trace.trial.dropped_frames == 0
-    assert not any(
-        message.kind == "REV" for message in small(two_classes(Policy(kind="priority")), load).messages
-    )
+    assert not any(message.kind == "REV" for message in small(two_classes(Policy(kind="priority")), load).messages)
 
 
 def test_messages_stop_at_their_limit_and_frames_do_not() -> None:
@@ -430,9 +420,7 @@ def test_queue_length_is_rate_times_wait(load_ratio: float, service: ServiceCost
     assert trial.waiting is not None
     assume(trial.waiting.mean_s > 1e-8)
     # Little's law; 2 %: frames that wait at the ends of the measured part count on one side only.
-    assert trial.queue_frames["station"] == pytest.approx(
-        trial.forwarded_pps * trial.waiting.mean_s, rel=0.02
-    )
+    assert trial.queue_frames["station"] == pytest.approx(trial.forwarded_pps * trial.waiting.mean_s, rel=0.02)
 
 
 def test_paths_agree_on_a_queue_that_grows_to_the_end() -> None:

@@ -219,9 +219,7 @@ def test_where_no_result_applies_the_trial_says_so():
 
 
 def test_interrupts_cost_below_saturation_and_nothing_at_it():
-    napi = multicore(
-        1, MICROSECOND, activation=Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=2e-6)
-    )
+    napi = multicore(1, MICROSECOND, activation=Activation(kind="interrupt", budget_frames=64, interrupt_cost_s=2e-6))
     assert capacity_pps(napi, OfferedLoad(rate_pps=1.0)) == pytest.approx(1e6)
     used = solve(napi, 0.2e6).resources[0].utilisation_ratio
     # By packet simulation of 100 ms: 0.542 (and 0.2 without interrupts); the mean batch stands for the random one.
@@ -278,9 +276,7 @@ def test_what_one_does_not_want_the_others_get():
 
 
 def test_a_task_unit_with_needs_of_two_pools_is_limited_by_the_scarcer():
-    model, load = read_router_and_load(
-        next(path for path in EXAMPLES if path.name == "two_pools.router.toml")
-    )
+    model, load = read_router_and_load(next(path for path in EXAMPLES if path.name == "two_pools.router.toml"))
     assert load is not None
     trial = Solve(model=model).trial(load, 1.0)
     # 960 cycles at 2.4 GHz and 4 x 80 ns are 720 ns; two memory channels carry 2/720 ns.
@@ -342,9 +338,7 @@ def test_any_multicore_router_conserves_frames(
         queue_frames=queue,
     )
     arrivals = POISSON if poisson else Arrivals.cbr()
-    trial = solve(
-        router, rate, flows=FlowSet.random(flows, seed=2), frames=FrameMix.imix(), arrivals=arrivals
-    )
+    trial = solve(router, rate, flows=FlowSet.random(flows, seed=2), frames=FrameMix.imix(), arrivals=arrivals)
     # S12; and nothing works more than all the time.
     assert trial.offered_pps == pytest.approx(trial.forwarded_pps + sum(trial.drops_pps.values()))
     assert 0.0 <= trial.loss_ratio <= 1.0
@@ -372,10 +366,7 @@ def test_rescaling_time_rescales_the_results(rate, factor):
 def test_more_load_never_forwards_less(low, more):
     router = multicore(4, MICROSECOND, nic_cap_pps=5e6)
     flows = FlowSet.random(50, seed=4)
-    assert (
-        solve(router, low * more, flows=flows).forwarded_pps
-        >= solve(router, low, flows=flows).forwarded_pps - 1e-3
-    )
+    assert solve(router, low * more, flows=flows).forwarded_pps >= solve(router, low, flows=flows).forwarded_pps - 1e-3
 
 
 def test_random_and_round_robin_routes_split_by_their_weights():

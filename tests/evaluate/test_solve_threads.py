@@ -239,11 +239,7 @@ def test_shares_under_pins_are_max_min_fair(seed):
     got = rows.divide(demand, weight, (np.arange(count),))
     assert np.all(got <= demand + 1e-9)
     for thread in range(count):
-        kept = [
-            s
-            for s in range(count)
-            if s != thread and got[s] / weight[s] <= got[thread] / weight[thread] + 1e-9
-        ]
+        kept = [s for s in range(count) if s != thread and got[s] / weight[s] <= got[thread] / weight[thread] + 1e-9]
         limits = np.zeros((cores + count + len(kept), count * cores))
         for t in range(count):
             for core in range(cores):

@@ -105,9 +105,7 @@ def test_bound_threads_that_drop_in_deep_overload_forward_alike_as_a_rule():
 
 @pytest.mark.parametrize("over", [0.5, 0.9])
 def test_waking_and_switching_cost_what_they_do_frame_by_frame_below_overload(over):
-    models = [
-        virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)
-    ]
+    models = [virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)]
     rates, used = errors(models, over)
     assert max(rates) < 0.01
     # Mean batches stand for the real ones, near full cores above all.
@@ -116,9 +114,7 @@ def test_waking_and_switching_cost_what_they_do_frame_by_frame_below_overload(ov
 
 
 def test_waking_and_switching_in_overload_cost_about_what_they_do_frame_by_frame():
-    models = [
-        virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)
-    ]
+    models = [virtual_router(random.Random(seed), 2, notify_us=0.3, switch_cost_s=0.5 * US) for seed in range(8)]
     rates, _ = errors(models, 1.3)
     assert statistics.median(rates) < 0.05
     # Threads of like work on one core may take turns frame by frame or batch by batch, as their past has it.

@@ -59,8 +59,7 @@ def router(tasks, entries, cores=1):
 def load(rate_pps, entries, weights=None):
     weights = weights or [1.0] * entries
     flows = tuple(
-        Flow(rss_hash=number, ingress=number, egress=entries, weight=weights[number])
-        for number in range(entries)
+        Flow(rss_hash=number, ingress=number, egress=entries, weight=weights[number]) for number in range(entries)
     )
     return OfferedLoad(rate_pps=rate_pps, flows=FlowSet(name="each port", flows=flows))
 

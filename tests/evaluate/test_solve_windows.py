@@ -18,9 +18,7 @@ from routecast.load import Arrivals, OfferedLoad
 from routecast.router import Need, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 
 NS = 1e-9
-visits = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.floats(1.0, 100.0)), min_size=1, max_size=6).map(
-    tuple
-)
+visits = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.floats(1.0, 100.0)), min_size=1, max_size=6).map(tuple)
 
 
 def cost(ns, **more):
@@ -75,8 +73,7 @@ def test_exponential_customers_who_think_and_queue_are_the_machine_repair_model(
     # Kleinrock vol. 1, sec. 3.8 (M/M/1//M): p_0 from the birth-death chain, rate μ(1 - p_0).
     service, think = 1.0, ratio
     weights = [
-        math.factorial(customers) / math.factorial(customers - k) * (service / think) ** k
-        for k in range(customers + 1)
+        math.factorial(customers) / math.factorial(customers - k) * (service / think) ** k for k in range(customers + 1)
     ]
     exact = (1.0 - weights[0] / sum(weights)) / service
     assert exponential_pps(((0, service), (-1, think)), (1,), customers) == pytest.approx(exact, rel=1e-12)
@@ -90,9 +87,7 @@ def test_exponential_customers_at_several_servers_are_the_birth_death_chain(serv
         weights.append(weights[-1] * (customers - k + 1) / think / (min(k, servers) / service))
     whole = sum(weights)
     exact = sum(min(k, servers) / service * weight / whole for k, weight in enumerate(weights))
-    assert exponential_pps(((0, service), (-1, think)), (servers,), customers) == pytest.approx(
-        exact, rel=1e-12
-    )
+    assert exponential_pps(((0, service), (-1, think)), (servers,), customers) == pytest.approx(exact, rel=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,14 +101,10 @@ def test_no_law_of_service_times_goes_beyond_the_asymptotic_bounds(way, customer
 @settings(max_examples=40, deadline=None)
 @given(visits, st.integers(1, 6))
 def test_another_thread_never_makes_exponential_customers_slower(way, customers):
-    assert exponential_pps(way, (1, 2), customers + 1) >= exponential_pps(way, (1, 2), customers) * (
-        1.0 - 1e-12
-    )
+    assert exponential_pps(way, (1, 2), customers + 1) >= exponential_pps(way, (1, 2), customers) * (1.0 - 1e-12)
 
 
-@pytest.mark.parametrize(
-    ("threads", "pps"), [(1, 1 / 400e-9), (2, 2 / 400e-9), (4, 4 / 400e-9), (8, 1 / 90e-9)]
-)
+@pytest.mark.parametrize(("threads", "pps"), [(1, 1 / 400e-9), (2, 2 / 400e-9), (4, 4 / 400e-9), (8, 1 / 90e-9)])
 def test_threads_hide_latency_until_the_engine_is_busy_all_the_time(threads, pps):
     model = one_engine([("engine", 90.0), ("", 310.0)], threads)
     trial = Solve(model=model).trial(load(2e7), 1.0)

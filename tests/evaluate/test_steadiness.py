@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.evaluate import Simulate
-from routecast.evaluate.batches import batch_means, greatest_step
 from routecast.evaluate.steadiness import (
     STEP_LEVEL,
+    batch_means,
+    greatest_step,
     latency_unsteady,
+    mser5,
     reading,
     steadied,
     steadiness,
     steadiness_of,
 )
-from routecast.evaluate.truncation import mser5
 from routecast.load import Arrivals, OfferedLoad
 from routecast.router import ServiceCost, multicore
 
@@ -160,10 +161,7 @@ def waits_s(rho: float, seed: int, frames: int) -> np.ndarray:
 def test_the_wait_in_an_m_d_1_queue_from_empty_is_steady_at_what_pollaczek_and_khinchine_say() -> None:
     rho, frames = 0.95, 500_000
     truth = rho / (2.0 * (1.0 - rho))
-    verdicts = [
-        steadiness(list(waits_s(rho, seed, frames).reshape(PARTS, -1).mean(axis=1)), 1e6)
-        for seed in range(60)
-    ]
+    verdicts = [steadiness(list(waits_s(rho, seed, frames).reshape(PARTS, -1).mean(axis=1)), 1e6) for seed in range(60)]
     steady = [one for one in verdicts if one.is_steady]
     assert len(steady) >= 0.85 * 60
     assert sum(one.low <= truth <= one.high for one in steady) >= 0.85 * len(steady)
@@ -185,9 +183,7 @@ def test_a_simulated_m_d_1_queue_from_empty_forwards_what_is_offered() -> None:
 
 
 @pytest.mark.parametrize(("rho", "is_settled"), [(0.5, True), (1.1, False)])
-def test_a_steady_rate_does_not_hide_that_the_queue_behind_it_still_grows(
-    rho: float, is_settled: bool
-) -> None:
+def test_a_steady_rate_does_not_hide_that_the_queue_behind_it_still_grows(rho: float, is_settled: bool) -> None:
     router = multicore(1, ServiceCost(per_packet_s=1e-6), queue_frames=100_000, link_bps=1e15)
     load = OfferedLoad(rate_pps=rho * 1e6, arrivals=Arrivals.poisson())
     trial = Simulate(router, over_time=True, steady_state=False).trial(load, 0.1)
@@ -237,9 +233,7 @@ def test_what_is_no_series_is_refused_with_what_to_do() -> None:
         steadiness([1.0, float("nan")], 1.0)
     with pytest.raises(RoutecastError, match="more than 0"):
         steadiness([1.0], 0.0)
-    trial = Simulate(multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e12)).trial(
-        OfferedLoad(rate_pps=1e5), 0.1
-    )
+    trial = Simulate(multicore(1, ServiceCost(per_packet_s=1e-6), link_bps=1e12)).trial(OfferedLoad(rate_pps=1e5), 0.1)
     with pytest.raises(RoutecastError, match="over_time=True"):
         steadiness_of(trial)
 

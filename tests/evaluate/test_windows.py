@@ -87,9 +87,7 @@ FLOOD = OfferedLoad(rate_pps=1e6)
         ({"threads": 8, "phase_s": 0.1e-6, "access_s": 2e-6}, 1 / 6e-6, "memory"),
     ],
 )
-def test_what_limits_an_engine_is_its_work_its_memory_or_latency_that_too_few_threads_hide(
-    settings, bound_pps, limits
-):
+def test_what_limits_an_engine_is_its_work_its_memory_or_latency_that_too_few_threads_hide(settings, bound_pps, limits):
     trial = Simulate(block(**settings)).trial(FLOOD, 0.1)
     assert trial.forwarded_pps == pytest.approx(bound_pps, rel=2e-3)
     assert trial.bottleneck.name == limits
@@ -101,9 +99,7 @@ def test_what_limits_an_engine_is_its_work_its_memory_or_latency_that_too_few_th
 def test_a_full_window_says_what_its_frames_wait_for():
     trial = Simulate(block(threads=2)).trial(FLOOD, 0.1)
     share = 100 * trial.forwarded_pps * 4e-6
-    assert (
-        f'"engine", the busiest that these frames wait for, is busy {share:.3g} %' in trial.bottleneck.reason
-    )
+    assert f'"engine", the busiest that these frames wait for, is busy {share:.3g} %' in trial.bottleneck.reason
     assert "all its 2 units" in trial.bottleneck.reason
 
 
@@ -144,22 +140,17 @@ def test_threads_are_machines_and_their_engine_is_the_repairman(threads):
     # Work and latency exponential, a memory without bandwidth: Palm's machine-repair model, in rounds of 4 phases.
     work_s, delay_s = 4e-6, 12e-6
     weights = [
-        math.factorial(threads) / math.factorial(threads - n) * (work_s / delay_s) ** n
-        for n in range(threads + 1)
+        math.factorial(threads) / math.factorial(threads - n) * (work_s / delay_s) ** n for n in range(threads + 1)
     ]
     exact_pps = (1.0 - weights[0] / sum(weights)) / work_s
-    trial = Simulate(block(threads=threads, access_s=0.0, variation="exponential"), replications=4).trial(
-        FLOOD, 0.25
-    )
+    trial = Simulate(block(threads=threads, access_s=0.0, variation="exponential"), replications=4).trial(FLOOD, 0.25)
     low, high = trial.interval["forwarded_pps"]
     assert trial.forwarded_pps == pytest.approx(exact_pps, abs=1.5 * (high - low) / 2)
     assert high - low < 0.03 * exact_pps
 
 
 def both_ways(model, load, duration_s):
-    fast, slow = (
-        Simulate(model, path=path, steady_state=False).trial(load, duration_s) for path in ("auto", "events")
-    )
+    fast, slow = (Simulate(model, path=path, steady_state=False).trial(load, duration_s) for path in ("auto", "events"))
     # The whole distribution of latencies, to the bucket.
     assert fast.latency.hdr_base64 == slow.latency.hdr_base64
     assert (fast.forwarded_frames, fast.dropped_frames) == (slow.forwarded_frames, slow.dropped_frames)
@@ -204,9 +195,7 @@ def test_a_delay_of_many_at_once_delays_and_nothing_else():
     model = RouterModel(
         name="wire",
         ports=tuple(Port(name=name, link_bps=1e15, entry="delay") for name in ("in", "out")),
-        tasks=(
-            TaskUnit(name="delay", service=ServiceCost(per_packet_s=1e-3), parallel=65_536, queue_frames=1),
-        ),
+        tasks=(TaskUnit(name="delay", service=ServiceCost(per_packet_s=1e-3), parallel=65_536, queue_frames=1),),
     )
     # 10,000 frames are in it at once.
     for path in ("auto", "events"):

@@ -165,9 +165,7 @@ def test_a_key_changes_with_whatever_decides_the_answer() -> None:
 def test_a_key_changes_with_the_content_of_a_file_that_the_router_names(tmp_path: Path) -> None:
     from routecast.experiment import runs as module
 
-    text = SOLVED.replace(
-        'router = "multicore.router.toml"', 'set = { "load.arrivals.trace" = "a.csv" }\n'
-    ).replace(
+    text = SOLVED.replace('router = "multicore.router.toml"', 'set = { "load.arrivals.trace" = "a.csv" }\n').replace(
         "[[factor]]",
         '[router]\nbuilder = "multicore"\ncores = 1\nservice.per_packet = "1 us"\nload.rate = "1 Mpps"\n[[factor]]',
         1,

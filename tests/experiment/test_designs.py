@@ -102,8 +102,7 @@ def test_montgomerys_2_6_2_has_the_alias_chains_of_his_table() -> None:
     assert set(fraction.defining_relation) == {"ABCE", "BCDF", "ADEF"}
     chains = {frozenset(chain) for chain in fraction.alias_chains() if len(chain) > 1}
     assert chains == {
-        frozenset(chain.split("="))
-        for chain in ("AB=CE", "AC=BE", "AD=EF", "AE=BC=DF", "AF=DE", "BD=CF", "BF=CD")
+        frozenset(chain.split("=")) for chain in ("AB=CE", "AC=BE", "AD=EF", "AE=BC=DF", "AF=DE", "BD=CF", "BF=CD")
     }
 
 
@@ -128,9 +127,7 @@ def test_no_fraction_of_that_size_has_less_aberration_than_the_standard_one(fact
         return [sum(mask.bit_count() == size for mask in group[1:]) for size in range(1, factors + 1)]
 
     standard = Fraction.of(letters_of(factors), STANDARD[factors, fewer][1].split())
-    tabulated = [
-        sum(mask.bit_count() == size for mask, _ in standard.defining) for size in range(1, factors + 1)
-    ]
+    tabulated = [sum(mask.bit_count() == size for mask, _ in standard.defining) for size in range(1, factors + 1)]
     assert tabulated == min(pattern(chosen) for chosen in combinations(words, fewer))
 
 
@@ -139,9 +136,7 @@ def test_aliases_have_equal_columns_in_the_runs(size: tuple[int, int], data: st.
     letters = letters_of(size[0])
     fraction = Fraction.of(letters, STANDARD[size][1].split())
     rows = fraction.coded
-    effect = "".join(
-        sorted(data.draw(st.sets(st.sampled_from(letters), min_size=1, max_size=3)), key=letters.index)
-    )
+    effect = "".join(sorted(data.draw(st.sets(st.sampled_from(letters), min_size=1, max_size=3)), key=letters.index))
     mine = column(rows, numbers_of(effect, letters))
     for alias in fraction.aliases(effect)[:8]:
         sign = -1.0 if alias.startswith("-") else 1.0
@@ -219,9 +214,7 @@ def test_the_rotatable_design_of_three_factors_is_the_handbooks() -> None:
     rows = central_composite(full(3), centre_points=6)
     assert len(rows) == 20
     assert rows[:8] == full(3)
-    assert sorted(sum(abs(level) for level in row) for row in rows[8:14]) == pytest.approx(
-        [1.682] * 6, abs=5e-4
-    )
+    assert sorted(sum(abs(level) for level in row) for row in rows[8:14]) == pytest.approx([1.682] * 6, abs=5e-4)
     assert rows[14:] == ((0.0, 0.0, 0.0),) * 6
 
 

@@ -90,9 +90,7 @@ def test_what_only_simulations_have_is_looked_up_there(of: str, says: str) -> No
 @pytest.mark.parametrize(
     "of", ["task[core 3].busy_ratio", "drops[core 3]", "queue_frames[core 3]", "task[4].busy_ratio"]
 )
-def test_an_entry_of_some_runs_is_missing_in_the_others_which_keep_their_other_answers(
-    of: str, evaluator: str
-) -> None:
+def test_an_entry_of_some_runs_is_missing_in_the_others_which_keep_their_other_answers(of: str, evaluator: str) -> None:
     """Two cores have no third and fourth; the multi-core router's first task unit distributes."""
     results = run_experiment(read(of, evaluator), None)
     two, four = results.answers
@@ -133,9 +131,7 @@ def test_every_entry_of_a_trial_may_be_asked_for(path: Path) -> None:
         *(f"interval[{name}][0]" for name in trial.interval),
         f"over_time[{len(trial.over_time) - 1}].offered_pps",
     ]
-    responses = "\n".join(
-        f"[[response]]\nname = 'r{number}'\nof = '''{of}'''" for number, of in enumerate(asked)
-    )
+    responses = "\n".join(f"[[response]]\nname = 'r{number}'\nof = '''{of}'''" for number, of in enumerate(asked))
     text = f"""
     name = "t"
     router = "{path.name}"
@@ -169,9 +165,7 @@ def test_an_entry_of_one_corner_of_a_large_design_is_found() -> None:
     assert len(parse_experiment(text, folder=EXAMPLES).design.coded) == 2000
 
 
-def test_the_command_line_refuses_it_before_any_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_refuses_it_before_any_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "t.experiment.toml"
     text = TEXT.replace("OF", "resource[cpuu].utilisation_ratio").replace("EVALUATOR", "simulate")
     file.write_text(text, encoding="utf-8")

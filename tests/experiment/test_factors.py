@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem, RoutecastError
-from routecast.experiment.factors import coded_of, level_at, settled
+from routecast.experiment.factors import amount_of, coded_of, level_at, settled
 from routecast.experiment.file.document import FactorTable
-from routecast.experiment.file.factors import factor_of
+from routecast.experiment.file.reading import factor_of
 from routecast.experiment.model import Factor
-from routecast.experiment.quantities import amount_of
 from routecast.router.file_models import MulticoreRouter
 
 
@@ -65,9 +64,7 @@ def test_a_mix_of_frames_is_no_quantity() -> None:
 
 
 def test_whole_tables_are_levels() -> None:
-    one = factor(
-        path="activation", levels=[{"kind": "polling"}, {"kind": "interrupt", "budget": "64 frames"}]
-    )
+    one = factor(path="activation", levels=[{"kind": "polling"}, {"kind": "interrupt", "budget": "64 frames"}])
     assert one.levels[1].overrides == {"activation": {"kind": "interrupt", "budget": "64 frames"}}
     assert one.levels[1].label == "kind = interrupt, budget = 64 frames"
 

@@ -140,12 +140,7 @@ def test_all_faults_are_told_at_once_each_with_its_place() -> None:
         (HEAD + CORES + CAPACITY + '[design]\nkind = "ful"\n', "design.kind", 'did you mean "full"'),
         (HEAD + CORES + CAPACITY + "[design]\npoints = 4\n", "design.points", 'is not for kind "full"'),
         (
-            HEAD
-            + CORES
-            + QUEUE
-            + FRAMES
-            + CAPACITY
-            + '[design]\nkind = "fractional"\ngenerators = ["C=AX"]\n',
+            HEAD + CORES + QUEUE + FRAMES + CAPACITY + '[design]\nkind = "fractional"\ngenerators = ["C=AX"]\n',
             "design.generators[0]",
             '"X" is no factor',
         ),
@@ -187,9 +182,7 @@ def test_axial_points_that_no_router_can_have_are_told() -> None:
     assert '"cores" would be 0 at an axial point' in told["design.shape"]
     for remedy in ('shape = "inscribed"\n', 'shape = "face_centred"\n'):
         assert len(read(HEAD + CORES + FRAMES + CAPACITY + ccd + remedy).design.coded) == 13
-    logs = (
-        HEAD + CORES.replace("levels", "log = true\nlevels") + FRAMES.replace("levels", "log = true\nlevels")
-    )
+    logs = HEAD + CORES.replace("levels", "log = true\nlevels") + FRAMES.replace("levels", "log = true\nlevels")
     assert len(read(logs + CAPACITY + ccd).design.coded) == 13
 
 

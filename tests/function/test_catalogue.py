@@ -36,9 +36,7 @@ def problems_of(text: str) -> dict[str, str]:
 
 def test_a_function_of_ones_own_is_read(tmp_path: Path) -> None:
     path = tmp_path / "own.function.toml"
-    path.write_text(
-        HEAD + step("ht_lookup", 'N = 1, HE = "mac_entry_bytes", max = "mac_entries"', 'table = "mac"')
-    )
+    path.write_text(HEAD + step("ht_lookup", 'N = 1, HE = "mac_entry_bytes", max = "mac_entries"', 'table = "mac"'))
     function = read_function(path)
     assert function.tables[0].entries == 1000
     assert function.directions[0].steps[0].parameters["max"].evaluate({"mac_entries": 1000.0}) == 1000.0
@@ -80,11 +78,7 @@ def test_the_frame_that_leaves_may_hold_a_longer_header() -> None:
 
 def test_every_fault_is_told_at_once_whether_of_shape_or_of_sense() -> None:
     problems = problems_of(
-        HEAD
-        + step("ht_lokup", "")
-        + step("parse", "b = 6", "often = 2")
-        + step("sum", "")
-        + "[[direction]]\n"
+        HEAD + step("ht_lokup", "") + step("parse", "b = 6", "often = 2") + step("sum", "") + "[[direction]]\n"
     )
     assert set(problems) == {
         "direction[0].step[0].operation",
@@ -142,13 +136,11 @@ def test_any_text_is_read_or_refused_on_purpose(text: str) -> None:
         parse_function(text)  # no text this short is a function
 
 
-@given(
-    st.text(max_size=60) | st.floats() | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2)
-)
+@given(st.text(max_size=60) | st.floats() | st.integers() | st.booleans() | st.lists(st.integers(), max_size=2))
 def test_any_value_of_a_parameter_is_read_or_refused_on_purpose(value: object) -> None:
     from pydantic import ValidationError
 
-    from routecast.function.document import StepTable
+    from routecast.function.catalogue import StepTable
 
     try:
         table = StepTable.model_validate({"operation": "parse", "with": {"b": value}})

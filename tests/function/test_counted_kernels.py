@@ -46,9 +46,7 @@ def test_a_host_that_says_what_instructions_cost_is_believed() -> None:
 
 def test_a_longer_routing_table_waits_for_more_lines() -> None:
     host = read_hardware("xeon-e5-2690v2")
-    few, many = (
-        estimate(read_function("rtr"), host, tables={"routes": entries}) for entries in (1 << 14, 1 << 20)
-    )
+    few, many = (estimate(read_function("rtr"), host, tables={"routes": entries}) for entries in (1 << 14, 1 << 20))
     # Counted: 465 and 620 instructions, 8.0 and 16.3 lines; the formulas are fits.
     for found, instructions, lines in ((few, 465, 8.0), (many, 620, 16.3)):
         (step,) = (one for one in found.operations if one.operation == "instructions")

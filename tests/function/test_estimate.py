@@ -58,9 +58,7 @@ def test_a_line_in_memory_costs_cycles_and_nanoseconds(small_host: Hardware) -> 
     lookup = found.operations[2]
     in_memory = lookup.table_lines_by_level["DRAM"]
     assert in_memory == pytest.approx(1.0, abs=0.002)
-    assert lookup.stall_cycles == pytest.approx(
-        in_memory * (100 + 20e-9 * 1e9), rel=1e-3
-    )  # all but all lines
+    assert lookup.stall_cycles == pytest.approx(in_memory * (100 + 20e-9 * 1e9), rel=1e-3)  # all but all lines
     assert lookup.table_stall_cycles == lookup.stall_cycles
     twice = replace(small_host, cpu=replace(small_host.cpu, frequency_hz=2e9))
     assert estimate(SWITCH, twice).operations[2].stall_cycles == pytest.approx(
@@ -195,17 +193,13 @@ def test_the_tightest_limit_binds(small_host: Hardware) -> None:
         ({"frame_bytes": 63}, "64 to 65535"),
     ],
 )
-def test_what_cannot_be_estimated_is_refused(
-    small_host: Hardware, change: dict[str, object], words: str
-) -> None:
+def test_what_cannot_be_estimated_is_refused(small_host: Hardware, change: dict[str, object], words: str) -> None:
     with pytest.raises(ModelProblem, match=words):
         estimate(SWITCH, small_host, **change)  # type: ignore[arg-type]  # each case changes another argument
 
 
 def test_an_operation_without_a_cost_is_named_with_its_place(small_host: Hardware) -> None:
-    with pytest.raises(
-        ModelProblem, match=r"direction\[0\].step\[2\].operation: small gives no cost of .*lpm_lookup"
-    ):
+    with pytest.raises(ModelProblem, match=r"direction\[0\].step\[2\].operation: small gives no cost of .*lpm_lookup"):
         estimate(
             parse_function(
                 'name = "r"\n[[direction]]\nname = "f"\n'
@@ -225,12 +219,8 @@ def test_a_clock_of_zero_and_no_operations_are_refused(small_host: Hardware) -> 
             estimate(NetworkFunction(name="empty", title="", directions=empty), small_host)
 
 
-@pytest.mark.parametrize(
-    ("formula", "words"), [("1 / (b - 6)", "divides by zero"), ("q", "needs a value of q")]
-)
-def test_a_bad_formula_of_the_host_is_named_with_its_place(
-    small_host: Hardware, formula: str, words: str
-) -> None:
+@pytest.mark.parametrize(("formula", "words"), [("1 / (b - 6)", "divides by zero"), ("q", "needs a value of q")])
+def test_a_bad_formula_of_the_host_is_named_with_its_place(small_host: Hardware, formula: str, words: str) -> None:
     bad = OperationCost(operation="parse", cycles=Formula(formula), source="")
     host = replace(small_host, operations={**small_host.operations, "parse": bad})
     function = parse_function(

@@ -63,10 +63,7 @@ def sample(
         return [cycles * (1.0 + scatter * stream.random()) for _ in range(9)]
 
     def curve(costs: Sequence[float], more: float = 1.0) -> list[dict[str, Any]]:
-        return [
-            {"bytes": size, "pages": "huge", "cycles": repeats(more * host.cycles(costs, size))}
-            for size in SIZES
-        ]
+        return [{"bytes": size, "pages": "huge", "cycles": repeats(more * host.cycles(costs, size))} for size in SIZES]
 
     normal = [
         {

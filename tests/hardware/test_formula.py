@@ -27,9 +27,7 @@ from routecast.hardware.formula import FUNCTIONS, MAX_FORMULA_CHARACTERS, Formul
         (" 1.5e1\n", {}, 15),
     ],
 )
-def test_a_formula_has_the_value_of_its_arithmetic(
-    text: str, values: dict[str, float], result: float
-) -> None:
+def test_a_formula_has_the_value_of_its_arithmetic(text: str, values: dict[str, float], result: float) -> None:
     formula = Formula(text)
     assert formula.evaluate(values) == result
     assert formula.names == values.keys()
@@ -112,9 +110,7 @@ def test_what_is_no_arithmetic_is_refused_as_it_is_made(text: str) -> None:
         ("(0 - b) ** 0.5", {"b": 2}, "finite number"),
     ],
 )
-def test_a_value_that_is_no_cost_is_told_with_the_variables(
-    text: str, values: dict[str, float], words: str
-) -> None:
+def test_a_value_that_is_no_cost_is_told_with_the_variables(text: str, values: dict[str, float], words: str) -> None:
     with pytest.raises(ModelProblem) as caught:
         Formula(text).evaluate(values)
     assert words in str(caught.value)

@@ -22,6 +22,7 @@ from routecast.hardware.catalogue import (
     shipped_hardware,
     write_hardware,
 )
+from routecast.hardware.files import PARAMETERS, hardware_schema, hardware_text, parse_hardware
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import (
     Access,
@@ -36,8 +37,6 @@ from routecast.hardware.model import (
     Pcie,
     Refinement,
 )
-from routecast.hardware.reading import PARAMETERS, hardware_schema, parse_hardware
-from routecast.hardware.writing import hardware_text
 
 SMALL = """
 name = "small"
@@ -198,9 +197,7 @@ def test_coefficients_and_costs_of_levels_are_read() -> None:
         ),
     ],
 )
-def test_a_fault_is_told_with_its_place_and_what_is_allowed(
-    good: str, bad: str, place: str, words: str
-) -> None:
+def test_a_fault_is_told_with_its_place_and_what_is_allowed(good: str, bad: str, place: str, words: str) -> None:
     assert good in SMALL
     found = problems(SMALL.replace(good, bad, 1))
     assert words in found[place], found
@@ -241,9 +238,9 @@ positive = st.floats(1e-300, 1e300)
 costs = st.one_of(st.just(0.0), st.floats(1e-15, 1e6))
 words = st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20)
 names = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=1, max_size=20)
-formulas = st.sampled_from(
-    ["5*ceil(b/8)", "1 if N <= 3 else max(HE, 2)", "0.1 + 1e-07*max", "(-2.5)*p + 7.0"]
-).map(Formula) | st.floats(0, 1e9).map(Formula.constant)
+formulas = st.sampled_from(["5*ceil(b/8)", "1 if N <= 3 else max(HE, 2)", "0.1 + 1e-07*max", "(-2.5)*p + 7.0"]).map(
+    Formula
+) | st.floats(0, 1e9).map(Formula.constant)
 accesses = st.one_of(
     st.builds(Access, of=st.just("frame"), lines=formulas, pattern=st.sampled_from(["batched", "streamed"])),
     st.builds(
@@ -274,9 +271,7 @@ def operation_costs(name: str, *, remote: bool = True) -> st.SearchStrategy[Oper
 def hosts(draw: st.DrawFn) -> Hardware:
     sizes = sorted(draw(st.lists(st.floats(1.0, 1e12), min_size=3, max_size=3, unique=True)))
     levels = draw(st.sampled_from([("L1",), ("L1", "L2"), ("L1", "L2", "L3")]))
-    cost_names = [
-        field.name for field in dataclasses.fields(MemoryLevel) if field.name.endswith(("_cycles", "_s"))
-    ]
+    cost_names = [field.name for field in dataclasses.fields(MemoryLevel) if field.name.endswith(("_cycles", "_s"))]
     made = [
         MemoryLevel(
             name=name,
@@ -348,9 +343,7 @@ def hosts(draw: st.DrawFn) -> Hardware:
                     max_size=2,
                 ).map(tuple),
                 levels=st.dictionaries(st.sampled_from(["L2", "DRAM"]), st.floats(0.1, 10.0)),
-                functions=st.dictionaries(
-                    names, st.tuples(st.floats(0.1, 10.0), st.floats(0.1, 10.0)), max_size=2
-                ),
+                functions=st.dictionaries(names, st.tuples(st.floats(0.1, 10.0), st.floats(0.1, 10.0)), max_size=2),
             ),
             memory_bytes=positive | st.just(math.inf),
             frames_in_flight=st.integers(1, 2**20),
@@ -391,9 +384,7 @@ def test_this_host_has_a_name_once_it_was_probed(no_host: Path) -> None:
     assert [path.name for path in no_host.parent.iterdir()] == [no_host.name]
 
 
-def test_the_hosts_file_can_lie_elsewhere(
-    no_host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_hosts_file_can_lie_elsewhere(no_host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTECAST_HOST_FILE", str(tmp_path / "here.toml"))
     assert host_file() == tmp_path / "here.toml"
     monkeypatch.delenv("ROUTECAST_HOST_FILE")

@@ -124,9 +124,7 @@ class TestCommand:
         assert document["operations"]["ht_lookup"]["samples"] == 15
         assert document["measured"]["clock"] == found["clock"]
 
-    def test_a_noisy_host_is_flagged_and_under_strict_refused(
-        self, found: dict[str, Any], tmp_path: Path
-    ) -> None:
+    def test_a_noisy_host_is_flagged_and_under_strict_refused(self, found: dict[str, Any], tmp_path: Path) -> None:
         found["steal_ratio"] = 0.3
         out = tmp_path / "noisy.hardware.toml"
         strict = self.run("--strict", "--out", str(out))

@@ -8,10 +8,9 @@ import pytest
 from probe_sample import HT_LOOKUP, KnownOperation, sample
 
 from routecast.errors import FitProblem
-from routecast.function.assumed import ASSUMED
-from routecast.function.operations import OPERATIONS
+from routecast.function.operations import ASSUMED, OPERATIONS
 from routecast.hardware.formula import Formula
-from routecast.hardware.probe_shapes import Sample, Shape, fit_operation, fit_operations, shapes
+from routecast.hardware.probe import Sample, Shape, fit_operation, fit_operations, shapes
 
 
 def test_known_coefficients_are_found() -> None:
@@ -99,9 +98,7 @@ def test_an_operation_that_was_not_measured_is_told() -> None:
 def test_samples_must_be_numbers_of_cycles() -> None:
     for cycles in (-1.0, math.nan, math.inf):
         with pytest.raises(FitProblem, match="parse"):
-            fit_operation(
-                Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=cycles)]
-            )
+            fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [Sample(parameters={}, cycles=cycles)])
     with pytest.raises(FitProblem, match="parse"):
         fit_operation(Shape(operation="parse", terms=(Formula("1"),)), [])
 

@@ -60,13 +60,9 @@ def lines_of(stream: Stream, seed: int) -> Callable[[int], Iterator[object]]:
     rng = np.random.default_rng(seed)
     whole = round(stream.accesses)
     if stream.kind == "frame":
-        return lambda packet: iter(
-            (stream.name, (packet * whole + step) % int(stream.lines)) for step in range(whole)
-        )
+        return lambda packet: iter((stream.name, (packet * whole + step) % int(stream.lines)) for step in range(whole))
     keys = stream.keys_used or int(stream.lines)
-    weights = np.arange(1.0, keys + 1.0) ** (
-        -stream.popularity.exponent if stream.popularity.kind == "zipf" else 0.0
-    )
+    weights = np.arange(1.0, keys + 1.0) ** (-stream.popularity.exponent if stream.popularity.kind == "zipf" else 0.0)
     drawn = rng.choice(keys, size=(PACKETS, whole), p=weights / weights.sum())
     where = rng.integers(int(stream.lines), size=keys) if stream.keys_used else np.arange(keys)
     return lambda packet: iter((stream.name, int(where[key])) for key in drawn[packet])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.hardware.model import LevelName, MemoryLevel
-from routecast.hardware.waiting import batch_waiting_cycles
+from routecast.hardware.residency import batch_waiting_cycles
 
 LEVELS = [
     MemoryLevel(name="L1", size_bytes=32768.0),
@@ -26,9 +26,7 @@ def waited(shares: dict[LevelName, float], lines: float = 1.0, batch: int = 32) 
 
 @pytest.mark.parametrize(("level", "cycles"), [("L1", 0.0), ("L2", 0.4), ("L3", 4.0), ("DRAM", 24.0)])
 @pytest.mark.parametrize("lines", [1.0, 2.0, 7.0])
-def test_lines_of_one_level_cost_what_the_probe_measured(
-    level: LevelName, cycles: float, lines: float
-) -> None:
+def test_lines_of_one_level_cost_what_the_probe_measured(level: LevelName, cycles: float, lines: float) -> None:
     assert waited({level: 1.0}, lines) == pytest.approx(lines * cycles)
 
 
@@ -59,6 +57,6 @@ def test_the_mean_is_that_of_batches_drawn_line_by_line() -> None:
 @given(far=st.floats(0.0, 1.0), more=st.floats(0.0, 1.0), lines=st.floats(0.01, 8.0))
 def test_the_more_lines_are_far_the_longer_the_wait(far: float, more: float, lines: float) -> None:
     farther = far + (1.0 - far) * more
-    assert waited({"L1": 1.0 - far, "DRAM": far}, lines) <= waited(
-        {"L1": 1.0 - farther, "DRAM": farther}, lines
-    ) * (1.0 + 1e-9)
+    assert waited({"L1": 1.0 - far, "DRAM": far}, lines) <= waited({"L1": 1.0 - farther, "DRAM": farther}, lines) * (
+        1.0 + 1e-9
+    )

@@ -33,9 +33,7 @@ def test_jains_index_lies_between_one_nth_and_one_and_knows_no_unit(rates: list[
 
 
 @given(RATES, st.floats(0.0, 3e7))
-def test_a_max_min_share_gives_no_flow_more_at_the_cost_of_one_with_less(
-    rates: list[float], capacity: float
-) -> None:
+def test_a_max_min_share_gives_no_flow_more_at_the_cost_of_one_with_less(rates: list[float], capacity: float) -> None:
     share = max_min_share(rates, capacity)
     assert share.sum() == pytest.approx(min(capacity, sum(rates)), rel=1e-9, abs=1e-6)
     assert (share <= np.asarray(rates) * (1.0 + 1e-12)).all()
@@ -104,9 +102,7 @@ def test_a_flow_that_starves_has_nothing_of_its_max_min_share() -> None:
         ([], [], "an entry for each flow"),
     ],
 )
-def test_rates_that_cannot_be_say_which_flow(
-    offered: list[float], forwarded: list[float], words: str
-) -> None:
+def test_rates_that_cannot_be_say_which_flow(offered: list[float], forwarded: list[float], words: str) -> None:
     with pytest.raises(ModelProblem, match=words):
         Fairness.of(offered, forwarded)
     with pytest.raises(ModelProblem, match=words):

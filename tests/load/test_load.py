@@ -71,9 +71,7 @@ def test_random_flows_are_uneven_reproducible_and_grow_by_appending():
 
 def test_random_flows_fill_queues_like_a_fair_draw():
     # 10,000 flows over 4 queues: 2,500 each with standard deviation sqrt(10,000·3/16) = 43; five of them allowed.
-    assert all(
-        abs(share * 10_000 - 2500) < 5 * 43.3 for share in FlowSet.random(10_000, seed=3).share_per_core(4)
-    )
+    assert all(abs(share * 10_000 - 2500) < 5 * 43.3 for share in FlowSet.random(10_000, seed=3).share_per_core(4))
 
 
 def test_an_indirection_table_moves_flows():
@@ -129,8 +127,6 @@ def test_a_trace_needs_its_flows():
 
 def test_meshed_flows_never_meet_at_a_port_and_reach_every_other():
     flows = FlowSet.meshed(20, ports=5).flows
-    assert {(flow.ingress, flow.egress) for flow in flows} == {
-        (a, b) for a in range(5) for b in range(5) if a != b
-    }
+    assert {(flow.ingress, flow.egress) for flow in flows} == {(a, b) for a in range(5) for b in range(5) if a != b}
     for turn in range(4):  # RFC 2889 sec. 5.1.3: at each turn every port receives from one
         assert sorted(flow.egress for flow in flows[5 * turn : 5 * turn + 5]) == [0, 1, 2, 3, 4]

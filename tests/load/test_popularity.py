@@ -24,9 +24,7 @@ from routecast.load.popularity import Popularity
         ("1.5M", "uniform", 1_500_000, 1.0),
     ],
 )
-def test_popularity_is_read_as_people_write_it(
-    text: str, kind: str, flows: int | None, exponent: float
-) -> None:
+def test_popularity_is_read_as_people_write_it(text: str, kind: str, flows: int | None, exponent: float) -> None:
     read = Popularity.parse(text)
     assert (read.kind, read.flows, read.exponent) == (kind, flows, exponent)
     assert Popularity.parse(str(read)) == read

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, QuantityProblem
-from routecast.load.series.pieces import Piece, counter_pieces, spread
+from routecast.load.series.grid import Piece, counter_pieces, spread
 from routecast.load.series.reading import Gaps, read_series, shipped_series
-from routecast.load.series.units import parse_series_unit, unit_in_name
+from routecast.load.series.table import parse_series_unit, unit_in_name
 
 START = datetime(2004, 3, 1)
 
@@ -302,9 +302,7 @@ def test_differences_of_a_counter_of_32_bits_sum_to_what_passed(octets: list[int
     st.lists(st.tuples(st.floats(0, 5000), st.floats(0, 900), st.floats(0, 1e9)), min_size=1, max_size=20),
     st.sampled_from([60.0, 100.0, 300.0]),
 )
-def test_spreading_flow_records_keeps_every_bit(
-    flows: list[tuple[float, float, float]], step_s: float
-) -> None:
+def test_spreading_flow_records_keeps_every_bit(flows: list[tuple[float, float, float]], step_s: float) -> None:
     pieces = [
         Piece(begin=START + timedelta(seconds=at), end=START + timedelta(seconds=at + lasts), bits=bits)
         for at, lasts, bits in flows

@@ -150,9 +150,7 @@ def test_xml_is_read_as_xml(tmp_path: Path, written: str, read: str, bps: float)
         ("native", ")\nADMISSIBLE_PATHS (\n)\n", "", r'got "" among the demands'),
     ],
 )
-def test_a_matrix_that_cannot_be_read_is_named(
-    tmp_path: Path, form: str, written: str, read: str, says: str
-) -> None:
+def test_a_matrix_that_cannot_be_read_is_named(tmp_path: Path, form: str, written: str, read: str, says: str) -> None:
     whole = folder(tmp_path / "matrices", form, THREE)
     (first,) = whole.glob("*-0000.*")
     text = first.read_text(encoding="utf-8")

@@ -19,9 +19,7 @@ MICROSOFT = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("source", "destination", "source_port", "destination_port", "addresses", "ports"), MICROSOFT
-)
+@pytest.mark.parametrize(("source", "destination", "source_port", "destination_port", "addresses", "ports"), MICROSOFT)
 def test_the_hash_is_microsofts(source, destination, source_port, destination_port, addresses, ports):
     assert rss_hash(source, destination) == addresses
     assert rss_hash(source, destination, source_port, destination_port) == ports

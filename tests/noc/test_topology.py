@@ -62,9 +62,7 @@ def test_a_torus_has_two_links_a_router_for_every_dimension_that_closes(size: tu
 
 
 @given(size=sizes, each=st.integers(min_value=1, max_value=4))
-def test_a_concentrated_mesh_has_the_links_of_its_mesh_and_more_nodes(
-    size: tuple[int, int], each: int
-) -> None:
+def test_a_concentrated_mesh_has_the_links_of_its_mesh_and_more_nodes(size: tuple[int, int], each: int) -> None:
     n, m = size
     topology = Topology(kind=TopologyKind.CONCENTRATED_MESH, columns=n, rows=m, concentration=each)
     assert len(links(topology)) == len(links(Topology(kind=TopologyKind.MESH, columns=n, rows=m)))
@@ -91,9 +89,7 @@ def test_position_and_number_of_a_router_belong_together(topology: Topology) -> 
 
 
 @given(topology=topologies(), data=st.data())
-def test_distance_is_symmetric_and_what_a_search_over_the_links_finds(
-    topology: Topology, data: st.DataObject
-) -> None:
+def test_distance_is_symmetric_and_what_a_search_over_the_links_finds(topology: Topology, data: st.DataObject) -> None:
     source = data.draw(st.integers(min_value=0, max_value=topology.router_count - 1))
     hops = hops_from(topology, source)
     assert len(hops) == topology.router_count

@@ -15,9 +15,7 @@ Counts = tuple[int, ...]
 
 def survives(problem: ClusterProblem, counts: Counts, load_bps: float) -> bool:
     """Whether every choice of ``spare`` machines can fail and the others still route the load."""
-    machines = [
-        group.capacity_bps for group, count in zip(problem.groups, counts, strict=True) for _ in range(count)
-    ]
+    machines = [group.capacity_bps for group, count in zip(problem.groups, counts, strict=True) for _ in range(count)]
     if load_bps == 0.0:
         return True
     if len(machines) < problem.spare:

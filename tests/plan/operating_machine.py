@@ -47,9 +47,7 @@ def document(overrides: Mapping[str, object] | None = None) -> dict[str, Any]:
     return vary(parse_toml(_TEXT, "small"), overrides or {})
 
 
-def machine(
-    overrides: Mapping[str, object] | None = None, *, lingers_s: tuple[float, ...] = (20e-6,)
-) -> Machine:
+def machine(overrides: Mapping[str, object] | None = None, *, lingers_s: tuple[float, ...] = (20e-6,)) -> Machine:
     """Return the small router with its choices."""
     return machine_of(document(overrides), lingers_s=lingers_s)
 

@@ -124,9 +124,7 @@ def test_every_fault_is_told_at_once_with_its_place() -> None:
 
 
 def test_groups_that_contradict_themselves_are_refused(tmp_path: Path) -> None:
-    extra = (
-        '[[group]]\nname = "small"\ncapacity = "1 Gbit/s"\npower = "10 W"\nidle_power = "20 W"\nprice = 1\n'
-    )
+    extra = '[[group]]\nname = "small"\ncapacity = "1 Gbit/s"\npower = "10 W"\nidle_power = "20 W"\nprice = 1\n'
     with pytest.raises(FileProblem) as caught:
         parse_cluster(small(tmp_path, DAY, group=extra))
     assert {problem.place for problem in caught.value.problems} == {"group[2].name", "group[2].idle_power"}
@@ -157,9 +155,7 @@ def test_figures_that_no_solver_holds_are_refused_with_their_place(
 
 @pytest.mark.parametrize("idle", ["1e-300 W", "49.99999999999999 W"])
 def test_power_may_rise_with_the_load_by_next_to_nothing_or_from_it(idle: str, tmp_path: Path) -> None:
-    group = (
-        f'[[group]]\nname = "a"\ncapacity = "2 Gbit/s"\npower = "50 W"\nidle_power = "{idle}"\nprice = 100'
-    )
+    group = f'[[group]]\nname = "a"\ncapacity = "2 Gbit/s"\npower = "50 W"\nidle_power = "{idle}"\nprice = 100'
     found = answer(parse_cluster(small(tmp_path, DAY, group=group)))
     assert found.design.energy_j > 0.0
     assert found.design.energy_j >= found.bound.energy_j * (1.0 - 1e-9)
@@ -240,9 +236,7 @@ def test_a_plan_for_a_quantile_carries_more_than_the_mean_day(tmp_path: Path) ->
 
 def test_another_series_from_the_command_forgets_how_the_first_is_read(tmp_path: Path) -> None:
     path = trace(tmp_path, DAY)
-    text = EXAMPLE.read_text(encoding="utf-8").replace(
-        'day = "mean"', 'day = "mean"\ncolumn = "total_MBITPERSEC"'
-    )
+    text = EXAMPLE.read_text(encoding="utf-8").replace('day = "mean"', 'day = "mean"\ncolumn = "total_MBITPERSEC"')
     case = parse_cluster(text, change=TrafficChange(series=str(path), peak_bps=20e9, step_s=7200.0))
     assert len(case.problem.traffic_bps) == 12
     assert max(case.problem.traffic_bps) == 20e9
@@ -272,9 +266,7 @@ def test_no_design_needs_less_than_the_bound_and_the_goal_program_no_more_than_o
     assert len(document["design"]["on"]) == 24
 
 
-def test_on_line_saving_is_within_three_percent_of_off_line_with_half_of_its_switchings_on_a_real_trace() -> (
-    None
-):
+def test_on_line_saving_is_within_three_percent_of_off_line_with_half_of_its_switchings_on_a_real_trace() -> None:
     found = answer(read_cluster(EXAMPLE))
     offline, online = found.trace_savings[1], found.trace_savings[3]
     assert online.missed_steps == 0

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import ModelProblem
-from routecast.plan.cluster.design.bound import optimal_bound
 from routecast.plan.cluster.design.fleet_energy import FleetEnergy
+from routecast.plan.cluster.design.goal_program import optimal_bound
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.step.dispatch import Dispatcher, cheapest, cheapest_of_many, schedule
@@ -45,9 +45,7 @@ def test_a_fleet_is_dispatched_as_cheaply_as_trying_every_subset_finds(
     for load_bps, counts in zip(problem.traffic_bps, found.on, strict=True):
         assert survives(problem, counts, load_bps)
         assert all(on <= had for on, had in zip(counts, fleet, strict=True))
-        assert watts(problem, counts, load_bps) == pytest.approx(
-            least_watts(problem, fleet, load_bps), rel=1e-8
-        )
+        assert watts(problem, counts, load_bps) == pytest.approx(least_watts(problem, fleet, load_bps), rel=1e-8)
     assert found.energy_j == pytest.approx(wanted, rel=1e-8)
 
 
@@ -97,9 +95,7 @@ def test_the_integer_program_of_a_step_agrees_with_the_tables(problem: ClusterPr
 
 @given(problems(beyond=False), st.integers(1, 50))
 @settings(max_examples=30)
-def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(
-    problem: ClusterProblem, factor: int
-) -> None:
+def test_more_capacity_and_as_much_more_traffic_need_the_same_machines(problem: ClusterProblem, factor: int) -> None:
     larger = replace(
         problem,
         groups=tuple(replace(group, capacity_bps=group.capacity_bps * factor) for group in problem.groups),
@@ -138,9 +134,7 @@ def test_machines_that_idle_cheaply_share_the_load_by_slope() -> None:
     # 2 · 40 + 160/20 · 25 = 280 W; five small ones 300 W.
     large = replace(LARGE, idle_w=40.0)
     assert cheapest(cluster(SMALL, large), 25e9) == (1, 1)
-    assert schedule(replace(cluster(SMALL, large), traffic_bps=(25e9,))).energy_j == pytest.approx(
-        260.0 * 300.0
-    )
+    assert schedule(replace(cluster(SMALL, large), traffic_bps=(25e9,))).energy_j == pytest.approx(260.0 * 300.0)
 
 
 def test_a_fleet_too_small_for_a_load_says_by_how_much() -> None:

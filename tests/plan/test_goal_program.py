@@ -10,8 +10,7 @@ from exhaustive_cluster import at_most, best_fleet, joules, price, problems, sub
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from routecast.plan.cluster.design.bound import optimal_bound
-from routecast.plan.cluster.design.goal_program import Progress, goal_program, least_budget
+from routecast.plan.cluster.design.goal_program import Progress, goal_program, least_budget, optimal_bound
 from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
@@ -75,9 +74,7 @@ def test_spares_carry_their_share_of_the_load_of_machines_that_idle_cheaply() ->
 
 
 @pytest.mark.parametrize(("available", "budget"), [(None, None), (4, None), (None, 2000.0)])
-def test_a_fleet_that_just_carries_its_peak_with_a_spare_is_found(
-    available: int | None, budget: float | None
-) -> None:
+def test_a_fleet_that_just_carries_its_peak_with_a_spare_is_found(available: int | None, budget: float | None) -> None:
     group = replace(GROUPS[2], idle_w=60.0, available=available)
     problem = ClusterProblem(groups=(group,), traffic_bps=(10e9, 30e9), step_s=300.0, spare=1, budget=budget)
     design = goal_program(problem)
@@ -129,17 +126,14 @@ def by_highs(problem: ClusterProblem) -> float:
     model.silent()
     model.setOptionValue("mip_rel_gap", 0.0)
     fleet = [model.addIntegral(lb=0, ub=20) for _ in problem.groups]
-    model.addConstr(
-        model.qsum(g.price * n for g, n in zip(problem.groups, fleet, strict=True)) <= problem.budget
-    )
+    model.addConstr(model.qsum(g.price * n for g, n in zip(problem.groups, fleet, strict=True)) <= problem.budget)
     watts = []
     for load_bps in problem.traffic_bps:
         on = [model.addIntegral(lb=0, ub=20) for _ in problem.groups]
         for n, most in zip(on, fleet, strict=True):
             model.addConstr(n - most <= 0)
         model.addConstr(
-            model.qsum(g.capacity_bps / 1e8 * n for g, n in zip(problem.groups, on, strict=True))
-            >= load_bps / 1e8
+            model.qsum(g.capacity_bps / 1e8 * n for g, n in zip(problem.groups, on, strict=True)) >= load_bps / 1e8
         )
         watts += [g.power_w * n for g, n in zip(problem.groups, on, strict=True)]
     model.minimize(model.qsum(watts))
@@ -192,9 +186,7 @@ def test_a_group_that_runs_out_is_followed_by_the_next_best() -> None:
 
 @given(problems(largest_group=2, steps=3), st.integers(2, 9))
 @settings(max_examples=20)
-def test_a_day_repeated_takes_the_same_fleet_and_as_much_more_energy(
-    problem: ClusterProblem, times: int
-) -> None:
+def test_a_day_repeated_takes_the_same_fleet_and_as_much_more_energy(problem: ClusterProblem, times: int) -> None:
     assume(math.isfinite(best_fleet(problem)[0]))
     once = goal_program(problem)
     often = goal_program(replace(problem, traffic_bps=problem.traffic_bps * times))
@@ -227,8 +219,7 @@ def test_without_time_the_first_fleet_is_returned_with_an_honest_bound() -> None
 @pytest.mark.parametrize("odd_bps", [0.0, 0.25])
 def test_without_time_spares_with_idle_power_are_still_carried(odd_bps: float) -> None:
     groups = tuple(
-        replace(one, capacity_bps=one.capacity_bps + odd_bps, idle_w=round(0.6 * one.power_w))
-        for one in GROUPS
+        replace(one, capacity_bps=one.capacity_bps + odd_bps, idle_w=round(0.6 * one.power_w)) for one in GROUPS
     )
     problem = ClusterProblem(groups=groups, traffic_bps=day(8), step_s=10800.0, spare=1, budget=3600.0)
     hasty = goal_program(problem, seconds=0.0)

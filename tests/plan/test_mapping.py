@@ -13,9 +13,8 @@ pytest.importorskip("routecast._core", reason="the extension is not built")
 from routecast.evaluate.simulate import Simulate
 from routecast.load import FlowSet, FrameMix, OfferedLoad
 from routecast.plan.mapping import Mapping, MappingProblem, map_processor
-from routecast.plan.mapping.infeasible import InfeasibleMapping
 from routecast.plan.mapping.loads import engine_loads, memory_loads
-from routecast.plan.mapping.others import all_in_one, round_robin
+from routecast.plan.mapping.search import InfeasibleMapping, all_in_one, round_robin
 from routecast.router.network_processor import Engines, Link, Memory, NetworkProcessor
 from routecast.router.network_processor.model import Block, Reference, Stage, State
 
@@ -25,9 +24,7 @@ NS = 1e-9
 def chip(engines=3, threads=2, *, code_words=0, small_bytes=0, link_bps=1e12, ports=2):
     return NetworkProcessor(
         name="chip",
-        engines=Engines(
-            count=engines, threads=threads, frequency_hz=1e9, switch_cycles=2, code_words=code_words
-        ),
+        engines=Engines(count=engines, threads=threads, frequency_hz=1e9, switch_cycles=2, code_words=code_words),
         memories=(
             Memory(name="near", latency_s=40 * NS, bytes_per_s=0.4e9, capacity_bytes=small_bytes),
             Memory(name="far", channels=2, latency_s=150 * NS, bytes_per_s=2e9),
@@ -50,9 +47,7 @@ def problem(processor, blocks, states, **more):
     more.setdefault("ring", Link(memory="near", put_cycles=6, get_cycles=6))
     more.setdefault("rings", ("near", "far"))
     more.setdefault("movable", frozenset(state.name for state in states))
-    return MappingProblem(
-        name="test", processor=processor, blocks=tuple(blocks), states=tuple(states), **more
-    )
+    return MappingProblem(name="test", processor=processor, blocks=tuple(blocks), states=tuple(states), **more)
 
 
 def drawn(seed):
@@ -116,8 +111,7 @@ def every_mapping(one):
             firsts = list(itertools.accumulate(sizes, initial=0))
             for threads in itertools.product(range(1, hardware + 1), repeat=len(spans)):
                 on = [
-                    sum(t for t, (_, crew) in zip(threads, spans, strict=True) if crew == k)
-                    for k in range(len(crews))
+                    sum(t for t, (_, crew) in zip(threads, spans, strict=True) if crew == k) for k in range(len(crews))
                 ]
                 if any(total > hardware for total in on):
                     continue
@@ -151,8 +145,7 @@ def fits(mapping):
         size[state.memory] += state.size_bytes
     store = one.processor.engines.code_words
     return (not store or max(words.values()) <= store) and all(
-        not memory.capacity_bytes or size[memory.name] <= memory.capacity_bytes
-        for memory in one.processor.memories
+        not memory.capacity_bytes or size[memory.name] <= memory.capacity_bytes for memory in one.processor.memories
     )
 
 
@@ -174,9 +167,7 @@ def test_no_mapping_of_all_is_better_than_the_optimum(seed):
 def test_the_optimum_takes_no_more_engines_than_another_that_is_as_good():
     one = replace(drawn(3), processor=replace(drawn(3).processor, link_bps=1e9))
     found = map_processor(one)
-    as_good = [
-        m.engines for m in every_mapping(one) if fits(m) and m.expectation().pps >= found.pps * (1 - 1e-9)
-    ]
+    as_good = [m.engines for m in every_mapping(one) if fits(m) and m.expectation().pps >= found.pps * (1 - 1e-9)]
     assert found.best.engines == min(as_good)
 
 

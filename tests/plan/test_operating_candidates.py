@@ -50,9 +50,7 @@ def test_a_setting_makes_the_router_that_it_says() -> None:
         assert pool.units == setting.cores
         assert pool.frequency_hz == setting.frequency_hz
         assert pool.power.active_w == {1e9: 2.5, 2e9: 6.0}[setting.frequency_hz or 0.0]
-        assert [state.name for state in pool.power.sleep] == {"": [], "C1": ["C1"], "C6": ["C1", "C6"]}[
-            setting.sleep
-        ]
+        assert [state.name for state in pool.power.sleep] == {"": [], "C1": ["C1"], "C6": ["C1", "C6"]}[setting.sleep]
         for core in range(setting.cores):
             activation = one.model.task(f"core {core}").activation
             assert (activation.kind, activation.linger_s) == (setting.activation, setting.linger_s)
@@ -69,9 +67,7 @@ def test_parked_cores_draw_their_deepest_state_in_every_evaluator() -> None:
 def test_without_power_states_the_file_is_told_what_to_add() -> None:
     bare = document()
     del bare["power"]
-    with pytest.raises(
-        ModelProblem, match=r'pool "cpu" has no power states.*add to it power = \{ active'
-    ) as raised:
+    with pytest.raises(ModelProblem, match=r'pool "cpu" has no power states.*add to it power = \{ active') as raised:
         machine_of(bare)
     assert raised.value.exit_code == 2
 

@@ -14,8 +14,8 @@ from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.day import Course, DayPlan, Switching
 from routecast.plan.operating.evaluation import Simulating
-from routecast.plan.operating.judged import judge
 from routecast.plan.operating.optimise import Effort, Machine, operating_point, optimise_day, with_no_loss
+from routecast.plan.operating.search import judge
 from routecast.plan.operating.targets import parse_targets
 
 WHOLE = machine(lingers_s=())
@@ -52,10 +52,7 @@ def energy_of(one: Candidate, load: OfferedLoad, peak_pps: float) -> float:
 def test_no_other_plan_takes_less_energy(energy_j: float, dwell_s: float) -> None:
     router = few(WHOLE, 6)
     found = plan_of(router, DAY_PPS, Switching(energy_j=energy_j, dwell_s=dwell_s))
-    cells = {
-        rate: [energy_of(one, load_at(rate), max(DAY_PPS)) for one in router.candidates]
-        for rate in set(DAY_PPS)
-    }
+    cells = {rate: [energy_of(one, load_at(rate), max(DAY_PPS)) for one in router.candidates] for rate in set(DAY_PPS)}
     least = math.inf
     for path in itertools.product(range(len(router.candidates)), repeat=len(DAY_PPS)):
         lengths = [len(list(group)) for _, group in itertools.groupby(path)]

@@ -21,11 +21,9 @@ from routecast.load.offered import OfferedLoad
 from routecast.plan.operating.bound import Outlook
 from routecast.plan.operating.candidates import Candidate
 from routecast.plan.operating.evaluation import Check, Checked, Simulating
-from routecast.plan.operating.judged import Judged, judge
-from routecast.plan.operating.optimise import Effort, operating_point, with_no_loss
-from routecast.plan.operating.search import Appraised, Found, search
+from routecast.plan.operating.optimise import Effort, operating_point, why_none, with_no_loss
+from routecast.plan.operating.search import Appraised, Found, Judged, judge, search
 from routecast.plan.operating.targets import NO_LOSS, Target, parse_targets
-from routecast.plan.operating.verdict import why_none
 
 SMALL = machine()
 SIMULATING = Simulating(0.02, 1)
@@ -202,9 +200,7 @@ MODEL = SMALL.candidates[0]
 
 
 def fake_trial(power_w: float, p99_s: float) -> Trial:
-    power = TrialPower(
-        mean_w=power_w, scope="package", energy_j=power_w, packet_j=0.0, bit_j=0.0, source="made up"
-    )
+    power = TrialPower(mean_w=power_w, scope="package", energy_j=power_w, packet_j=0.0, bit_j=0.0, source="made up")
     return Trial(
         evaluator="fake",
         duration_s=1.0,
@@ -255,9 +251,7 @@ def test_the_front_holds_all_that_nothing_beats_and_nothing_else(rows: list[tupl
     found = look(rows, is_exhaustive=True)
     points = {(float(bound + above), latency * 1e-6) for bound, above, latency in rows}
     unbeaten = {
-        one
-        for one in points
-        if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in points)
+        one for one in points if not any(other != one and other[0] <= one[0] and other[1] <= one[1] for other in points)
     }
     assert {(one.power_w, one.latency_s("p99")) for one in found.front} == unbeaten
 

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from routecast.plan.operating.switching import cheapest_path, lazy_cheapest_path, path_cost, switchings
+from routecast.plan.operating.day import cheapest_path, lazy_cheapest_path, path_cost, switchings
 
 WHOLE = st.integers(0, 20).map(float) | st.just(math.inf)
-DAYS = st.tuples(st.integers(1, 5), st.integers(1, 3)).flatmap(
-    lambda shape: arrays(np.float64, shape, elements=WHOLE)
-)
+DAYS = st.tuples(st.integers(1, 5), st.integers(1, 3)).flatmap(lambda shape: arrays(np.float64, shape, elements=WHOLE))
 
 
 def stays(path: Sequence[int]) -> list[int]:
@@ -38,9 +36,7 @@ def brute_force(costs: np.ndarray, switch_cost: float, dwell_steps: int) -> floa
 
 @settings(max_examples=150, deadline=None)
 @given(costs=DAYS, switch_cost=st.integers(0, 8).map(float), dwell_steps=st.integers(1, 4))
-def test_no_path_is_cheaper_than_the_one_found(
-    costs: np.ndarray, switch_cost: float, dwell_steps: int
-) -> None:
+def test_no_path_is_cheaper_than_the_one_found(costs: np.ndarray, switch_cost: float, dwell_steps: int) -> None:
     path = cheapest_path(costs, switch_cost=switch_cost, dwell_steps=dwell_steps)
     least = brute_force(costs, switch_cost, dwell_steps)
     if math.isinf(least):

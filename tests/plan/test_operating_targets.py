@@ -37,9 +37,7 @@ def trial(*, loss_ratio: float = 0.0, p99_s: float = math.nan, mean_s: float = m
         ("loss = 0", "loss", 0.0, "loss = 0"),
     ],
 )
-def test_targets_are_read_in_units_and_written_as_read(
-    text: str, quantity: str, limit: float, written: str
-) -> None:
+def test_targets_are_read_in_units_and_written_as_read(text: str, quantity: str, limit: float, written: str) -> None:
     (target,) = parse_targets([text])
     assert target.quantity == quantity
     assert target.limit == pytest.approx(limit)

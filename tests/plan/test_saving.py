@@ -84,10 +84,7 @@ def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> N
     states = np.array(list(itertools.product(*map(range, shape))))
     costs = switching_costs(problem([1.0], (SMALL, LARGE, THESIS[0])), payback_s=10.0, ahead=True)
     every = [
-        min(
-            value + float(costs.between(states[[end]], start)[0])
-            for start, value in zip(states, values, strict=True)
-        )
+        min(value + float(costs.between(states[[end]], start)[0]) for start, value in zip(states, values, strict=True))
         for end in range(len(states))
     ]
     # Joules, among costs of hundreds: what rounding leaves is far below a microjoule.
@@ -97,16 +94,12 @@ def test_the_cheapest_way_is_the_least_over_all_states(values: list[float]) -> N
 def test_each_step_agrees_with_the_dispatcher_that_knows_no_states() -> None:
     asked = problem(walk(96, seed=3), THESIS)
     fleet = (3, 2, 1, 2)
-    assert each_step(asked, fleet).schedule.energy_j == pytest.approx(
-        schedule(asked, fleet).energy_j, rel=1e-9
-    )
+    assert each_step(asked, fleet).schedule.energy_j == pytest.approx(schedule(asked, fleet).energy_j, rel=1e-9)
     linear = problem(walk(48, seed=4, peak_bps=12e9))
     free = metered(linear, schedule(linear, (2, 1)).on, repeats=False, ahead=False)
     boots_j = free.energy_j - schedule(linear, (2, 1)).energy_j
     assert boots_j >= 0.0
-    assert (
-        fewest_joules(linear, (2, 1)).schedule.energy_j <= each_step(linear, (2, 1)).schedule.energy_j + 1e-3
-    )
+    assert fewest_joules(linear, (2, 1)).schedule.energy_j <= each_step(linear, (2, 1)).schedule.energy_j + 1e-3
 
 
 def test_no_algorithm_needs_less_than_the_whole_trace_known_nor_more_than_always_on() -> None:
@@ -115,9 +108,7 @@ def test_no_algorithm_needs_less_than_the_whole_trace_known_nor_more_than_always
     on = always_on(asked, fleet).schedule.energy_j
     for rule in ("worth", "fewest"):
         # The off-line optimum boots ahead of a step; on-line the same boot is within the step, whose power counts.
-        boots_ahead_j = metered(
-            asked, online(asked, fleet, SavingRules(rule=rule)).schedule.on, repeats=False
-        ).energy_j  # type: ignore[arg-type]  # a parametrised literal
+        boots_ahead_j = metered(asked, online(asked, fleet, SavingRules(rule=rule)).schedule.on, repeats=False).energy_j  # type: ignore[arg-type]  # a parametrised literal
         assert least <= boots_ahead_j + 1e-3
     assert least < each_step(asked, fleet).schedule.energy_j
     assert least < on
@@ -156,9 +147,7 @@ def test_knowing_the_past_only_makes_the_last_step_of_no_effect_on_itself() -> N
 
 def test_the_day_before_scales_the_present_load() -> None:
     loads = [1.0, 2.0, 4.0, 2.0, 1.0, 3.0]
-    expected = expected_bps(
-        loads, 28_800.0, SavingRules(knows="day before", headroom_ratio=0.5)
-    )  # 3 steps a day
+    expected = expected_bps(loads, 28_800.0, SavingRules(knows="day before", headroom_ratio=0.5))  # 3 steps a day
     assert expected[0] == math.inf
     assert expected[1:] == pytest.approx([1.5, 3.0, 6.0, 1.5 * 2.0 * 2.0 / 1.0, 1.5 * 1.0 * 4.0 / 2.0])
 
@@ -224,9 +213,7 @@ def test_with_a_minimum_on_time_the_whole_trace_needs_what_the_best_schedule_tha
     found = fewest_joules(asked, fleet, min_on_s=min_on_s)
     assert (found.name, found.note) == ("off-line, whole trace", "")
     assert keeps_on(found.schedule.on, steps, repeats=False)
-    assert found.schedule.energy_j == pytest.approx(
-        min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6
-    )
+    assert found.schedule.energy_j == pytest.approx(min(keeping(asked, fleet, steps, repeats=False)), rel=1e-6)
     each = each_step(asked, fleet, min_on_s=min_on_s).schedule
     assert keeps_on(each.on, steps, repeats=False)
     assert found.schedule.energy_j <= each.energy_j + 1e-2
@@ -266,7 +253,7 @@ def test_where_the_ages_make_too_many_states_it_is_no_worse_than_each_step_and_s
     asked, fleet = problem(loads), (2, 1)
     least = fewest_joules(asked, fleet, min_on_s=900.0).schedule.energy_j
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.min_on.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.offline.MOST_WAYS", 1)
         found = fewest_joules(asked, fleet, min_on_s=900.0)
     assert found.name == "off-line, best found"
     assert "the fleet has 40 states" in found.note  # (2 + 3 over 2) of two machines, (1 + 3 over 1) of one
@@ -336,7 +323,7 @@ def test_a_tuned_payback_spends_about_as_much_more_energy_as_it_may() -> None:
 def test_the_table_of_savings_says_where_a_schedule_may_not_be_the_least() -> None:
     asked, fleet = problem(walk(48, seed=9, peak_bps=12.9e9)), (2, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("routecast.plan.cluster.saving.min_on.MOST_WAYS", 1)
+        patch.setattr("routecast.plan.cluster.saving.offline.MOST_WAYS", 1)
         best_found = fewest_joules(asked, fleet, min_on_s=900.0)
     savings = [always_on(asked, fleet), each_step(asked, fleet), fewest_joules(asked, fleet)]
     assert "off-line, best found" not in savings_table(savings, 1.0, name="s", title="s").caption

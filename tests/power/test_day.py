@@ -138,9 +138,7 @@ class Heater:
     def trial(self, load: OfferedLoad, duration_s: float) -> Trial:
         forwarded = min(load.rate_pps, 1e6)
         mean_w = 100.0 + 50e-6 * forwarded
-        power = TrialPower(
-            mean_w=mean_w, scope="wall", energy_j=mean_w, packet_j=0.0, bit_j=0.0, source="heater"
-        )
+        power = TrialPower(mean_w=mean_w, scope="wall", energy_j=mean_w, packet_j=0.0, bit_j=0.0, source="heater")
         return Trial(
             evaluator="fake",
             duration_s=duration_s,
@@ -192,9 +190,7 @@ def test_profiles_and_prices_that_make_no_sense_are_refused(
 
 def test_a_curve_tells_how_many_of_its_loads_are_done() -> None:
     told: list[tuple[int, int, str]] = []
-    curve = PowerCurve.through(
-        lambda load: load, [3.0, 1.0, 2.0, 1.0], progress=lambda *now: told.append(now)
-    )
+    curve = PowerCurve.through(lambda load: load, [3.0, 1.0, 2.0, 1.0], progress=lambda *now: told.append(now))
     assert [done for done, _, _ in told] == [0, 1, 2]
     assert {most for _, most, _ in told} == {3}
     assert curve.power_w == (1.0, 2.0, 3.0)

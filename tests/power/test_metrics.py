@@ -32,9 +32,7 @@ def points(*entries: tuple[float, float, float]) -> list[LoadPoint]:
 
 def test_the_eer_of_a_core_router_worked_by_hand() -> None:
     # 100/30/0 % of 10 Gbit/s at 200/150/130 W: (1 + 2.4 + 0) Gbit/s over (20 + 120 + 13) W.
-    ratio = energy_efficiency_ratio_bit_per_j(
-        points((0.1, 10e9, 200.0), (0.8, 3e9, 150.0), (0.1, 0.0, 130.0))
-    )
+    ratio = energy_efficiency_ratio_bit_per_j(points((0.1, 10e9, 200.0), (0.8, 3e9, 150.0), (0.1, 0.0, 130.0)))
     assert ratio == pytest.approx(3.4e9 / 153.0)
 
 
@@ -44,9 +42,7 @@ def test_unweighted_capacity_stands_in_the_numerator_only_when_asked() -> None:
 
 
 @given(POWERS, RATES)
-def test_ecr_bit_energy_and_the_eer_of_full_load_alone_are_one_figure(
-    power_w: float, rate_bps: float
-) -> None:
+def test_ecr_bit_energy_and_the_eer_of_full_load_alone_are_one_figure(power_w: float, rate_bps: float) -> None:
     ecr = energy_consumption_rate_w_per_bps(power_w, rate_bps)
     assert ecr == pytest.approx(1.0 / energy_efficiency_ratio_bit_per_j(points((1.0, rate_bps, power_w))))
     assert ecr == bit_energy_j(power_w, rate_bps)

@@ -17,7 +17,7 @@ from routecast.power.activation import AdaptivePower, InterruptPower, PollingPow
 from routecast.power.form import PUBLISHED_FORM
 from routecast.power.states import IdlePeriods, break_even_s, dynamic_power_w, idle_spent, state_at
 from routecast.router.files import parse_router
-from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
+from routecast.router.model import PerformanceState, PowerDraw, SleepState
 
 # Watts are made up for the tests.
 C1 = SleepState(name="C1", power_w=2.0, exit_s=2e-6, after_s=0.0)
@@ -56,9 +56,7 @@ def test_poisson_arrivals_spend_a_cores_time_as_the_closed_form_says(
     frames, service_s, interrupt_s = 100_000, 1e-6, 3e-6
     rate = load / service_s
     arrivals = np.cumsum(noise.exponential(1.0 / rate, frames))
-    services = (
-        noise.exponential(service_s, frames) if service == "exponential" else np.full(frames, service_s)
-    )
+    services = noise.exponential(service_s, frames) if service == "exponential" else np.full(frames, service_s)
     busy, spin, idle, interrupts = walked(arrivals, services, linger_s, interrupt_s)
     total = busy + spin + idle
     said = lingering_core(rate, service_s, linger_s=linger_s, interrupt_cost_s=interrupt_s)
@@ -84,9 +82,7 @@ def test_a_constant_rate_spends_a_cores_time_as_the_closed_form_says(
         return  # a frame comes just as the lingering ends: rounding decides
     if said.interrupts_per_s and rate / said.interrupts_per_s > frames / 20:
         return  # a cycle is too long for so few frames
-    busy, spin, _, _ = walked(
-        np.arange(1, frames + 1) / rate, np.full(frames, service_s), linger_s, interrupt_s
-    )
+    busy, spin, _, _ = walked(np.arange(1, frames + 1) / rate, np.full(frames, service_s), linger_s, interrupt_s)
     total = frames / rate
     assert said.busy_ratio == pytest.approx(busy / total, abs=0.07)
     assert said.spin_ratio == pytest.approx(spin / total, abs=0.07)
@@ -117,16 +113,12 @@ def test_a_polling_core_draws_its_active_power_at_any_load(load: float) -> None:
 def test_an_interrupted_core_follows_its_form_function() -> None:
     model = InterruptPower(draw=DRAW, form=PUBLISHED_FORM)
     assert model.power_w(OperatingPoint()) == 35.0
-    assert model.power_w(OperatingPoint(load_ratio=0.4)) == pytest.approx(
-        30.0 + 5.0 + 15.0 * PUBLISHED_FORM.at(0.4)
-    )
+    assert model.power_w(OperatingPoint(load_ratio=0.4)) == pytest.approx(30.0 + 5.0 + 15.0 * PUBLISHED_FORM.at(0.4))
 
 
 @given(st.floats(0.001, 0.999))
 def test_lingering_for_ever_is_polling_and_not_at_all_is_work_alone(load: float) -> None:
-    ever, never = (
-        AdaptivePower(draw=DRAW, service_s=1e-6, linger_s=linger_s) for linger_s in (math.inf, 0.0)
-    )
+    ever, never = (AdaptivePower(draw=DRAW, service_s=1e-6, linger_s=linger_s) for linger_s in (math.inf, 0.0))
     point = OperatingPoint(load_ratio=load)
     assert ever.power_w(point) == pytest.approx(PollingPower(draw=DRAW).power_w(point))
     assert never.power_w(point) == pytest.approx(30.0 + 5.0 + 15.0 * load)
@@ -211,17 +203,13 @@ power = {{ active = "20 W", idle = "5 W" }}
 
 @pytest.mark.parametrize("arrivals", ["poisson", "cbr"])
 @pytest.mark.parametrize("linger_us", [0.0, 2.0])
-@pytest.mark.parametrize(
-    "rate_pps", [110e3, 450e3, 820e3]
-)  # no frame comes at the instant at which work ends
+@pytest.mark.parametrize("rate_pps", [110e3, 450e3, 820e3])  # no frame comes at the instant at which work ends
 def test_the_closed_form_and_the_simulator_agree_on_watts_and_interrupts(
     rate_pps: float, linger_us: float, arrivals: str
 ) -> None:
     router, _ = parse_router(ROUTER.format(linger=linger_us))
     kind = Arrivals.cbr() if arrivals == "cbr" else Arrivals.poisson()
-    trial = Simulate(router).trial(
-        OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(1), arrivals=kind), 0.2
-    )
+    trial = Simulate(router).trial(OfferedLoad(rate_pps=rate_pps, flows=FlowSet.crafted(1), arrivals=kind), 0.2)
     model = AdaptivePower(
         draw=PowerDraw(active_w=20.0, idle_w=5.0),
         service_s=1e-6,

@@ -57,9 +57,7 @@ def test_the_smooth_curve_is_scipys_pchip_and_stays_between_its_neighbours(
 
 
 def test_straight_lines_are_numpys_interpolation() -> None:
-    model = PiecewisePower(
-        load_ratio=(0.0, 0.2, 1.0), power_w_at=(80.0, 120.0, 200.0), interpolation="linear"
-    )
+    model = PiecewisePower(load_ratio=(0.0, 0.2, 1.0), power_w_at=(80.0, 120.0, 200.0), interpolation="linear")
     places = np.linspace(0.0, 1.0, 21)
     expected = np.interp(places, (0.0, 0.2, 1.0), (80.0, 120.0, 200.0))
     assert [model.power_w(at(t)) for t in places] == pytest.approx(expected)

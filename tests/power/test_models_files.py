@@ -11,15 +11,20 @@ import pytest
 from routecast.errors import FileProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
 from routecast.power.activation import PollingPower
-from routecast.power.files import parse_power_model, power_schema, read_power_model
+from routecast.power.files import (
+    parse_power_model,
+    power_model_document,
+    power_schema,
+    read_power_model,
+    write_power_model,
+)
 from routecast.power.form import PolynomialForm
-from routecast.power.form_fit import monotone_of
 from routecast.power.linear import FormPower, LinearPower
+from routecast.power.load_fit import monotone_of
 from routecast.power.piecewise import PiecewisePower
 from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
-from routecast.power.writing import power_model_document, write_power_model
-from routecast.router.power_draw import PowerDraw
+from routecast.router.model import PowerDraw
 
 MODELS: list[PowerModel] = [
     LinearPower(idle_w=80.1, full_w=200.3, scope="wall"),

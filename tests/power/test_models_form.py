@@ -10,7 +10,7 @@ from scipy.interpolate import BSpline
 
 from routecast.errors import FitProblem, ModelProblem
 from routecast.power.form import PUBLISHED_FORM, MonotoneForm, PolynomialForm, greatest_deviation
-from routecast.power.form_fit import fit_monotone_form, fit_polynomial_form, monotone_of
+from routecast.power.load_fit import fit_monotone_form, fit_polynomial_form, monotone_of
 
 PAPER = (0.0, 0.470487, 15.0124, -89.8629, 223.074, -256.469, 130.477, -21.6999)
 GRID = np.linspace(0.0, 1.0, 501)

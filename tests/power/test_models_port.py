@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
+from routecast.power.fits import TERMS, fit_ports
 from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench
 from routecast.power.port import PortClass, PortPower, PortsInUse
-from routecast.power.port_fit import TERMS, fit_ports
 from routecast.power.port_samples import PortSample, read_port_samples
 
 # Made up for the tests, of the order of what switches draw.
@@ -297,9 +297,7 @@ def test_netpowerbenchs_own_measurements_are_read_as_the_same_samples(tmp_path: 
         "QSFP": {
             "PCC": {
                 "idle": {31: {"power": [260.0], "ts": ["c"]}},
-                "snake-test": {
-                    "100G": {32: {1024: {10.0: {"power": [299.0, 300.0, 301.0], "ts": ["d", "e", "f"]}}}}
-                },
+                "snake-test": {"100G": {32: {1024: {10.0: {"power": [299.0, 300.0, 301.0], "ts": ["d", "e", "f"]}}}}},
             }
         },
     }
@@ -308,9 +306,7 @@ def test_netpowerbenchs_own_measurements_are_read_as_the_same_samples(tmp_path: 
         "device,path,n,mean_w\nd,base,2,250\nd,QSFP/PCC/idle/31,1,260\nd,QSFP/PCC/snake-test/100G/32/1024/10.0,3,300\n",
         encoding="utf-8",
     )
-    from_yaml, from_csv = (
-        read_port_samples(tmp_path / name)["d"] for name in ("power_data.yml", "samples.csv")
-    )
+    from_yaml, from_csv = (read_port_samples(tmp_path / name)["d"] for name in ("power_data.yml", "samples.csv"))
     assert sorted(from_yaml, key=lambda one: one.power_w) == sorted(from_csv, key=lambda one: one.power_w)
 
 

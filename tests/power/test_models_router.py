@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from routecast.errors import FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel, energy_j
+from routecast.power.fits import fit_router
 from routecast.power.form import PUBLISHED_FORM, PolynomialForm
 from routecast.power.load_samples import LoadSample
-from routecast.power.router_fit import fit_router
 from routecast.power.software_router import CoreAt, SoftwareRouterPower, idle_probability, mean_power_w
 
 # Watts are made up for the tests; r_max of 1040 kpps at 3 GHz and the gain of 150 % are the paper's (secs. IV-B, V-B).
@@ -50,9 +50,9 @@ def test_equations_7_and_8_agree_that_mean_power_is_power_at_the_mean_idle_share
     rates = [0.0, 200e3, 400e3, 900e3]
     mean = ONE.series_power_w([OperatingPoint(rate_pps=rate, frequency_hz=3e9) for rate in rates])
     assert mean == pytest.approx(mean_power_w(ONE.idle_probability(rates, 3e9), 18.0, 40.0))
-    assert energy_j(
-        ONE, [OperatingPoint(rate_pps=rate, frequency_hz=3e9) for rate in rates], 60.0
-    ) == pytest.approx(mean * 240.0)
+    assert energy_j(ONE, [OperatingPoint(rate_pps=rate, frequency_hz=3e9) for rate in rates], 60.0) == pytest.approx(
+        mean * 240.0
+    )
 
 
 def test_two_cores_forward_their_gain_times_one_and_then_draw_all_their_active_power() -> None:
@@ -136,10 +136,7 @@ def test_a_router_with_a_form_of_its_own_is_fitted_with_it() -> None:
     true = SoftwareRouterPower(states=(LOW, HIGH), form=square_root_like)
     own = fit_router("x", samples_of(true), form="monotone")
     published = fit_router("x", samples_of(true))
-    worst = {
-        kind: max(one.error_ratio for one in fit.predictions)
-        for kind, fit in (("own", own), ("pub", published))
-    }
+    worst = {kind: max(one.error_ratio for one in fit.predictions) for kind, fit in (("own", own), ("pub", published))}
     assert worst["own"] < 0.01 < worst["pub"]
 
 

@@ -90,9 +90,7 @@ STREAMS = (
 )
 
 
-def throughput_row(
-    stream: Stream, size: int, *, goal: str = "no loss", loss_ratio: float = 0.0
-) -> ThroughputRow:
+def throughput_row(stream: Stream, size: int, *, goal: str = "no loss", loss_ratio: float = 0.0) -> ThroughputRow:
     """Sec. 26.1 of the made-up router."""
     ports = 2 if stream.bidirectional else 1
     theoretical = ports * line_rate_pps(LINK_BPS, size)
@@ -249,9 +247,7 @@ def whole() -> BenchmarkResult:
                     wanted="trials of 60 s",
                     done="0.5 s",
                 ),
-                Deviation(
-                    document="RFC 2544", section="26.2", requirement="MUST", wanted="20 repetitions", done="3"
-                ),
+                Deviation(document="RFC 2544", section="26.2", requirement="MUST", wanted="20 repetitions", done="3"),
             ),
         ),
         throughput=ThroughputResult(
@@ -274,9 +270,7 @@ def whole() -> BenchmarkResult:
         ),
         recovery=RecoveryResult(rows=(recovery,)),
         reset=ResetResult(rows=(reset,)),
-        not_run=(
-            NotRun(section="RFC 6201 sec. 4.3", what="interruption of power", reason="cannot be switched"),
-        ),
+        not_run=(NotRun(section="RFC 6201 sec. 4.3", what="interruption of power", reason="cannot be switched"),),
         search_statements=(
             "Rates and loads are frames/s over all ports together.",
             "Goal width is (upper − lower) / upper.",

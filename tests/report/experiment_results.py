@@ -150,9 +150,7 @@ def surface() -> Results:
         Level(coded=at, label=f"{size} B", overrides={"load.frame": f"{size} B"})
         for at, size in ((-1.0, 200), (1.0, 1400))
     )
-    cores = tuple(
-        Level(coded=at, label=str(count), overrides={"cores": count}) for at, count in ((-1.0, 2), (1.0, 10))
-    )
+    cores = tuple(Level(coded=at, label=str(count), overrides={"cores": count}) for at, count in ((-1.0, 2), (1.0, 10)))
     factors = (
         Factor(letter="A", name="frame size", levels=sizes, is_quantity=True, is_whole=True),
         Factor(letter="B", name="cores", levels=cores, is_quantity=True),

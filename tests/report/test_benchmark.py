@@ -19,7 +19,7 @@ import benchmark_results as results
 
 from routecast.benchmark.result import BenchmarkResult, Compliance, ThroughputResult
 from routecast.report.benchmark import benchmark_page, benchmark_schema, write_report
-from routecast.report.benchmark.facts import flattened
+from routecast.report.benchmark.page import flattened
 from routecast.report.figures import Figure, Line
 from routecast.report.page import render_page
 
@@ -257,7 +257,5 @@ def test_long_lists_stand_in_lines() -> None:
 
 
 def test_facts_are_flattened_however_they_are_nested() -> None:
-    rows = dict(
-        flattened({"a": {"b": {"c": None}}, "d": [{"x": 1}, {"x": 2}], "e": [], "f": {}, "g": [1, 2]})
-    )
+    rows = dict(flattened({"a": {"b": {"c": None}}, "d": [{"x": 1}, {"x": 2}], "e": [], "f": {}, "g": [1, 2]}))
     assert rows == {"a · b · c": "–", "d": "x = 1; x = 2", "e": "none", "f": "none", "g": "1, 2"}

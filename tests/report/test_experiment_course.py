@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import experiment_results as made
 
-from routecast.experiment.answer.replay import course_of
+from routecast.experiment.answer.one_run import course_of
 from routecast.experiment.model import Results
 from routecast.report.experiment import write_experiment
 
@@ -27,9 +27,7 @@ ROUTER = {
 def simulated(*, is_steadied: bool = True, unsteady: dict[int, str] | None = None) -> Results:
     """Return results whose runs hold a real router; what they answered is made up."""
     results = made.results_of(made.experiment(is_steadied=is_steadied), made.paper_value, unsteady=unsteady)
-    return replace(
-        results, runs=tuple(replace(run, document=ROUTER, duration_s=0.05) for run in results.runs)
-    )
+    return replace(results, runs=tuple(replace(run, document=ROUTER, duration_s=0.05) for run in results.runs))
 
 
 def test_the_course_is_that_of_the_first_run_that_is_not_steady() -> None:

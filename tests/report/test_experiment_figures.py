@@ -19,18 +19,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 import experiment_results as made
 
 from routecast.experiment.model import Factor, Level, Results
-from routecast.experiment.wire_order import wire_order
-from routecast.report.experiment.contour import contour_lines
-from routecast.report.experiment.half_normal import half_normal_figure
+from routecast.experiment.runs import wire_order
 from routecast.report.experiment.levels import axis_of
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
-from routecast.report.experiment.pictures import pictures_of
+from routecast.report.experiment.pictures import (
+    effect_bars,
+    half_normal_figure,
+    pictures_of,
+    residual_panels,
+    sample_panels,
+)
 from routecast.report.experiment.profiles import profile_panels
-from routecast.report.experiment.residuals import residual_panels
-from routecast.report.experiment.samples import sample_panels
 from routecast.report.experiment.scale import scale_of
-from routecast.report.experiment.shares import effect_bars
-from routecast.report.experiment.surface import surface_figure
+from routecast.report.experiment.surface import contour_lines, surface_figure
 from routecast.report.figures import Axis, Figure, Line, Points
 from routecast.report.panels import columns_for, draw_panels, panel_px
 from routecast.report.ticks import few_ticks, linear_ends
@@ -123,9 +124,7 @@ def test_residuals_are_shown_over_prediction_order_and_scores_in_a_unit_of_their
 
 
 def test_runs_on_the_wire_stand_in_the_order_in_which_they_were_made() -> None:
-    results = made.results_of(
-        made.experiment(replications=3, evaluator="measure"), made.noisy(made.paper_value, 30e6)
-    )
+    results = made.results_of(made.experiment(replications=3, evaluator="measure"), made.noisy(made.paper_value, 30e6))
     analysis = made.analyses_of(results)["throughput"]
     panels = residual_panels(results, analysis, scale_of(results, "throughput"))
     cloud = next(mark for mark in panels[2].marks if isinstance(mark, Points))
@@ -249,16 +248,13 @@ def test_ends_of_an_axis_are_round_and_hold_what_is_shown(least: float, span: fl
     st.sampled_from([260, 400, 800]),
 )
 @example([0, 11, 33, 88], 400)
-def test_labels_of_levels_that_lie_close_together_do_not_run_into_each_other(
-    places: list[int], width_px: int
-) -> None:
+def test_labels_of_levels_that_lie_close_together_do_not_run_into_each_other(places: list[int], width_px: int) -> None:
     coded = [2.0 * (place - min(places)) / (max(places) - min(places)) - 1.0 for place in places]
     factor = Factor(
         letter="A",
         name="load",
         levels=tuple(
-            Level(coded=at, label=f"{place} Mpps", overrides={})
-            for at, place in zip(coded, places, strict=True)
+            Level(coded=at, label=f"{place} Mpps", overrides={}) for at, place in zip(coded, places, strict=True)
         ),
         is_quantity=False,
     )

@@ -38,9 +38,7 @@ def results_named(name: str) -> Results:
 
 
 def page_of(results: Results) -> Page:
-    return experiment_page(
-        results, made.analyses_of(results), command="routecast experiment f.experiment.toml"
-    )
+    return experiment_page(results, made.analyses_of(results), command="routecast experiment f.experiment.toml")
 
 
 def text_of(results: Results) -> str:
@@ -134,16 +132,12 @@ def test_a_missing_run_makes_no_factor_look_better_than_it_is() -> None:
     panels = main_effect_panels(results.experiment, analysis, scale_of(results, "throughput"))
     threads = next(one for one in panels if one.name == "main-C")
     low, high = threads.marks[1].y
-    assert high - low == pytest.approx(
-        2.0 * 0.011, abs=0.03
-    )  # twice q_C in Gbit/s, and the noise of 30 Mbit/s
+    assert high - low == pytest.approx(2.0 * 0.011, abs=0.03)  # twice q_C in Gbit/s, and the noise of 30 Mbit/s
 
 
 def test_a_surface_that_dips_below_zero_where_no_answer_is_says_so() -> None:
     results = made.surface()
-    steep = made.results_of(
-        results.experiment, lambda coded, _: math.exp(-4.0 * coded[0] + 3.0 * coded[1] ** 2)
-    )
+    steep = made.results_of(results.experiment, lambda coded, _: math.exp(-4.0 * coded[0] + 3.0 * coded[1] ** 2))
     analysis = made.analyses_of(steep)["throughput"]
     assert analysis.surface is not None
     flat = analysis.surface.stationary
@@ -260,16 +254,13 @@ def test_a_sample_that_varies_by_rounding_alone_and_a_surface_flat_far_away_have
     rounded = replace(
         sampled,
         answers=tuple(
-            replace(one, values={"throughput": 1e9 + 1e-6 * (number % 2)})
-            for number, one in enumerate(sampled.answers)
+            replace(one, values={"throughput": 1e9 + 1e-6 * (number % 2)}) for number, one in enumerate(sampled.answers)
         ),
     )
     assert "All 40 runs with what they answered" in text_of(rounded)
     curved = made.surface()
     straight = made.results_of(
-        replace(
-            curved.experiment, responses=(Response(name="latency", of="latency.p99_s", transform="log"),)
-        ),
+        replace(curved.experiment, responses=(Response(name="latency", of="latency.p99_s", transform="log"),)),
         lambda at, number: math.exp(40.0 * at[0] + 1e-9 * math.sin(number)),
     )
     assert "lies outside" in text_of(straight)
@@ -292,9 +283,7 @@ def test_a_reciprocal_is_told_in_the_response_s_own_unit() -> None:
     )
     # One over it is 3 us at 78 B and 1 us at 1500 B.
     answer = said(results, "rate")
-    assert "with 1500 B it is typically 1 Mpps, with 78 B 333.3 kpps" in answer.replace(
-        "0.3333 Mpps", "333.3 kpps"
-    )
+    assert "with 1500 B it is typically 1 Mpps, with 78 B 333.3 kpps" in answer.replace("0.3333 Mpps", "333.3 kpps")
 
 
 def test_levels_without_an_order_are_told_by_the_highest_and_the_lowest() -> None:
@@ -343,9 +332,7 @@ def test_sections_of_two_experiments_on_one_page_have_anchors_of_their_own() -> 
 def test_every_design_is_described_with_its_number_of_combinations(kind: str) -> None:
     experiment = made.experiment(kind=kind, generators=("C=AB",) if kind == "fractional" else ())
     assert "8" in design_said(experiment)
-    assert "seed of its own" in design_said(
-        replace(experiment, design=replace(experiment.design, replications=3))
-    )
+    assert "seed of its own" in design_said(replace(experiment, design=replace(experiment.design, replications=3)))
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,22 @@ import pytest
 from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import power_answer
 from routecast.noc.file.reading import NocChange, parse_noc, read_noc
-from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.result import Estimate
 from routecast.noc.topology import Topology, TopologyKind, links
 from routecast.report.drawing import draw
 from routecast.report.figures import Line, Points
 from routecast.report.interactive import interactive
-from routecast.report.noc.figures import LatencyCurve, PowerCurve, latency_figure, power_figure
 from routecast.report.noc.link_map import MARK, SCALE, LinkMap, MapPanel, colour_of, draw_link_map
-from routecast.report.noc.pictures import optimum_map, power_by_load, power_curves, power_map
+from routecast.report.noc.pictures import (
+    LatencyCurve,
+    PowerCurve,
+    latency_figure,
+    optimum_map,
+    power_by_load,
+    power_curves,
+    power_figure,
+    power_map,
+)
 from routecast.report.noc.simulation_tables import with_interval
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -59,9 +67,7 @@ def test_a_map_shows_every_link_once_apart_from_all_others(columns: int, rows: i
         for other in boxes[:number]:
             assert right < other[0] or other[2] < left or bottom < other[1] or other[3] < top
     width, height = (float(size) for size in svg.attrib["viewBox"].split()[2:])
-    assert all(
-        left > 0 and right < width and top > 0 and bottom < height for left, top, right, bottom in boxes
-    )
+    assert all(left > 0 and right < width and top > 0 and bottom < height for left, top, right, bottom in boxes)
 
 
 def test_arrows_point_where_their_link_leads_and_keep_right() -> None:
@@ -167,9 +173,7 @@ def test_latencies_far_apart_stand_on_a_logarithmic_axis() -> None:
 
 def test_maps_of_planes_and_of_the_optimum_have_a_panel_for_each() -> None:
     text = (EXAMPLES / "two-planes.noc.toml").read_text(encoding="utf-8")
-    case = parse_noc(
-        text.replace('"balance", "mini", "four_phase", "search"', '"mini"'), change=NocChange(load="1")
-    )
+    case = parse_noc(text.replace('"balance", "mini", "four_phase", "search"', '"mini"'), change=NocChange(load="1"))
     found = power_answer(case)
     titles = [panel.title for panel in power_map(found, 1.0, only=("mini",)).panels]
     assert titles == ["MINI, plane 1", "MINI, plane 2"]

@@ -123,9 +123,7 @@ def test_the_page_needs_no_network_and_holds_plotly_once() -> None:
 
 
 def test_a_page_without_figures_does_not_carry_plotly() -> None:
-    page = Page(
-        title="t", question="q", answer="a", sections=(Section(anchor="s", title="S", blocks=(TABLE,)),)
-    )
+    page = Page(title="t", question="q", answer="a", sections=(Section(anchor="s", title="S", blocks=(TABLE,)),))
     assert len(render_page(page)) < 50_000
 
 

@@ -23,7 +23,7 @@ from routecast.router import (
     TaskUnit,
 )
 from routecast.router.files import parse_router
-from routecast.router.power_draw import PowerDraw, SleepState
+from routecast.router.model import PowerDraw, SleepState
 
 PORT = Port(name="p", link_bps=1e9, entry="t")
 TASK = TaskUnit(name="t", needs=(Need(pool="cpu"),), service=ServiceCost(per_packet_s=1e-6))
@@ -105,9 +105,7 @@ def test_a_task_unit_whose_time_is_longer_than_a_day_is_refused(task: TaskUnit, 
         (replace(SLICED, policy=replace(SLICED.policy, quantum_s=1e30)), "policy.quantum_s"),
     ],
 )
-def test_a_pool_whose_times_or_factors_are_beyond_all_bounds_is_refused(
-    pool: ResourcePool, place: str
-) -> None:
+def test_a_pool_whose_times_or_factors_are_beyond_all_bounds_is_refused(pool: ResourcePool, place: str) -> None:
     problems = faults(pool=pool)
     assert list(problems) == [f"pool[0].{place}"]
     assert "at most" in problems[f"pool[0].{place}"] or "from" in problems[f"pool[0].{place}"]

@@ -117,9 +117,7 @@ def test_cycles_are_named_and_unreachable_task_units_too():
 
 def test_a_part_that_task_units_share_is_faulty_at_each_of_them():
     activation, way_on = Activation(budget_frames=0), Route(to=("nowhere",))
-    tasks = tuple(
-        replace(TASK, name=name, activation=activation, route=way_on) for name in (TASK.name, "u", "v")
-    )
+    tasks = tuple(replace(TASK, name=name, activation=activation, route=way_on) for name in (TASK.name, "u", "v"))
     found = faults(tasks=tasks)
     for number in range(3):
         assert f"task[{number}].activation.budget_frames" in found
@@ -221,13 +219,9 @@ def test_any_model_is_accepted_or_refused(data):
     try:
         model = RouterModel(
             name="fuzz",
-            ports=tuple(
-                Port(name=draw(NAMES), link_bps=draw(NUMBERS), entry=draw(NAMES)) for _ in range(draw(COUNTS))
-            ),
+            ports=tuple(Port(name=draw(NAMES), link_bps=draw(NUMBERS), entry=draw(NAMES)) for _ in range(draw(COUNTS))),
             tasks=tasks,
-            pools=(
-                ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),
-            ),
+            pools=(ResourcePool(name=draw(NAMES), units=draw(COUNTS), frequency_hz=draw(st.none() | NUMBERS)),),
         )
     except ModelProblem as refused:
         said = [problem.message for problem in refused.problems]
@@ -311,9 +305,7 @@ def one_window_of_all(count, names):
     """A window around a chain that holds frames back."""
     made = chain(count, names, activation=Activation(kind="polling"))
     first, *others = made["tasks"]
-    opened = replace(
-        first, needs=(Need(pool="window", until=names[-1]),), request="frame", activation=Activation()
-    )
+    opened = replace(first, needs=(Need(pool="window", until=names[-1]),), request="frame", activation=Activation())
     holding = (replace(other, holds_back=True) for other in others[:-1])
     return {
         **made,

@@ -139,9 +139,7 @@ def test_a_window_shares_its_pool_only_with_windows():
 
 
 def test_frames_with_units_in_hand_do_not_wait_for_the_same_pool_again():
-    inner = replace(
-        ENTER, name="work", needs=(Need(pool="threads", until="last"),), route=Route(to=("last",))
-    )
+    inner = replace(ENTER, name="work", needs=(Need(pool="threads", until="last"),), route=Route(to=("last",)))
     with pytest.raises(ModelProblem, match="wait for ever"):
         RouterModel(
             name="r",

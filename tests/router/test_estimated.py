@@ -61,9 +61,7 @@ def test_a_frame_alone_is_as_late_as_its_cycles_and_its_accesses() -> None:
     memory = LINKLESS.memory
     assert memory is not None
     assert trial.latency is not None
-    assert trial.latency.p50_s == pytest.approx(
-        found.packet_s + found.dram_accesses * memory.access_s, rel=0.02
-    )
+    assert trial.latency.p50_s == pytest.approx(found.packet_s + found.dram_accesses * memory.access_s, rel=0.02)
 
 
 def test_a_mix_costs_a_part_per_byte_and_keeps_its_mean() -> None:

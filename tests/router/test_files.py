@@ -110,11 +110,7 @@ def test_each_fault_has_its_place_and_its_reason(old, new, place, says):
 
 
 def test_all_faults_of_a_file_come_at_once():
-    text = (
-        EXPLICIT.replace('"10 Gbit/s"', '"fast"')
-        .replace('"256 frames"', '"-1 frames"')
-        .replace('"IMIX"', '"x"')
-    )
+    text = EXPLICIT.replace('"10 Gbit/s"', '"fast"').replace('"256 frames"', '"-1 frames"').replace('"IMIX"', '"x"')
     with pytest.raises(FileProblem) as caught:
         parse_router(text)
     assert len(caught.value.problems) == 3
@@ -152,21 +148,15 @@ SCALARS = (
     | st.integers(-(10**20), 10**20).map(str)
     | st.floats().map(lambda value: repr(value) if math.isfinite(value) else "inf")
     | st.booleans().map(lambda value: str(value).lower())
-    | st.sampled_from(
-        ['"1 us"', '"64 B"', '"1 Mpps"', '"10 Gbit/s"', '"3 frames"', '"cpu"', '"work"', '"a"', '""']
-    )
-    | st.sampled_from(
-        ["[]", "{}", "[1]", '["a", "work"]', '{ pool = "cpu" }', '[{ pool = "cpu", units = 0 }]']
-    )
+    | st.sampled_from(['"1 us"', '"64 B"', '"1 Mpps"', '"10 Gbit/s"', '"3 frames"', '"cpu"', '"work"', '"a"', '""'])
+    | st.sampled_from(["[]", "{}", "[1]", '["a", "work"]', '{ pool = "cpu" }', '[{ pool = "cpu", units = 0 }]'])
 )
 LINES = [line for line in EXPLICIT.splitlines() if line]
 
 
 @settings(max_examples=250, deadline=None)
 @given(
-    changes=st.lists(
-        st.tuples(st.integers(0, len(LINES) - 1), SCALARS, st.sampled_from(["value", "drop", "double"]))
-    )
+    changes=st.lists(st.tuples(st.integers(0, len(LINES) - 1), SCALARS, st.sampled_from(["value", "drop", "double"])))
 )
 def test_any_change_to_a_file_is_read_or_refused(changes):
     lines = list(LINES)
@@ -213,9 +203,7 @@ MULTICORE_KEYS = [
 
 @settings(max_examples=200, deadline=None)
 @given(
-    values=st.dictionaries(
-        st.sampled_from(MULTICORE_KEYS), SCALARS | st.sampled_from(['{ per_packet = "1 us" }', "4"])
-    )
+    values=st.dictionaries(st.sampled_from(MULTICORE_KEYS), SCALARS | st.sampled_from(['{ per_packet = "1 us" }', "4"]))
 )
 def test_any_short_file_is_read_or_refused(values):
     text = 'builder = "multicore"\n' + "\n".join(f"{key} = {value}" for key, value in values.items())

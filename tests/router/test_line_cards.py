@@ -196,15 +196,11 @@ def test_slices_stand_behind_line_cards(policing) -> None:
 
 
 def test_weighted_slices_are_served_at_the_blades_port_and_cross_each_link_once() -> None:
-    slices = tuple(
-        Slice(name=name, bandwidth_bps=0.5e9, share=0.5, policing="weighted") for name in ("a", "b")
-    )
+    slices = tuple(Slice(name=name, bandwidth_bps=0.5e9, share=0.5, policing="weighted") for name in ("a", "b"))
     flows = FlowSet.crafted(24, ports=4)
     got_s = [
         mean_s(
-            simulated(
-                router(CARD, slices=some, port_queue_frames=64), replace(offered(QUIET_PPS), flows=flows), 0.1
-            )
+            simulated(router(CARD, slices=some, port_queue_frames=64), replace(offered(QUIET_PPS), flows=flows), 0.1)
         )
         for some in ((), slices)
     ]

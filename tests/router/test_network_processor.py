@@ -28,7 +28,7 @@ from routecast.router.network_processor import (
     parallel,
     pipelined,
 )
-from routecast.router.network_processor.slices import flows_of_a_round
+from routecast.router.network_processor.builder import flows_of_a_round
 
 SATURATED = 0.02  # the closed form is a bound; what is lost to frames that meet at an engine is less
 
@@ -51,9 +51,7 @@ COPY = Block(
 )
 
 
-def forwarded_pps(
-    model: RouterModel, rate_pps: float, *, frame_bytes: int = 64, steady: bool = True
-) -> float:
+def forwarded_pps(model: RouterModel, rate_pps: float, *, frame_bytes: int = 64, steady: bool = True) -> float:
     load = OfferedLoad(
         rate_pps=rate_pps,
         frames=FrameMix.fixed(frame_bytes),
@@ -137,9 +135,7 @@ def test_frames_that_are_copied_meet_the_bandwidth_of_the_memory(frame_bytes) ->
     out = replace(COPY, name="out")
     stages = (Stage(blocks=("copy", "out"), engines=tuple(range(8))),)
     bound = expectation(CHIP, [COPY, out], STATES, stages, frame_bytes=frame_bytes)
-    expected_pps = min(
-        4e9 / (2 * frame_bytes), 8 / 120e-9, 64 / (120e-9 + 2 * 300e-9 + 2 * (frame_bytes - 64) / 4e9)
-    )
+    expected_pps = min(4e9 / (2 * frame_bytes), 8 / 120e-9, 64 / (120e-9 + 2 * 300e-9 + 2 * (frame_bytes - 64) / 4e9))
     assert bound.pps == pytest.approx(min(expected_pps, 4 * 10e9 / (8 * (frame_bytes + 20))), rel=1e-9)
     model = network_processor(replace(CHIP, link_bps=100e9), [COPY, out], STATES, stages)
     got_pps = forwarded_pps(model, 1.3 * expected_pps, frame_bytes=frame_bytes)
@@ -147,9 +143,7 @@ def test_frames_that_are_copied_meet_the_bandwidth_of_the_memory(frame_bytes) ->
 
 
 def test_the_slowest_stage_of_a_pipeline_is_its_throughput() -> None:
-    blocks = [
-        replace(LOOKUP, name=name, cycles=cycles) for name, cycles in (("a", 80), ("b", 200), ("c", 120))
-    ]
+    blocks = [replace(LOOKUP, name=name, cycles=cycles) for name, cycles in (("a", 80), ("b", 200), ("c", 120))]
     for engines, slowest_cycles in (({}, 200), ({"b": 2}, 120)):
         stages = pipelined(["a", "b", "c"], engines=engines)
         model = network_processor(CHIP, blocks, STATES, stages)
@@ -221,9 +215,7 @@ def test_a_greedy_slice_that_is_policed_hurts_nobody() -> None:
         rates["greedy" in model.task("slices").route.to[flow.number]] += flow.forwarded_pps
     modest_pps, greedy_pps = rates
     assert modest_pps == pytest.approx(5e6, rel=SATURATED)  # all that it sends
-    assert greedy_pps == pytest.approx(
-        4 * 0.8e9 / (8 * 84), rel=SATURATED
-    )  # what is provisioned on four ports
+    assert greedy_pps == pytest.approx(4 * 0.8e9 / (8 * 84), rel=SATURATED)  # what is provisioned on four ports
 
 
 def test_a_greedy_slice_that_nobody_polices_takes_from_others() -> None:
@@ -289,10 +281,7 @@ def test_buffers_of_the_chip_hold_as_many_frames_as_fit() -> None:
 def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> None:
     chip = with_threads(threads)
     reference = Reference(state="routes", accesses=accesses, waits=waits)
-    blocks = [
-        Block(name=f"block {number}", cycles=one, references=(reference,))
-        for number, one in enumerate(cycles)
-    ]
+    blocks = [Block(name=f"block {number}", cycles=one, references=(reference,)) for number, one in enumerate(cycles)]
     stages = pipelined([block.name for block in blocks], link=Link(memory="sram", put_cycles=5, get_cycles=5))
     bound_pps = expectation(chip, blocks, STATES, stages).pps
     model = network_processor(chip, blocks, STATES, stages)
@@ -310,10 +299,7 @@ def test_no_simulation_exceeds_the_bound(cycles, accesses, waits, threads) -> No
 def test_a_bound_that_stands_clear_is_reached(cycles, waits, engines, threads) -> None:
     chip = with_threads(threads)
     reference = Reference(state="routes", accesses=waits, waits=waits)
-    blocks = [
-        Block(name=f"block {number}", cycles=one, references=(reference,))
-        for number, one in enumerate(cycles)
-    ]
+    blocks = [Block(name=f"block {number}", cycles=one, references=(reference,)) for number, one in enumerate(cycles)]
     names = [block.name for block in blocks]
     stages = parallel(names, repeated=names[:1], count=engines, link=Link(memory="sram", put_cycles=5))
     bounds = expectation(chip, blocks, STATES, stages)
@@ -331,9 +317,7 @@ def test_all_faults_of_a_mapping_come_at_once() -> None:
         Stage(blocks=("lookpu", "lookup"), engines=(0,), threads=4, link=Link(memory="scratch")),
     )
     with pytest.raises(ModelProblem) as caught:
-        network_processor(
-            chip, [block], STATES, stages, slices=[Slice(name="a", bandwidth_bps=1e9, share=0.5)]
-        )
+        network_processor(chip, [block], STATES, stages, slices=[Slice(name="a", bandwidth_bps=1e9, share=0.5)])
     told = {problem.place: problem.message for problem in caught.value.problems}
     assert set(told) == {
         "block[0].references[0].state",

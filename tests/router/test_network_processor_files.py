@@ -164,10 +164,7 @@ def test_frames_that_are_offered_instead_of_the_files_size_the_buffers(tmp_path)
     assert load is not None
     assert load.frames == FrameMix.fixed(78)
     assert (
-        large
-        == build_router(vary(parse_toml(PIPELINED, str(file)), {"load.frames": "1500 B"}), subject=str(file))[
-            0
-        ]
+        large == build_router(vary(parse_toml(PIPELINED, str(file)), {"load.frames": "1500 B"}), subject=str(file))[0]
     )
     assert large != read_router_and_load(file)[0]
 
@@ -193,9 +190,7 @@ def test_a_value_without_a_source_is_refused(tmp_path) -> None:
     file.write_text(text + 'source = { threads = "measured" }\n[source]\nlink = "measured"\n')
     own = read_processor(file)
     assert (own.engines.threads, own.engines.count, own.link_bps) == (4, 16, 10e9)
-    model, _ = parse_router(
-        'builder = "network_processor"\nprocessor = "own.processor.toml"\n', folder=tmp_path
-    )
+    model, _ = parse_router('builder = "network_processor"\nprocessor = "own.processor.toml"\n', folder=tmp_path)
     assert model.ports[0].link_bps == 10e9
 
 
@@ -367,9 +362,7 @@ STRANGE = st.one_of(
     st.integers(-2, 10**12),
     st.floats(-1.0, 1e30),
     st.booleans(),
-    st.sampled_from(
-        ["", "parse", "ixp2850", "0 B", "1 ps", "9999 TiB", "1 Hz", "staged", "parallel", "dram"]
-    ),
+    st.sampled_from(["", "parse", "ixp2850", "0 B", "1 ps", "9999 TiB", "1 Hz", "staged", "parallel", "dram"]),
     st.just([]),
     st.just({}),
     st.just([{"name": "parse"}, {"name": "parse"}]),

@@ -62,9 +62,7 @@ def test_each_machine_sends_to_the_egress_port_itself() -> None:
 def test_one_machine_in_parallel_is_a_virtual_router() -> None:
     host = Server(name="host", cores=4, technology=kvm(0.1, 0.5, 0.5, 0.6))
     one = machines(1)
-    assert lossless_pps(parallel_router(host, one), load()) == lossless_pps(
-        virtual_router(host, one[0]), load()
-    )
+    assert lossless_pps(parallel_router(host, one), load()) == lossless_pps(virtual_router(host, one[0]), load())
 
 
 @settings(max_examples=40, deadline=None)
@@ -122,14 +120,10 @@ def test_simulated_routers_on_cores_of_their_own_forward_the_fluid_limit(number:
 
 @pytest.mark.parametrize("name", ["container", "sr-iov", "physical-linux"])
 def test_without_a_backend_the_cards_queues_spread(name: str) -> None:
-    host = Server(
-        name="host", cores=4, technology=replace(technology(name), contention=Technology(name="").contention)
-    )
+    host = Server(name="host", cores=4, technology=replace(technology(name), contention=Technology(name="").contention))
     pinned = [Machine(name=f"nf {one}", server="host", vcpu_cores=((one,),)) for one in range(4)]
     one = technology(name)
-    each_s = sum(
-        part.mean_s(64) for part in (one.functions["forward"], one.receive, one.send, one.guest_driver)
-    )
+    each_s = sum(part.mean_s(64) for part in (one.functions["forward"], one.receive, one.send, one.guest_driver))
     model = parallel_router(host, pinned, link_bps=100e9)
     assert lossless_pps(model, load()) == pytest.approx(4 / each_s)
     assert all(model.task(port.entry).needs == () for port in model.ports)

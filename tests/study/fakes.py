@@ -36,9 +36,7 @@ class PaperLaw:
 
     def model(self, load: Workload, queue_frames: int) -> RouterModel:
         service = ServiceCost(per_packet_s=core_service_s(load.busy_cores, load.frame_bytes))
-        return multicore(
-            load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps
-        )
+        return multicore(load.cores, service, queue_frames=queue_frames, ports=load.ports, link_bps=load.link_bps)
 
     def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
         return ("2 flows of 64 B",) if targets else ()

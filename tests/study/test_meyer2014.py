@@ -60,9 +60,7 @@ def test_the_intervals_hold_the_measurements_and_are_worth_having(result: StudyR
     for estimate in (row.estimate for row in result.comparisons):
         # S1: each of the two ports takes in 10 Gbit/s; testers' clocks allow 1 % more.
         assert estimate.high_pps * estimate.l1_bits <= min(estimate.flows, 2) * 10e9 * 1.0101
-    widths = [
-        (row.estimate.high_pps - row.estimate.low_pps) / row.estimate.predicted_pps for row in result.held_out
-    ]
+    widths = [(row.estimate.high_pps - row.estimate.low_pps) / row.estimate.predicted_pps for row in result.held_out]
     assert max(widths) < 0.5
     assert all(width > 0 for width in widths)
 

@@ -62,9 +62,7 @@ def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy
 
 
 @pytest.mark.parametrize("flows", [(1, 2, 4), (2, 4), (4,), (2, 4, 100)])
-def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(
-    tmp_path: Path, flows: tuple[int, ...]
-) -> None:
+def test_a_caption_says_that_cores_cost_each_other_what_the_law_says(tmp_path: Path, flows: tuple[int, ...]) -> None:
     caption = throughput_figure(studied(tmp_path, 6, flows), "fig9", unit="pps").caption
     found = re.search(r"c\(4\) = ([\d.]+)", caption)
     assert found, caption
@@ -90,9 +88,7 @@ def test_the_points_that_calibrate_are_counted_where_none_of_them_is_compared_wi
     seen = {tuple(line.split(",")[:2]) for line in known}
     others = [line for line in table if tuple(line.split(",")[:2]) not in seen]
     (tmp_path / "others.csv").write_text("\n".join([table[0], *others]) + "\n")
-    measurements = file.study.measurements.model_copy(
-        update={"calibrate": "known.csv", "validate_with": "others.csv"}
-    )
+    measurements = file.study.measurements.model_copy(update={"calibrate": "known.csv", "validate_with": "others.csv"})
     study = file.study.model_copy(update={"measurements": measurements})
     result = run_study(replace(file, study=study, path=tmp_path / "x.study.toml"), tmp_path / "out")
     page = study_page(result)

@@ -88,9 +88,7 @@ def test_no_text_makes_the_study_reader_fail_in_another_way(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.study.toml"
-    path.write_text(
-        text, encoding="utf-8", errors="surrogatepass" if "\ud800" <= text[:1] <= "\udfff" else "replace"
-    )
+    path.write_text(text, encoding="utf-8", errors="surrogatepass" if "\ud800" <= text[:1] <= "\udfff" else "replace")
     with pytest.raises(FileProblem):
         read_study(path)
 
@@ -102,9 +100,7 @@ values = st.recursive(
 )
 
 
-@given(
-    key=st.sampled_from(["router", "measurements", "evaluate", "scenario", "criteria", "load"]), value=values
-)
+@given(key=st.sampled_from(["router", "measurements", "evaluate", "scenario", "criteria", "load"]), value=values)
 def test_no_value_in_a_table_of_a_study_makes_it_fail_in_another_way(key: str, value: object) -> None:
     from routecast.quantity.toml_file import validated
     from routecast.study.document import Study
@@ -140,9 +136,7 @@ def test_table_i_is_part_of_table_ii() -> None:
     some = read_measured(study, "meyer2014-table1.csv")
     assert len(some) == 4
     assert all(everything[row.conditions].throughput_pps == row.throughput_pps for row in some)
-    assert {row.conditions for row in everything.values() if row.calibrate} == {
-        row.conditions for row in some
-    }
+    assert {row.conditions for row in everything.values() if row.calibrate} == {row.conditions for row in some}
 
 
 @pytest.mark.parametrize(
@@ -174,9 +168,7 @@ def test_no_text_makes_the_table_reader_fail_in_another_way(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     study = read_study(written(folder, MINIMAL))
-    (folder / "t.csv").write_text(
-        "flows,frame_bytes,throughput_pps\n" + text, encoding="utf-8", errors="replace"
-    )
+    (folder / "t.csv").write_text("flows,frame_bytes,throughput_pps\n" + text, encoding="utf-8", errors="replace")
     try:
         rows = read_measured(study, "t.csv")
     except RoutecastError:

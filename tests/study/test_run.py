@@ -67,9 +67,7 @@ def test_the_papers_law_gives_back_the_papers_simulated_column(meyer: StudyFile,
 @pytest.mark.usefixtures("fake_laws")
 def test_only_the_rows_of_table_i_count_as_calibrating(meyer: StudyFile, tmp_path: Path) -> None:
     result = run_study(meyer, tmp_path)
-    calibrating = {
-        (row.estimate.flows, row.estimate.frame_bytes) for row in result.comparisons if row.calibrates
-    }
+    calibrating = {(row.estimate.flows, row.estimate.frame_bytes) for row in result.comparisons if row.calibrates}
     assert calibrating == {(1, 64), (1, 512), (4, 64), (4, 256)}
     assert result.errors()["solve"].points == 16
     # Paper 000, Table II: the mean of the absolute printed errors over all 20 rows is 1.44 %, the largest 3.57 %.
@@ -114,9 +112,7 @@ def test_a_complete_study_is_started_anew(meyer: StudyFile, tmp_path: Path) -> N
 
 @pytest.mark.usefixtures("fake_laws")
 @pytest.mark.parametrize("text", ['{"study": "other"}', "{}", "[1]", "not JSON"])
-def test_a_folder_with_another_summary_is_refused_and_left_alone(
-    meyer: StudyFile, tmp_path: Path, text: str
-) -> None:
+def test_a_folder_with_another_summary_is_refused_and_left_alone(meyer: StudyFile, tmp_path: Path, text: str) -> None:
     (tmp_path / "summary.json").write_text(text)
     (tmp_path / "results.parquet").write_bytes(b"precious")
     with pytest.raises(FileProblem, match="another folder"):
@@ -139,9 +135,7 @@ with Ledger(Path({str(tmp_path)!r}), COLUMNS) as ledger:
         time.sleep(0.01)
 """
     child = start([sys.executable, "-c", code])
-    until(
-        lambda: len(list((tmp_path / "results.parts").glob("*.parquet"))) >= 2, "two parts are written", child
-    )
+    until(lambda: len(list((tmp_path / "results.parts").glob("*.parquet"))) >= 2, "two parts are written", child)
     child.kill()
     child.wait(timeout=60)
     with Ledger(tmp_path, COLUMNS) as ledger:
@@ -167,8 +161,7 @@ def test_the_key_of_a_task_is_its_content(meyer: StudyFile) -> None:
     load = Workload(cores=4, ports=2, link_bps=10e9, flows=2, frame_bytes=64)
     other = Workload(cores=4, ports=2, link_bps=10e9, flows=2, frame_bytes=128)
     first, again, different = (
-        [task.key for task in study_run._tasks(meyer.study, laws, workload)]
-        for workload in (load, load, other)
+        [task.key for task in study_run._tasks(meyer.study, laws, workload)] for workload in (load, load, other)
     )
     assert first == again
     assert not set(first) & set(different)

@@ -89,9 +89,7 @@ def chain() -> Iterator[Chain]:
             run("ip", "netns", "exec", one, "sh", "-c", quiet)
         wire(gen, "g0", GEN_MAC, dut, "d0", D0_MAC)
         wire(dut, "d1", D1_MAC, sink, "s0", SINK_MAC)
-        site = DeviceSite(
-            netns=dut, ports=PORTS, cpu=None, priority=0, folder=folder, on_spawn=spawned.__setitem__
-        )
+        site = DeviceSite(netns=dut, ports=PORTS, cpu=None, priority=0, folder=folder, on_spawn=spawned.__setitem__)
         yield Chain(site=site, gen=gen, sink=sink, spawned=spawned)
     finally:
         for one in (gen, dut, sink):

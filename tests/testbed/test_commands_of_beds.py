@@ -23,9 +23,7 @@ from routecast.testbed import netns, state
 @pytest.fixture
 def bed(tmp_path: Path) -> str:
     path = tmp_path / "bed.testbed.toml"
-    path.write_text(
-        f'name = "c{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"\nkind = "namespaces"\n'
-    )
+    path.write_text(f'name = "c{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"\nkind = "namespaces"\n')
     return str(path)
 
 
@@ -60,8 +58,7 @@ def test_a_measured_trial_is_printed_like_any_other_and_kept_in_tables(bed: str,
         for words in ("measure, 200 ms", "offered load", "frames        4,000 offered = ", "Bottleneck: "):
             assert words in done.stdout
         assert (
-            "sending from g0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2 and others"
-            in done.stderr
+            "sending from g0 (02:00:00:00:01:02, 198.18.1.2) to 02:00:00:00:01:01, 198.19.1.2 and others" in done.stderr
         )
     for records in (read_csv(csv), read_parquet(parquet)):
         assert len(records) == 2
@@ -74,9 +71,7 @@ def test_a_measured_trial_is_printed_like_any_other_and_kept_in_tables(bed: str,
 
 @needs_tester
 def test_json_has_the_trial_and_what_ran_it(bed: str) -> None:
-    done = run(
-        "measure", "--testbed", bed, "--load", "20 kpps", "--bidirectional", "--duration", "100 ms", "--json"
-    )
+    done = run("measure", "--testbed", bed, "--load", "20 kpps", "--bidirectional", "--duration", "100 ms", "--json")
     trial = json.loads(done.stdout)
     assert trial["evaluator"] == "measure"
     assert trial["offered_frames"] == trial["forwarded_frames"] + trial["dropped_frames"] == 2_000
@@ -112,9 +107,7 @@ def test_a_signal_during_a_trial_ends_it_at_once_and_leaves_nothing(
     bed: str, number: int, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
     arguments = ("measure", "--testbed", bed, "--load", "20 kpps", "--duration", "60 s")
-    process = start(
-        [sys.executable, "-m", "routecast", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = start([sys.executable, "-m", "routecast", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stderr is not None
     assert "sending from" in process.stderr.readline()
     time.sleep(0.5)
@@ -225,9 +218,7 @@ def test_the_tester_tests_itself(bed: str) -> None:
 
 
 @needs_tester
-def test_measuring_until_enough_is_known_stops_by_itself_and_goes_on_from_its_table(
-    bed: str, tmp_path: Path
-) -> None:
+def test_measuring_until_enough_is_known_stops_by_itself_and_goes_on_from_its_table(bed: str, tmp_path: Path) -> None:
     if shutil.which("nft") is None:
         pytest.skip("nft is not installed: apt-get install nftables")
     table = tmp_path / "points.csv"

@@ -87,23 +87,17 @@ def _can_load_programs() -> bool:
     return True
 
 
-def ipv4(
-    layer: int, *, reverse: bool = False, length: int = 60, arriving: bool = False, **more: Any
-) -> list[bytes]:
+def ipv4(layer: int, *, reverse: bool = False, length: int = 60, arriving: bool = False, **more: Any) -> list[bytes]:
     """Return frames as they are sent to a device of a layer, or as they must come out at its far side."""
     return _frames(udp4, layer, reverse, arriving, ("198.18.1.2", "198.19.1.2"), length=length, **more)
 
 
-def ipv6(
-    layer: int, *, reverse: bool = False, length: int = 80, arriving: bool = False, **more: Any
-) -> list[bytes]:
+def ipv6(layer: int, *, reverse: bool = False, length: int = 80, arriving: bool = False, **more: Any) -> list[bytes]:
     ends = ("2001:2:0:1::2", "2001:2:0:8001::2")
     return _frames(udp6, layer, reverse, arriving, ends, length=length, **more)
 
 
-def _frames(
-    build: Any, layer: int, reverse: bool, arriving: bool, ends: tuple[str, str], **more: Any
-) -> list[bytes]:
+def _frames(build: Any, layer: int, reverse: bool, arriving: bool, ends: tuple[str, str], **more: Any) -> list[bytes]:
     hosts = (GEN_MAC, SINK_MAC)
     router = (D0_MAC, D1_MAC)
     if reverse:
@@ -118,9 +112,7 @@ def _frames(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_frames_arrive_in_order_and_as_its_layer_demands(
-    kind: str, chain: Chain, device: list[Device]
-) -> None:
+def test_frames_arrive_in_order_and_as_its_layer_demands(kind: str, chain: Chain, device: list[Device]) -> None:
     under_test = make(device, *KINDS[kind])
     under_test.start(chain.site)
     layer = under_test.layer
@@ -195,8 +187,7 @@ def state_of(chain: Chain) -> dict[str, object]:
         "promiscuous": [link["ifname"] for link in links if "PROMISC" in link["flags"]],
         "addresses": [one["local"] for link in links for one in link["addr_info"] if link["ifname"] != "lo"],
         "neighbours": device_chain.run("ip", "-n", netns, "neighbour", "show", "nud", "permanent"),
-        "routes": device_chain.run("ip", "-n", netns, "route")
-        + device_chain.run("ip", "-n", netns, "-6", "route"),
+        "routes": device_chain.run("ip", "-n", netns, "route") + device_chain.run("ip", "-n", netns, "-6", "route"),
         "rules": device_chain.run(*inside, "nft", "list", "ruleset") if which("nft") else "",
         "forwarding": device_chain.run(*inside, "cat", "/proc/sys/net/ipv4/ip_forward"),
         "forwarding6": device_chain.run(*inside, "cat", "/proc/sys/net/ipv6/conf/all/forwarding"),
@@ -228,9 +219,7 @@ def test_nothing_is_left_of_a_start_that_fails_half_way(
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_a_port_that_is_not_there_is_said_and_nothing_is_left(
-    kind: str, chain: Chain, device: list[Device]
-) -> None:
+def test_a_port_that_is_not_there_is_said_and_nothing_is_left(kind: str, chain: Chain, device: list[Device]) -> None:
     under_test = make(device, *KINDS[kind])
     before = state_of(chain)
     wrong = dataclasses.replace(chain.site.ports[1], interface="d7")
@@ -276,9 +265,7 @@ def test_what_a_process_cannot_take_in_time_is_counted_as_dropped(
 
 
 @pytest.mark.parametrize("kind", ["openvswitch", "testpmd"])
-def test_a_process_that_dies_is_reported_with_what_it_said(
-    kind: str, chain: Chain, device: list[Device]
-) -> None:
+def test_a_process_that_dies_is_reported_with_what_it_said(kind: str, chain: Chain, device: list[Device]) -> None:
     under_test = make(device, *KINDS[kind])
     before = state_of(chain)
     under_test.start(chain.site)
@@ -398,15 +385,11 @@ def test_the_forwarding_thread_gets_its_core_and_priority(chain: Chain, device: 
     assert [os.sched_getaffinity(task) for task in real_time] == [{cpu}]
 
 
-def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(
-    chain: Chain, device: list[Device]
-) -> None:
+def test_a_device_that_makes_its_frames_itself_pays_for_their_bytes(chain: Chain, device: list[Device]) -> None:
     under_test = make(device, "testpmd", {"driver": "null", "forward": "macswap"})
     under_test.start(chain.site)
     assert under_test.times_itself
-    cost_s = {
-        size: min(under_test.self_timed(size, 0.1).seconds_per_frame for _ in range(3)) for size in (64, 1518)
-    }
+    cost_s = {size: min(under_test.self_timed(size, 0.1).seconds_per_frame for _ in range(3)) for size in (64, 1518)}
     # Copied in and out: 1518 bytes take about 2.5 times as long as 64 on the machines seen.
     assert cost_s[1518] > 1.2 * cost_s[64]
     counts = under_test.self_timed(1518, 0.1)

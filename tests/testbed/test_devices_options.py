@@ -46,9 +46,9 @@ def test_every_option_stands_in_the_documentation(name: str) -> None:
     rows = [line for line in DOCUMENTATION.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
     of_routers = "all that route" if name in {"linux", "xdp", "nftables", "frr"} else f"`{name}`"
     for declared in fields(DEVICES[name].options):
-        assert [
-            row for row in rows if f"`{declared.name}`" in row and (f"`{name}`" in row or of_routers in row)
-        ], f"{declared.name} of {name}"
+        assert [row for row in rows if f"`{declared.name}`" in row and (f"`{name}`" in row or of_routers in row)], (
+            f"{declared.name} of {name}"
+        )
 
 
 def test_an_unknown_device_is_answered_with_the_nearest() -> None:

@@ -295,9 +295,7 @@ def test_an_empty_tree_is_not_seen_and_no_check_fails(tmp_path: Path) -> None:
         assert finding.state is not State.FINE or finding.check in ("control group", "interrupts"), finding
 
 
-@pytest.mark.parametrize(
-    "junk", ["", "x", "-", "-1", "99999999999999999999", "\x00", "cpu a b\ncpu\n", "0-", ":::"]
-)
+@pytest.mark.parametrize("junk", ["", "x", "-", "-1", "99999999999999999999", "\x00", "cpu a b\ncpu\n", "0-", ":::"])
 def test_no_file_however_wrong_is_a_defect(junk: str, tmp_path: Path) -> None:
     changes = {path: junk for path in QUIET if not path.startswith("usr/bin")}
     changes |= {

@@ -93,9 +93,7 @@ def test_the_schema_has_both_kinds_and_describes_every_field() -> None:
     assert {"NamespacesFile", "InterfacesFile"} <= set(schema["$defs"])
     for name in ("NamespacesFile", "InterfacesFile", "InterfacePort"):
         for field, entry in schema["$defs"][name]["properties"].items():
-            assert "description" in entry or "$ref" in entry or field in {"kind", "port", "cores", "dut"}, (
-                field
-            )
+            assert "description" in entry or "$ref" in entry or field in {"kind", "port", "cores", "dut"}, field
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)

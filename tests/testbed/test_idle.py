@@ -10,7 +10,7 @@ from testbed_rights import needs_tester
 
 from routecast.load.offered import OfferedLoad
 from routecast.testbed import open_testbed
-from routecast.testbed.idle import IdlePolling
+from routecast.testbed.bed import IdlePolling
 
 
 def test_it_asks_the_kernel_for_no_latency_and_lets_go(tmp_path: Path) -> None:

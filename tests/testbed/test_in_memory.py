@@ -73,9 +73,7 @@ def test_it_is_an_evaluator_that_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("rate_pps", [1e6, 9.9e6, 25e6])
-def test_what_is_beyond_the_capacity_is_lost_and_frames_are_conserved(
-    core: KnownCore, rate_pps: float
-) -> None:
+def test_what_is_beyond_the_capacity_is_lost_and_frames_are_conserved(core: KnownCore, rate_pps: float) -> None:
     trial = InMemory(function="l2_switch").trial(OfferedLoad(rate_pps=rate_pps), 0.1)
     assert trial.is_valid
     assert trial.offered_frames == sum(
@@ -118,9 +116,7 @@ def test_frames_that_vanish_are_a_fault(core: KnownCore) -> None:
 
 
 def test_the_load_reaches_the_function(core: KnownCore) -> None:
-    load = OfferedLoad(
-        rate_pps=1e6, frames=FrameMix.table([(7, 64), (4, 594), (1, 1518)]), flows=FlowSet.crafted(12)
-    )
+    load = OfferedLoad(rate_pps=1e6, frames=FrameMix.table([(7, 64), (4, 594), (1, 1518)]), flows=FlowSet.crafted(12))
     InMemory(function="l2_switch").trial(load, 0.5)
     InMemory(function="l2_switch", popularity=Popularity(kind="zipf", exponent=0.9)).trial(load, 0.5)
     first, second = core.requests
@@ -175,9 +171,7 @@ class TestForReal:
 
     def test_frames_too_short_for_the_headers_are_refused(self) -> None:
         with pytest.raises(ModelProblem, match="frame"):
-            InMemory(function="bng", direction="core").trial(
-                OfferedLoad(rate_pps=1e5, frames=FrameMix.fixed(64)), 0.01
-            )
+            InMemory(function="bng", direction="core").trial(OfferedLoad(rate_pps=1e5, frames=FrameMix.fixed(64)), 0.01)
 
     def test_an_unknown_function_or_table_is_refused_with_those_there_are(self) -> None:
         load = OfferedLoad(rate_pps=1e5)
@@ -194,9 +188,7 @@ class TestForReal:
                     update={
                         "repeats": 1,
                         "goal": tuple(
-                            goal.model_copy(
-                                update={"initial_trial": 0.02, "final_trial": 0.02, "duration_sum": 0.04}
-                            )
+                            goal.model_copy(update={"initial_trial": 0.02, "final_trial": 0.02, "duration_sum": 0.04})
                             for goal in profile.throughput.goal
                         ),
                     }

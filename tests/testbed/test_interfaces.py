@@ -15,8 +15,8 @@ from testbed_rights import needs_namespaces, needs_tester
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed import make_bed, netns
+from routecast.testbed.interfaces import inspect_ports
 from routecast.testbed.links import LinkReader
-from routecast.testbed.safety import inspect_ports
 from routecast.testbed.site import run_command
 
 pytestmark = needs_namespaces
@@ -57,9 +57,7 @@ def lab() -> Iterator[str]:
 
 @pytest.fixture
 def file_of(tmp_path: Path) -> Callable[..., str]:
-    def write(
-        lab: str | None, *, more: str = "", first: str = "e0", second: str = "e1", wire: str = ""
-    ) -> str:
+    def write(lab: str | None, *, more: str = "", first: str = "e0", second: str = "e1", wire: str = "") -> str:
         place = f'netns = "{lab}"\n' if lab else ""
         rate = f'wire = "{wire}"\n' if wire else ""
         path = tmp_path / "lab.testbed.toml"
@@ -103,9 +101,7 @@ def test_an_address_outside_the_benchmarking_ranges_is_refused(lab: str) -> None
     assert "198.18.0.0/15" in text  # RFC 6815 sec. 3
 
 
-def test_an_interface_with_other_traffic_is_refused(
-    lab: str, start: Callable[..., subprocess.Popen[str]]
-) -> None:
+def test_an_interface_with_other_traffic_is_refused(lab: str, start: Callable[..., subprocess.Popen[str]]) -> None:
     ping = (
         "import socket, time\n"
         "s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"

@@ -95,9 +95,7 @@ def settings() -> dict[str, str]:
 
 
 def sleepers() -> set[int]:
-    text = subprocess.run(
-        ["pgrep", "-f", f"^sleep {SLEEPS_S}$"], capture_output=True, text=True, check=False
-    ).stdout
+    text = subprocess.run(["pgrep", "-f", f"^sleep {SLEEPS_S}$"], capture_output=True, text=True, check=False).stdout
     return set(map(int, text.split()))
 
 
@@ -160,9 +158,7 @@ def test_the_same_bed_starts_again_after_a_kill(up: Up, bed_file: str, name: str
 
 
 @pytest.mark.alone  # the start of a bed in another process would remove what it looks for
-def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(
-    up: Up, bed_file: str, name: str
-) -> None:
+def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(up: Up, bed_file: str, name: str) -> None:
     asleep = sleepers()
     process = up(bed_file)
     process.kill()
@@ -174,9 +170,7 @@ def test_a_bed_whose_state_was_lost_is_removed_by_the_names_of_its_namespaces(
     assert sleepers() <= asleep
 
 
-def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(
-    up: Up, bed_file: str, name: str
-) -> None:
+def test_two_runs_on_one_bed_are_refused_with_the_process_that_has_it(up: Up, bed_file: str, name: str) -> None:
     process = up(bed_file)
     try:
         with pytest.raises(EnvironmentProblem, match=f"in use by process {process.pid}"), make_bed(bed_file):
@@ -214,9 +208,7 @@ def test_a_start_that_fails_half_way_leaves_nothing(bed_file: str, name: str) ->
     assert left(name) == NOTHING
 
 
-def test_a_device_whose_programs_are_missing_is_refused_before_anything_is_made(
-    bed_file: str, name: str
-) -> None:
+def test_a_device_whose_programs_are_missing_is_refused_before_anything_is_made(bed_file: str, name: str) -> None:
     bed = make_bed(bed_file)
     bed.device.missing = lambda: (Missing(program="vpp", package="vpp"),)  # type: ignore[method-assign]  # it lacks one
     with pytest.raises(EnvironmentProblem, match="linux needs vpp: apt install vpp"), bed:

@@ -26,7 +26,7 @@ NOBODY_STEALS = Limits(steal_ratio=1.0)
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
 
 
 def load(rate_pps: float = 1e5, **values: Any) -> OfferedLoad:
@@ -141,9 +141,7 @@ def test_an_unknown_back_end_suggests_the_nearest() -> None:
 
 
 def test_frames_that_come_back_to_the_port_that_sends_are_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        FakeWatch, "bend", staticmethod(lambda links: links["rcfake0"].update(rx_frames=50_000))
-    )
+    monkeypatch.setattr(FakeWatch, "bend", staticmethod(lambda links: links["rcfake0"].update(rx_frames=50_000)))
     with measure(FakeTester()) as evaluator:
         trial = evaluator.trial(load(), 0.5)
     assert trial.is_valid
@@ -252,9 +250,7 @@ def test_the_tester_keeps_the_rate_of_a_virtual_wire_and_leaves_a_real_one_to_it
 
 
 def test_learning_frames_and_pauses_are_those_of_the_procedure() -> None:
-    assert Phases.rfc2544() == Phases(
-        wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0
-    )  # RFC 2544 sec. 23
+    assert Phases.rfc2544() == Phases(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)  # RFC 2544 sec. 23
     tester = FakeTester()
     with measure(tester, phases=Phases(learning_frames=3, residual_wait_s=0.2, warmup_s=0.1)) as evaluator:
         evaluator.trial(load(), 0.1)

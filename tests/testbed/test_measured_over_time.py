@@ -27,7 +27,7 @@ from routecast.load.offered import OfferedLoad
 from routecast.testbed import Measure, open_testbed
 from routecast.testbed.checks import Limits
 from routecast.testbed.counted import Slice
-from routecast.testbed.over_time import over_time_of
+from routecast.testbed.measured import over_time_of
 
 ONE = FlowSet(name="1 flow", flows=(Flow(rss_hash=0),))
 ATTEMPTS = 6
@@ -65,14 +65,12 @@ def test_a_slice_without_parts_leaves_the_trial_without() -> None:
 
 
 def test_the_tester_is_asked_for_parts_only_by_who_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
     load = OfferedLoad(rate_pps=1e5, flows=ONE)
     for wanted in (False, True):
         tester = FakeTester()
         bed: Any = FakeBed()
-        with Measure(
-            bed, tester=tester, limits=Limits(steal_ratio=1.0), retries=0, over_time=wanted
-        ) as evaluator:
+        with Measure(bed, tester=tester, limits=Limits(steal_ratio=1.0), retries=0, over_time=wanted) as evaluator:
             trial = evaluator.attempted_once().trial(load, 0.1)
         assert [one["over_time"] for one in tester.counted] == [wanted]
         # This tester is an old one that knows of no parts.

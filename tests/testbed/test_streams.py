@@ -65,13 +65,9 @@ def test_a_flow_of_thrice_the_weight_stands_thrice_in_the_turn() -> None:
 
 def test_256_networks_get_frames_each_one_host_of_its_own() -> None:
     sides = [port_addresses(side) for side in (0, 1)]
-    ports = [
-        port(name, side, networks_ipv4=sides[side].networks_ipv4) for side, name in enumerate(("gen", "sink"))
-    ]
+    ports = [port(name, side, networks_ipv4=sides[side].networks_ipv4) for side, name in enumerate(("gen", "sink"))]
     (stream,) = streams_of(load(), ports, Addressing(networks=256)).streams
-    networks = {
-        ipaddress.ip_network(f"{flow['destination_address']}/24", strict=False) for flow in stream["flows"]
-    }
+    networks = {ipaddress.ip_network(f"{flow['destination_address']}/24", strict=False) for flow in stream["flows"]}
     assert len(networks) == 256  # RFC 2544 sec. 12
     assert all(network.subnet_of(ipaddress.ip_network("198.19.0.0/16")) for network in networks)
 
@@ -83,9 +79,7 @@ def test_more_networks_than_the_bed_has_are_refused() -> None:
 
 def test_a_port_offers_at_most_its_line_rate() -> None:
     found = streams_of(load(rate_pps=20e6), PORTS, Addressing())
-    assert found.streams[0]["rate_pps"] == pytest.approx(
-        14_880_952, abs=1
-    )  # RFC 2544 sec. 20, 10 Gbit/s, 64 B
+    assert found.streams[0]["rate_pps"] == pytest.approx(14_880_952, abs=1)  # RFC 2544 sec. 20, 10 Gbit/s, 64 B
     assert found.intended_pps == (20e6,)
     assert "line rate" in found.notes[0]
 
@@ -97,9 +91,7 @@ def test_a_change_of_the_rate_is_a_step_of_every_stream() -> None:
 
 def test_arrivals_become_schedules() -> None:
     poisson = streams_of(load(arrivals=Arrivals.poisson()), PORTS, Addressing()).streams[0]
-    bursts = streams_of(
-        load(arrivals=Arrivals.on_off(burst_frames=16, peak_ratio=4)), PORTS, Addressing()
-    ).streams[0]
+    bursts = streams_of(load(arrivals=Arrivals.on_off(burst_frames=16, peak_ratio=4)), PORTS, Addressing()).streams[0]
     assert poisson["schedule"] == {"kind": "poisson"}
     assert bursts["schedule"] == {"kind": "bursts", "burst_frames": 16}  # RFC 2544 sec. 21
 
@@ -113,9 +105,7 @@ def test_arrivals_become_schedules() -> None:
         ({"flows": FlowSet(name="x", flows=(Flow(rss_hash=0, egress=0),))}, 4, "egress"),
     ],
 )
-def test_a_load_that_the_bed_cannot_send_is_refused(
-    values: dict[str, object], version: int, words: str
-) -> None:
+def test_a_load_that_the_bed_cannot_send_is_refused(values: dict[str, object], version: int, words: str) -> None:
     with pytest.raises(ModelProblem, match=words):
         streams_of(load(**values), PORTS, Addressing(version=version))  # type: ignore[arg-type]  # 4 or 6
 

@@ -90,10 +90,7 @@ def test_a_dropped_frame_in_every_thousand_is_found_to_the_frame(opened: Opened)
     assert trial.offered_frames == 20_000
     # The machine may lose more when it stalls; the program's twenty are lost in any case.
     assert (trial.dropped_frames or 0) >= 20
-    if (
-        not any("disturbance" in note for note in trial.notes)
-        and trial.drops_pps.get("d0_rx_dropped", 0.0) == 0.0
-    ):
+    if not any("disturbance" in note for note in trial.notes) and trial.drops_pps.get("d0_rx_dropped", 0.0) == 0.0:
         assert trial.dropped_frames == 20
 
 
@@ -200,9 +197,7 @@ def on_one_core() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("receive", ["auto", "af_packet"])
-def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(
-    opened: Opened, receive: str
-) -> None:
+def test_on_one_core_every_frame_is_forwarded_before_the_next_one_is_made(opened: Opened, receive: str) -> None:
     def open_so(configuration: Mapping[str, Any]) -> Any:
         ports = [{**port, "receive": receive} for port in configuration["ports"]]
         return open_tester({**configuration, "ports": ports})

@@ -18,9 +18,7 @@ from routecast.testbed import netns
 
 pytestmark = [
     needs_tester,
-    pytest.mark.skipif(
-        not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture"
-    ),
+    pytest.mark.skipif(not without_ebpf.IS_KNOWN, reason="the number of bpf(2) is not known for this architecture"),
 ]
 
 LAUNCHER = (sys.executable, without_ebpf.__file__)
@@ -41,9 +39,7 @@ def run(*arguments: str, before: tuple[str, ...] = LAUNCHER) -> subprocess.Compl
 @pytest.fixture
 def bed(tmp_path: Path) -> str:
     path = tmp_path / "bed.testbed.toml"
-    path.write_text(
-        f'name = "n{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"\nkind = "namespaces"\n'
-    )
+    path.write_text(f'name = "n{os.getpid() % 100_000}-{time.monotonic_ns() % 10_000}"\nkind = "namespaces"\n')
     return str(path)
 
 
@@ -54,13 +50,9 @@ def measure(bed: str, *more: str) -> subprocess.CompletedProcess[str]:
 
 @needs_namespaces
 @pytest.mark.parametrize("back_end", ["auto", "af_packet"])
-def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(
-    bed: str, back_end: str
-) -> None:
+def test_frames_are_sent_and_received_through_sockets_and_the_result_says_why(bed: str, back_end: str) -> None:
     done = measure(bed, "--dut", "linux", "--back-end", back_end)
-    assert done.returncode in {0, 1}, (
-        done.stderr
-    )  # 1: a busy machine held the tester up, which its own checks found
+    assert done.returncode in {0, 1}, done.stderr  # 1: a busy machine held the tester up, which its own checks found
     trial = json.loads(done.stdout)
     assert trial["offered_frames"] > 0
     assert trial["forwarded_frames"] > 0

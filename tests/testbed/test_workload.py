@@ -94,9 +94,7 @@ def test_a_trace_that_reaches_its_bound_ends_with_a_packet_and_says_so() -> None
 def test_fragments_cost_the_same_each() -> None:
     # 20 B of header and up to 556 B in the last fragment, 552 B in the others (RFC 791): 1, 2 and 3 fragments.
     one, two, three = (answered("frag", f"{size} B").mean for size in (594, 1146, 1518))
-    assert two.instructions - one.instructions == pytest.approx(
-        three.instructions - two.instructions, rel=0.15
-    )
+    assert two.instructions - one.instructions == pytest.approx(three.instructions - two.instructions, rel=0.15)
     assert one.packet_writes < two.packet_writes < three.packet_writes
 
 
@@ -190,9 +188,7 @@ def test_packets_of_a_capture_are_what_is_characterised(tmp_path: Path) -> None:
         (struct.pack("<IHHiIIIIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1, 0, 0, 90, 90), "cut off"),
     ],
 )
-def test_a_capture_that_cannot_be_read_is_refused_with_its_fault(
-    tmp_path: Path, content: bytes, words: str
-) -> None:
+def test_a_capture_that_cannot_be_read_is_refused_with_its_fault(tmp_path: Path, content: bytes, words: str) -> None:
     path = tmp_path / "bad.pcap"
     path.write_bytes(content)
     with pytest.raises(ModelProblem, match=words):

@@ -72,9 +72,7 @@ class FakeBed:
     settled: int = 0
     beside: Mapping[str, bool] = field(default_factory=dict)
     site: DeviceSite = field(
-        default_factory=lambda: DeviceSite(
-            netns=None, ports=(), cpu=None, priority=0, folder=Path("/nonexistent")
-        )
+        default_factory=lambda: DeviceSite(netns=None, ports=(), cpu=None, priority=0, folder=Path("/nonexistent"))
     )
 
     def settle(self) -> None:
@@ -210,9 +208,7 @@ class FakeTester:
         asked = json.loads(request)
         self.requests.append(asked)
         outcome: dict[str, Any] = {
-            "streams": [
-                stream_outcome(stream, asked["duration_s"], self.loss_ratio) for stream in asked["streams"]
-            ],
+            "streams": [stream_outcome(stream, asked["duration_s"], self.loss_ratio) for stream in asked["streams"]],
             "foreign_frames": 0,
             "settled_s": 0.01,
             "back_end": {},

@@ -46,9 +46,7 @@ def run(stage: Stage, throughput_pps: float) -> BackToBackRow:
         return _row(stage, throughput_pps, bursts, "limit", reason)
     slower = ""
     if stage.burst_pps < stage.theoretical_pps * (1.0 - 1e-9):
-        slower = (
-            f"bursts came at {stage.burst_pps:,.0f} frames/s, at which the tester sends short ones evenly"
-        )
+        slower = f"bursts came at {stage.burst_pps:,.0f} frames/s, at which the tester sends short ones evenly"
     return _row(stage, throughput_pps, bursts, "found", slower)
 
 
@@ -63,13 +61,9 @@ def result_of(rows: Sequence[BackToBackRow], settings: BackToBackProfile) -> Bac
     return BackToBackResult(rows=tuple(rows), algorithm=algorithm)
 
 
-def _search(
-    stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float
-) -> Burst:
+def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float) -> Burst:
     def send(frames: int, purpose: str) -> Counts:
-        return stage.burst(
-            frames, f"search {number}, {purpose}", residual_s=settings.residual, least_pps=least_pps
-        )
+        return stage.burst(frames, f"search {number}, {purpose}", residual_s=settings.residual, least_pps=least_pps)
 
     return longest_burst(
         send,
@@ -81,9 +75,7 @@ def _search(
     )
 
 
-def _row(
-    stage: Stage, throughput_pps: float, bursts: list[Burst], outcome: str, reason: str
-) -> BackToBackRow:
+def _row(stage: Stage, throughput_pps: float, bursts: list[Burst], outcome: str, reason: str) -> BackToBackRow:
     settings = stage.profile.back_to_back
     spread = Spread.of(tuple(float(burst.frames) for burst in bursts))
     theoretical_pps = min(stage.burst_pps, stage.maximum_pps)  # the rate at which the burst came

@@ -52,9 +52,7 @@ def compliance_of(
         level = "conditional"
     else:
         level = "unconditional"
-    return Compliance(
-        level=level, statement=_statement(level, musts, len(found), evaluator), deviations=found
-    )
+    return Compliance(level=level, statement=_statement(level, musts, len(found), evaluator), deviations=found)
 
 
 def deviations_of(
@@ -136,9 +134,7 @@ def _statement(level: str, musts: int, deviations: int, evaluator: str) -> str:
         "satisfied.",
     }[level]
     if evaluator != "measure":
-        named += (
-            f" The procedure was run on a model ({evaluator}): its figures are predictions, not measurements."
-        )
+        named += f" The procedure was run on a model ({evaluator}): its figures are predictions, not measurements."
     return named
 
 
@@ -198,9 +194,7 @@ def _throughput(profile: Profile) -> Iterator[Deviation]:
         yield _rfc2544("26.1", "MUST", "a trial with loss lowers the rate", done)
     for goal in lossless:
         if goal.final_trial < 60.0:
-            yield _rfc2544(
-                "24", "SHOULD", "final trials of at least 60 s", f"{_s(goal.final_trial)} ({goal.name})"
-            )
+            yield _rfc2544("24", "SHOULD", "final trials of at least 60 s", f"{_s(goal.final_trial)} ({goal.name})")
     if settings.slice:
         yield _rfc2544("24", "SHOULD", "trials in one piece", f"slices of {_s(settings.slice)}")
 
@@ -223,9 +217,7 @@ def _frame_loss(profile: Profile) -> Iterator[Deviation]:
     if settings.step > 0.1 + 1e-12:
         yield _rfc2544("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
     if settings.stop_after < 2:
-        yield _rfc2544(
-            "26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after)
-        )
+        yield _rfc2544("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
     if settings.duration < 60.0:
         yield _rfc2544("24", "SHOULD", "trials of at least 60 s (frame loss)", _s(settings.duration))
 

@@ -20,9 +20,7 @@ def run(stage: Stage) -> tuple[FrameLossRow, ...]:
     rows: list[FrameLossRow] = []
     without_loss = 0
     most_ratio = stage.maximum_pps / stage.theoretical_pps
-    steps = [
-        ratio for ratio in _ratios(settings.step, stage.profile.throughput.least) if ratio < most_ratio - 1e-9
-    ]
+    steps = [ratio for ratio in _ratios(settings.step, stage.profile.throughput.least) if ratio < most_ratio - 1e-9]
     for ratio in (most_ratio, *steps):
         row = _row(stage, ratio * stage.theoretical_pps)
         rows.append(row)

@@ -17,9 +17,7 @@ _LEFT_OUT = (
 
 def modifiers_left_out(streams: Sequence[Stream]) -> list[NotRun]:
     """List the modifiers that were not run, with the reason; sec. 11 wants as many as the tester can generate."""
-    found = [
-        NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why) for section, what, why in _LEFT_OUT
-    ]
+    found = [NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=why) for section, what, why in _LEFT_OUT]
     if not any("filter" in stream.modifier for stream in streams):
         reason = "the device filters nothing: run a packet filter as the device (--dut nftables --filters 25)"
         found.append(NotRun(section="RFC 2544 sec. 11.4", what="1 and 25 filters", reason=reason))

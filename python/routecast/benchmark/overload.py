@@ -59,9 +59,7 @@ def find_overload_pps(
         reasons = trial.invalid or reasons
         rate_pps *= GROWTH
     if reached_pps > 0.0:
-        message = (
-            f"the tester reaches no overload: {reached_pps:,.0f} frames/s were forwarded without clear loss"
-        )
+        message = f"the tester reaches no overload: {reached_pps:,.0f} frames/s were forwarded without clear loss"
     else:
         message = f"no valid trial up to {rate_pps:,.0f} frames/s"
     why = f" ({'; '.join(reasons)})" if reasons else ""

@@ -92,9 +92,7 @@ def plan_of(
     if flows < 1:
         wrong.append(Problem("flows", f"got {flows}: at least one flow each way"))
     if search and search not in {"mlrsearch", "binary"}:
-        wrong.append(
-            Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}")
-        )
+        wrong.append(Problem("search", f"no search {search!r}: {did_you_mean(search, ('mlrsearch', 'binary'))}"))
     if wrong:
         raise ModelProblem("benchmark", wrong)
     names = {name.replace("-", "_") for name in asked}
@@ -103,9 +101,7 @@ def plan_of(
         notes.append("throughput was run as well: the procedures asked for rest on it")
         names.add("throughput")
     if search:
-        profile = profile.model_copy(
-            update={"throughput": profile.throughput.model_copy(update={"search": search})}
-        )
+        profile = profile.model_copy(update={"throughput": profile.throughput.model_copy(update={"search": search})})
     return Plan(
         profile=profile,
         procedures=tuple(name for name in PROCEDURES if name in names),

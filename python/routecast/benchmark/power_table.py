@@ -8,27 +8,111 @@ or a metered router.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from routecast.benchmark.power_result import PowerTable, PowerTableRow
 from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search import binary_search
 from routecast.benchmark.stage import Counts, counts_of
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem, Problem
+from routecast.evaluate.plain import plain
 from routecast.evaluate.protocol import Described, Evaluator
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import OfferedLoad
 from routecast.power.metrics import (
     CORE_LOADS,
     EER_WEIGHTS,
+    METRICS,
     LoadPoint,
     energy_consumption_rate_w_per_bps,
     energy_efficiency_ratio_bit_per_j,
     proportionality_ratio,
 )
 
-__all__ = ["FoundThroughput", "PowerTableSettings", "power_table"]
+__all__ = ["FoundThroughput", "PowerTable", "PowerTableSettings", "power_table"]
+
+
+# What the power benchmark finds: a line for each state, and the metrics over them.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTableRow:
+    """One line: what was offered, what was forwarded, and the watts meanwhile; NaN where nothing was measured.
+
+    ``port_ratios`` is the utilisation of each link where the evaluator knows it.
+    """
+
+    name: str
+    state: str
+    load_ratio: float = math.nan
+    intended_pps: float = math.nan
+    forwarded_pps: float = math.nan
+    l2_bps: float = math.nan
+    loss_ratio: float = math.nan
+    power_w: float = math.nan
+    packet_j: float = math.nan
+    bit_j: float = math.nan
+    port_ratios: Mapping[str, float] = field(default_factory=dict)
+    not_measured: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTable:
+    """The finished table.
+
+    Parameters
+    ----------
+    router, evaluator, scope, source : str
+        What was measured, who answered, what the watts cover and where they come from.
+    frames : str
+        The mix of frame sizes.
+    ports : int
+        All of them enabled and active.
+    throughput_pps, throughput_bps : float
+        The greatest rate that was seen to lose nothing, over all ports.
+    rows : tuple of PowerTableRow
+        Base, idle, idle+, typical, loaded, and further loads of the EER.
+    eer_bit_per_j : float
+        Bit/s per W over ``load_ratios`` with ``weights``.
+    eer_unweighted_bit_per_j : float
+        With the unweighted throughput as numerator, as the draft allows if it is labelled.
+    ecr_w_per_bps : float
+        At full load.
+    proportionality_ratio : float
+        EPI over 100.
+    averaging : str
+        How watts were averaged.
+    facts : mapping of str to object
+        Versions and configuration, where the evaluator states them.
+    """
+
+    router: str
+    evaluator: str
+    scope: str
+    source: str
+    frames: str
+    ports: int
+    throughput_pps: float
+    throughput_bps: float
+    rows: tuple[PowerTableRow, ...]
+    load_ratios: tuple[float, ...]
+    weights: tuple[float, ...]
+    eer_bit_per_j: float
+    eer_unweighted_bit_per_j: float
+    ecr_w_per_bps: float
+    proportionality_ratio: float
+    stabilise_s: float
+    measure_s: float
+    averaging: str
+    facts: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data, with the definition of every metric."""
+        result = plain(self)
+        assert isinstance(result, dict)
+        return {**result, "metrics": plain(dict(METRICS))}
+
 
 _NO_POWER = (
     "a trial carries no watts: give every pool of the router file its power states, "
@@ -83,18 +167,14 @@ class PowerTableSettings:
             count = f"{len(self.weights)} weights for {len(self.load_ratios)} loads"
             problems.append(Problem("weights", f"{count}: give one for each"))
         if abs(math.fsum(self.weights) - 1.0) > 1e-9:
-            problems.append(
-                Problem("weights", f"sum up to {math.fsum(self.weights):g}: they must sum up to 1")
-            )
+            problems.append(Problem("weights", f"sum up to {math.fsum(self.weights):g}: they must sum up to 1"))
         for number, weight in enumerate(self.weights):
             if not weight >= 0.0:
                 problems.append(Problem(f"weights[{number}]", f"is {weight:g}: a weight is at least 0"))
         for number, ratio in enumerate((*self.load_ratios, self.typical_ratio)):
             if not 0.0 <= ratio <= 1.0:
                 place = f"load_ratios[{number}]" if number < len(self.load_ratios) else "typical_ratio"
-                problems.append(
-                    Problem(place, f"is {ratio:g}: loads are 0 to 1 of the throughput without loss")
-                )
+                problems.append(Problem(place, f"is {ratio:g}: loads are 0 to 1 of the throughput without loss"))
         for name in ("measure_s", "search_s", "idle_pps"):
             if not getattr(self, name) > 0.0:
                 problems.append(Problem(name, f"is {getattr(self, name):g}: it is more than 0"))
@@ -167,9 +247,7 @@ def power_table(
     plus = lab.measured("idle+", float(ports))
     # Rising loads, full load last: the draft wants the device to return to it without loss.
     ratios = sorted({chosen.typical_ratio, 1.0, *chosen.load_ratios} - {0.0})
-    trials = {
-        ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios
-    }
+    trials = {ratio: lab.measured(f"{100 * ratio:g} % of the throughput", ratio * full_pps) for ratio in ratios}
     trials[0.0] = idle
     notes = _notes(load, chosen, trials, found)
     powers = {ratio: lab.power(trial) for ratio, trial in trials.items()}
@@ -194,9 +272,7 @@ def power_table(
         rows=(
             _base(chosen.base_w),
             _row("idle", "configured, all ports up, no traffic", idle, lab.power(idle), 0.0),
-            _row(
-                "idle+", "1 frame/s on every active port", plus, lab.power(plus), plus.intended_pps / full_pps
-            ),
+            _row("idle+", "1 frame/s on every active port", plus, lab.power(plus), plus.intended_pps / full_pps),
             _row(
                 "typical",
                 f"{100 * chosen.typical_ratio:g} % of the throughput",
@@ -204,22 +280,15 @@ def power_table(
                 powers[chosen.typical_ratio],
                 chosen.typical_ratio,
             ),
-            *(
-                _row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at)
-                for at in further
-            ),
+            *(_row("loaded", f"{100 * at:g} % of the throughput", trials[at], powers[at], at) for at in further),
             _row("loaded", "the throughput without loss", trials[1.0], powers[1.0], 1.0),
         ),
         load_ratios=chosen.load_ratios,
         weights=chosen.weights,
         eer_bit_per_j=energy_efficiency_ratio_bit_per_j(points),
-        eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(
-            points, total_capacity_bps=trials[1.0].l2_bps
-        ),
+        eer_unweighted_bit_per_j=energy_efficiency_ratio_bit_per_j(points, total_capacity_bps=trials[1.0].l2_bps),
         ecr_w_per_bps=energy_consumption_rate_w_per_bps(powers[1.0].mean_w, trials[1.0].l2_bps),
-        proportionality_ratio=proportionality_ratio(
-            powers[0.0].mean_w, max(power.mean_w for power in powers.values())
-        ),
+        proportionality_ratio=proportionality_ratio(powers[0.0].mean_w, max(power.mean_w for power in powers.values())),
         stabilise_s=chosen.stabilise_s,
         measure_s=chosen.measure_s,
         averaging=chosen.averaging,
@@ -334,9 +403,7 @@ def _notes(
         *found.notes,
     ]
     if not math.isnan(settings.base_w):
-        notes.append(
-            f"base: {settings.base_w:g} W measured by hand without transceivers, as told by the user"
-        )
+        notes.append(f"base: {settings.base_w:g} W measured by hand without transceivers, as told by the user")
     full = trials[1.0]
     if full.loss_ratio > 1e-9:
         notes.append(

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 
 from routecast.benchmark import throughput
 from routecast.benchmark.journal import Journal
-from routecast.benchmark.power_result import PowerTable
-from routecast.benchmark.power_table import FoundThroughput, PowerTableSettings, power_table
+from routecast.benchmark.power_table import FoundThroughput, PowerTable, PowerTableSettings, power_table
 from routecast.benchmark.profile import Profile, read_profile
 from routecast.benchmark.result import Stream, ThroughputRow
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
@@ -31,9 +30,7 @@ __all__ = ["SHORTEST_LINE_S", "intervals_s", "search_profile", "wire_power_table
 SHORTEST_LINE_S = 1.0
 """Line "idle+" has a frame a second on every port: a shorter trial would have none."""
 
-_MIX = (
-    "a mix of sizes is offered at most one width of the search below the rate of the wires: its mean varies"
-)
+_MIX = "a mix of sizes is offered at most one width of the search below the rate of the wires: its mean varies"
 
 _CONFIRMING_TRIALS = 2
 _MOST_STEPS_DOWN = 5

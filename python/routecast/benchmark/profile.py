@@ -61,9 +61,7 @@ class TrialProfile(_Table):
     before: Span = Field(default=2.0, description="Wait after the learning frames (sec. 23 b).")
     residual: Span = Field(default=2.0, description="Wait for residual frames after the trial (sec. 23 d).")
     settle: Span = Field(default=5.0, description="Wait until the device has settled again (sec. 23 e).")
-    attempts: Repeats = Field(
-        default=3, description="How often an invalid trial is run before it is given up."
-    )
+    attempts: Repeats = Field(default=3, description="How often an invalid trial is run before it is given up.")
 
 
 class GoalProfile(_Table):
@@ -170,9 +168,7 @@ class BackToBackProfile(_Table):
 class RecoveryProfile(_Table):
     """``[recovery]``: sec. 26.5."""
 
-    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(
-        default=1.1, description="Overload over the throughput."
-    )
+    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(default=1.1, description="Overload over the throughput.")
     overload_duration: Duration = Field(default=60.0, description="Time at overload.")
     recovery: Share = Field(default=0.5, description="Rate after the cut, over the overload.")
     recovery_duration: Duration = Field(default=60.0, description="Time after the cut.")
@@ -183,14 +179,10 @@ class ResetProfile(_Table):
     """``[reset]``: sec. 26.6 as RFC 6201 has it."""
 
     before: Duration = Field(default=15.0, description="Time of traffic before the reset.")
-    after: Duration = Field(
-        default=60.0, description="Time of traffic after the reset; it must be up by then."
-    )
+    after: Duration = Field(default=60.0, description="Time of traffic after the reset; it must be up by then.")
     rate: Share = Field(default=1.0, description="Offered rate over the throughput.")
     repeats: Repeats = Field(default=3, description="Trials per kind of reset; their mean is reported.")
-    kinds: tuple[str, ...] = Field(
-        default=(), description="Kinds of reset; all that the device knows if empty."
-    )
+    kinds: tuple[str, ...] = Field(default=(), description="Kinds of reset; all that the device knows if empty.")
 
 
 class StreamProfile(_Table):
@@ -251,6 +243,4 @@ def _text_of(name_or_file: str) -> tuple[str, str]:
     if name_or_file.endswith(".toml"):
         return read_text(Path(name_or_file), kind="profile"), name_or_file
     hint = did_you_mean(name_or_file, shipped)
-    raise FileProblem(
-        f"profile {name_or_file!r}", [Problem("", f"there is none; {hint}, or give a FILE.toml")]
-    )
+    raise FileProblem(f"profile {name_or_file!r}", [Problem("", f"there is none; {hint}, or give a FILE.toml")])

@@ -61,9 +61,7 @@ def run(stage: Stage, throughput_pps: float, kind: str, stream: Stream) -> Reset
     reason = ""
     try:
         for number in range(1, settings.repeats + 1):
-            trial = stage.reset_trial(
-                rate_pps, duration_s, f"{kind} reset {number}", kind=kind, at_s=settings.before
-            )
+            trial = stage.reset_trial(rate_pps, duration_s, f"{kind} reset {number}", kind=kind, at_s=settings.before)
             counts = counts_of(trial, duration_s)
             lost.append(float(counts.lost))
             times.append(counts.lost / trial.offered_pps if trial.offered_pps else 0.0)

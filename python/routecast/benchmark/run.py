@@ -117,9 +117,7 @@ def run_benchmark(
         for stream in plan.streams:
             with rig.prepared(stream, phases) as evaluator:
                 for size in plan.sizes(stream):
-                    make = _StageMaker(
-                        plan, rig, evaluator, stream, size, journal, records, on_trial, failures
-                    )
+                    make = _StageMaker(plan, rig, evaluator, stream, size, journal, records, on_trial, failures)
                     _run_size(plan, make, rows, clock, rig.medium)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
@@ -209,9 +207,7 @@ def _run_at_throughput(procedure: str, stage: Stage, base: ThroughputRow, rows: 
         rows.latency += latency.run(stage, base.throughput_pps)
         return
     if not stage.is_counting:
-        leave_out(
-            "it counts frames during a change, and there are no transients in closed form; use simulate"
-        )
+        leave_out("it counts frames during a change, and there are no transients in closed form; use simulate")
         return
     if procedure == "back_to_back":
         rows.back_to_back.append(back_to_back.run(stage, base.throughput_pps))
@@ -231,13 +227,7 @@ def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotR
     for stream in plan.streams:
         reason = rig.refuses(stream)
         if reason:
-            section = (
-                "RFC 2544 sec. 11"
-                if stream.modifier
-                else "RFC 5180"
-                if stream.protocol == "IPv6"
-                else "RFC 2544"
-            )
+            section = "RFC 2544 sec. 11" if stream.modifier else "RFC 5180" if stream.protocol == "IPv6" else "RFC 2544"
             refused.append(NotRun(section=section, what=f"stream {stream.name}", reason=reason))
         else:
             usable.append(stream)
@@ -284,13 +274,9 @@ def _result(
             evaluator=rig.kind,
             short_of_medium=rows.short_of_medium,
         ),
-        throughput=throughput.result_of(rows.throughput, plan.streams, rig.medium, search)
-        if rows.throughput
-        else None,
+        throughput=throughput.result_of(rows.throughput, plan.streams, rig.medium, search) if rows.throughput else None,
         latency=latency.result_of(rows.latency, rig.medium) if rows.latency else None,
-        frame_loss=frame_loss.result_of(rows.frame_loss, profile.frame_loss.step)
-        if rows.frame_loss
-        else None,
+        frame_loss=frame_loss.result_of(rows.frame_loss, profile.frame_loss.step) if rows.frame_loss else None,
         back_to_back=b2b if rows.back_to_back else None,
         recovery=recovery.result_of(rows.recovery) if rows.recovery else None,
         reset=reset.result_of(rows.reset) if rows.reset else None,
@@ -312,8 +298,7 @@ def _run_of(plan: Plan, rig: Rig) -> str:
 def _said(failures: list[str]) -> list[str]:
     times = Counter(failures)
     return [
-        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}"
-        for text, n in times.items()
+        f"the tester failed {n} time{'s' if n > 1 else ''} and was asked again: {text}" for text, n in times.items()
     ]
 
 

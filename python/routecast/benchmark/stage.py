@@ -148,9 +148,7 @@ class Stage:
         """Return the stream's load at a rate."""
         return load_of(self.stream, self.frame_bytes, rate_pps, flows=self.flows, steps=steps)
 
-    def trial(
-        self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep, attempts: int = 0
-    ) -> Trial:
+    def trial(self, rate_pps: float, duration_s: float, purpose: str, *steps: RateStep, attempts: int = 0) -> Trial:
         """Run one trial until it is valid; as often as the profile says, or ``attempts`` times.
 
         Raises
@@ -165,9 +163,7 @@ class Stage:
 
         return self._valid(load, duration_s, purpose, run, attempts=attempts)
 
-    def reset_trial(
-        self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float
-    ) -> Trial:
+    def reset_trial(self, rate_pps: float, duration_s: float, purpose: str, *, kind: str, at_s: float) -> Trial:
         """Run one trial during which the router is reset.
 
         Raises

@@ -70,13 +70,9 @@ def find_ceiling(stage: Stage) -> str:
     )
 
 
-def result_of(
-    rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str, search: str
-) -> ThroughputResult:
+def result_of(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str, search: str) -> ThroughputResult:
     """Return the rows as one result, with the statements that may be advertised."""
-    return ThroughputResult(
-        rows=tuple(rows), advertised=tuple(advertised(rows, streams, medium)), search=search
-    )
+    return ThroughputResult(rows=tuple(rows), advertised=tuple(advertised(rows, streams, medium)), search=search)
 
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
@@ -197,9 +193,7 @@ def _row(stage: Stage, goal: GoalProfile, found: list[Bounds], trials: int) -> T
     )
     if last.outcome == "below":
         least = stage.profile.throughput.least * stage.theoretical_pps
-        return replace(
-            row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s"
-        )
+        return replace(row, reason=f"the goal is missed even at the least rate of the search, {least:,.0f} frames/s")
     return row
 
 

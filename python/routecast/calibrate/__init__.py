@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from routecast.calibrate.eq5 import Eq5Router, fit_eq5
     from routecast.calibrate.fit import FittedRouter, fit
     from routecast.calibrate.points import Point, read_points
-    from routecast.calibrate.prediction import Prediction
+    from routecast.calibrate.score import Prediction
     from routecast.calibrate.validate import Validation, validate
 
 __all__ = [

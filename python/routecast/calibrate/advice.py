@@ -64,8 +64,7 @@ class Advice:
         return {
             "series": self.series,
             "targets": [
-                {"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows}
-                for point in self.targets
+                {"cores": point.cores, "frame_bytes": point.frame_bytes, "flows": point.flows} for point in self.targets
             ],
             "half_width_ratio": self.half_width_ratio,
             "next": [point.to_json() for point in self.points],

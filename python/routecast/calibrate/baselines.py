@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from routecast.calibrate.discrepancy import REPEATABILITY_RATIO
 from routecast.calibrate.eq5 import fit_eq5
+from routecast.calibrate.forward import flow_groups
 from routecast.calibrate.points import Point
-from routecast.calibrate.repeatability import REPEATABILITY_RATIO
-from routecast.calibrate.saturation import flow_groups
 from routecast.calibrate.score import Intervals, intervals
 from routecast.errors import FitProblem
 
@@ -52,9 +52,7 @@ def predict_baselines(
     calibrating: Sequence[Point], points: Sequence[Point]
 ) -> dict[str, list[tuple[float, Intervals]]]:
     """Predict frames per second at ``points``, with intervals, by every baseline that the calibration points carry."""
-    free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(
-        calibrating
-    )
+    free = [point for point in calibrating if point.throughput_pps < _ON_A_CAP * _cap_pps(point)] or list(calibrating)
     smallest = min(point.frame_bytes for point in free)
     small = [point for point in free if point.frame_bytes == smallest]
     found = {}
@@ -140,9 +138,7 @@ def _rational(known: Floats, rates: Floats, cores: Floats, degree: int) -> Float
         design = _terms(known)[:, :degree] * (each / known)[:, None]
         scale = np.linalg.norm(design, axis=0)
         scale[scale == 0.0] = 1.0
-        found.append(
-            1.0 / (_terms(cores)[:, :degree] @ (nnls(design / scale, np.ones(len(known)))[0] / scale))
-        )
+        found.append(1.0 / (_terms(cores)[:, :degree] @ (nnls(design / scale, np.ones(len(known)))[0] / scale)))
     return np.stack(found)
 
 

@@ -13,22 +13,259 @@ asserts that they do not get worse. ``python -m routecast.calibrate.board`` prin
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from routecast.calibrate.baselines import BASELINES, predict_baselines
-from routecast.calibrate.chain import fit_chain, linear_chain, read_chain_points
+import numpy as np
+
+from routecast.calibrate.baselines import BASELINES, bootstrap, predict_baselines
 from routecast.calibrate.discrepancy import is_capped
-from routecast.calibrate.fit import fit
+from routecast.calibrate.fit import fit, law_evidence
 from routecast.calibrate.forward import POLL_SHAPE
+from routecast.calibrate.laws import LAWS, Shape
 from routecast.calibrate.packs import DATA, Pack, read_packs, split, table_points
-from routecast.calibrate.priors import read_priors, write_priors
-from routecast.calibrate.score import Intervals, Judged, summarise
-from routecast.calibrate.testbed import shared_poll
+from routecast.calibrate.points import Point
+from routecast.calibrate.posterior import Posterior, sample_posterior, weighted_quantiles
+from routecast.calibrate.priors import Priors, read_priors, write_priors
+from routecast.calibrate.score import Intervals, Judged, intervals, summarise
+from routecast.errors import FitProblem
 
-__all__ = ["RECORDED", "Board", "Group", "PackResult", "Scored", "run_board"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+
+__all__ = ["Board", "ChainPoint", "Group", "fit_chain", "read_chain_points", "run_board", "shared_poll"]
+
+
+# What the series of one test bed share: they are fitted with one cost of polling a further queue.
+#
+# How much a frame costs more on a core that polls several ports (:mod:`routecast.calibrate.points`) is a property of
+# the
+# poll loop, not of the function under test. A single series cannot tell it from contention: two cores that pass 2.0
+# times
+# the rate of one may poll cheaply, or gain 5 % by polling less and lose them to each other. Many series can. The cost
+# is
+# therefore estimated from the calibration points of all series of a test bed together by its marginal likelihood
+# (empirical Bayes, Robbins 1956; Carlin and Louis 2000, ch. 3)::
+#
+#     p(cost | points) ∝ N(cost; prior) · Π_series Σ_laws w_law Z_law(series | cost)
+#
+# and its mean and standard deviation make the prior with which each series is then fitted by itself.
+
+
+_GRID = tuple(float(cost) for cost in np.linspace(-0.1, 0.2, 16))
+_FIXED_SD = 1e-6
+_FINEST_SD = 0.005
+
+
+def shared_poll(
+    series: Sequence[Sequence[Point]],
+    *,
+    noise_ratio: float | None = None,
+    priors: Priors | None = None,
+) -> Shape:
+    """Return the cost of polling that the calibration points of all series support, as a prior for each.
+
+    Where no series has points with different numbers of queues, it is the usual prior.
+    """
+    polling = [
+        points
+        for points in series
+        if len({each.layout.further_queues(each.working_cores, each.ports) for each in points}) > 1
+    ]
+    if not polling:
+        return POLL_SHAPE
+    cost = np.array(_GRID)
+    fixed = [replace(POLL_SHAPE, mean=each, sd=_FIXED_SD) for each in _GRID]
+    score = -0.5 * ((cost - POLL_SHAPE.mean) / POLL_SHAPE.sd) ** 2
+    for points in polling:
+        by_law = [
+            math.log(weight) + law_evidence(LAWS[law], points, polls=fixed, noise_ratio=noise_ratio)
+            for law, weight in (priors or read_priors()).laws.items()
+        ]
+        score = score + np.logaddexp.reduce(by_law, axis=0)
+    weight = np.exp(score - score.max())
+    mean = float(np.average(cost, weights=weight))
+    sd = math.sqrt(float(np.average((cost - mean) ** 2, weights=weight)))
+    return replace(POLL_SHAPE, mean=mean, sd=max(sd, _FINEST_SD))
+
+
+# A chain of network functions under CPU quotas.
+#
+# ::
+#
+#     in ─► function 1 ─► function 2 ─► … ─► out        each may use the share q_i of a core
+#
+# A function with quota q gets the core for q of every period and loses the share q0 to being stopped and started again
+# (caches refilled, batches cut short), so it passes ``r·(q - q0)`` bytes a second; q0 is common to the functions of a
+# machine. The slowest function limits the chain, and near a tie the random order of stops costs a little more: ``X =
+# (Σ x_i^-p + C^-p)^(-1/p)`` with the ceiling C of what feeds the chain.
+#
+# The posterior is sampled as for a router (:mod:`routecast.calibrate.posterior`). Priors: each r is free; q0 about 2 %
+# of
+# a core (a stop of 1-4 ms in a period of 100 ms, the default of Linux's CFS bandwidth control), a factor of 2 either
+# way;
+# C about three times what one core passes, a factor of 3 either way; p about 12.
+
+
+_DRAWS = 1000
+_NOISE_COPIES = 8
+_LEAST_SHARE = 1e-3
+_RATE_SD = 3.0
+_LOSS, _LOSS_SD = math.log(0.02), 0.7
+_CEILING_FACTOR, _CEILING_SD = math.log(3.0), 1.1
+_SHARPNESS, _SHARPNESS_SD = 2.5, 0.5
+_NOISE_RATIO = 0.02
+_LEAST_NOISE = 0.01
+_STRUCTURE_SD = 0.01
+"""What a chain strays from the law where no point was measured, as for cores (:mod:`routecast.calibrate.discrepancy`);
+chosen in sight of the shipped chains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPoint:
+    """Measured throughput of a chain, and the share of a core that each function may use.
+
+    ``standard_error_ratio`` is that of the throughput where it was repeated; 0: unknown.
+    """
+
+    series: str
+    quotas: tuple[float, ...]
+    throughput_byte_per_s: float
+    standard_error_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainPrediction:
+    """Predicted throughput with its intervals."""
+
+    point: ChainPoint
+    throughput_byte_per_s: float
+    intervals: Intervals
+
+    @property
+    def judged(self) -> Judged:
+        """The prediction beside the measured rate."""
+        return Judged(
+            measured=self.point.throughput_byte_per_s,
+            predicted=self.throughput_byte_per_s,
+            intervals=self.intervals,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedChain:
+    """A calibrated chain: the posterior of ``ln r_1 … ln r_n, ln q0, ln C, ln p``."""
+
+    functions: int
+    posterior: Posterior
+    noise_ratio: float
+    seed: int
+
+    def predict(self, points: Sequence[ChainPoint]) -> tuple[ChainPrediction, ...]:
+        """Predict one measurement of the throughput at each point's quotas, which repeats as well as the point says."""
+        samples = _log_throughput(self.posterior.samples[1:], np.array([point.quotas for point in points]))
+        weights = np.ones(len(samples))
+        (median,) = weighted_quantiles(samples, weights, (0.5,))
+        noisy = np.repeat(samples, _NOISE_COPIES, axis=0)
+        repeats_to = np.array([point.standard_error_ratio or self.noise_ratio for point in points])
+        noisy = noisy + np.hypot(repeats_to, _STRUCTURE_SD) * np.random.default_rng(self.seed + 1).standard_normal(
+            noisy.shape
+        )
+        spread = intervals(noisy, np.ones(len(noisy)))
+        return tuple(
+            ChainPrediction(
+                point=point,
+                throughput_byte_per_s=math.exp(median[i]),
+                intervals=spread[i],
+            )
+            for i, point in enumerate(points)
+        )
+
+
+def fit_chain(points: Sequence[ChainPoint], *, noise_ratio: float | None = None, seed: int = 0) -> FittedChain:
+    """Fit a chain to a few measured points.
+
+    Raises
+    ------
+    FitProblem
+        No points, or points of chains of different lengths.
+    """
+    if not points or len({len(point.quotas) for point in points}) != 1:
+        raise FitProblem(points[0].series if points else "", "give points of one chain, at least one")
+    repeats_to = _NOISE_RATIO if noise_ratio is None else noise_ratio
+    quotas = np.array([point.quotas for point in points])
+    measured = np.log([point.throughput_byte_per_s for point in points])
+    n = quotas.shape[1]
+    rate = float(np.max(measured - np.log(quotas.min(axis=1))))
+    return FittedChain(
+        functions=n,
+        posterior=sample_posterior(
+            lambda theta: _log_throughput(theta, quotas),
+            measured,
+            np.array(
+                [
+                    max(point.standard_error_ratio, _LEAST_NOISE) if point.standard_error_ratio else repeats_to
+                    for point in points
+                ]
+            ),
+            np.array([*[rate] * n, _LOSS, rate + _CEILING_FACTOR, _SHARPNESS]),
+            np.array([*[_RATE_SD] * n, _LOSS_SD, _CEILING_SD, _SHARPNESS_SD]),
+            draws=_DRAWS,
+            seed=seed,
+        ),
+        noise_ratio=repeats_to,
+        seed=seed,
+    )
+
+
+def linear_chain(calibrating: Sequence[ChainPoint], points: Sequence[ChainPoint]) -> list[tuple[float, Intervals]]:
+    """Predict naively: each function's rate is proportional to its quota, the slowest limits.
+
+    A function's rate per quota is the largest that any calibration point shows it to pass.
+    """
+
+    def predict(rates: Floats, at: Sequence[ChainPoint]) -> Floats:
+        quotas, wanted = (np.array([point.quotas for point in each]) for each in (calibrating, at))
+        per_quota = (rates[:, :, None] / quotas).max(axis=1)
+        least: Floats = (per_quota[:, None] * wanted).min(axis=2)
+        return least
+
+    measured = [point.throughput_byte_per_s for point in calibrating]
+    return bootstrap(predict, measured, calibrating, points, parameters=len(calibrating[0].quotas))
+
+
+def read_chain_points(path: Path) -> tuple[ChainPoint, ...]:
+    """Read a shipped table of chains: columns ``series``, ``quota1`` …, ``throughput_byte_per_s``."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return tuple(
+        ChainPoint(
+            series=row["series"],
+            quotas=tuple(float(value) for name, value in row.items() if name.startswith("quota")),
+            throughput_byte_per_s=float(row["throughput_byte_per_s"]),
+            standard_error_ratio=float(row.get("standard_error_ratio") or 0.0),
+        )
+        for row in csv.DictReader(lines)
+    )
+
+
+def _log_throughput(theta: Floats, quotas: Floats) -> Floats:
+    n = quotas.shape[1]
+    rate, lost = theta[:, None, :n], np.exp(theta[:, n])[:, None, None]
+    ceiling, sharp = theta[:, None, n + 1 : n + 2], np.exp(theta[:, n + 2])[:, None]
+    share = np.maximum(quotas[None] - lost, _LEAST_SHARE)
+    parts = np.concatenate([rate + np.log(share), np.broadcast_to(ceiling, (len(theta), len(quotas), 1))], axis=2)
+    least = parts.min(axis=2)
+    excess = np.exp(-sharp[:, :, None] * (parts - least[:, :, None])).sum(axis=2)
+    total: Floats = least - np.log(excess) / sharp
+    return total
+
 
 RECORDED = DATA / "packs" / "recorded.json"
 _KEYS = ("mean_abs_error_ratio", "median_abs_error_ratio", "p90_abs_error_ratio", "max_abs_error_ratio")
@@ -239,9 +476,7 @@ def _score_routers(pack: Pack, seed: int) -> list[Scored]:
                     series=name,
                     conditions=f"{point.cores} core{'s' if point.cores > 1 else ''}{flows}, {frames}",
                     judged=made.judged,
-                    baselines={
-                        key: _judged(point.throughput_pps, values[index]) for key, values in naive.items()
-                    },
+                    baselines={key: _judged(point.throughput_pps, values[index]) for key, values in naive.items()},
                     calibrating_points=len({each.conditions for each in calibrating}),
                     is_at_line_rate=is_capped(point),
                 )
@@ -291,9 +526,7 @@ def _without(keys: Sequence[str]) -> list[Pack]:
         replace(
             pack,
             testbed=pack.testbed and "testbed" not in keys,
-            known=tuple(
-                {key: value for key, value in each.items() if key not in keys} for each in pack.known
-            ),
+            known=tuple({key: value for key, value in each.items() if key not in keys} for each in pack.known),
         )
         for pack in read_packs()
     ]

@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
+from routecast.calibrate.forward import saturate
 from routecast.calibrate.points import Point
-from routecast.calibrate.prediction import Prediction
-from routecast.calibrate.saturation import saturate
+from routecast.calibrate.score import Prediction
 from routecast.errors import FitProblem
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import RouterModel, ServiceCost
@@ -111,9 +111,7 @@ def fit_eq5(points: Sequence[Point], *, series: str = "") -> Eq5Router:
         )
     k = np.array([float(point.working_cores) for point in points])
     size = np.array([point.frame_bytes for point in points])
-    gbps = np.array(
-        [point.throughput_pps * (point.frame_bytes + WIRE_OVERHEAD_BYTES) * 8e-9 for point in points]
-    )
+    gbps = np.array([point.throughput_pps * (point.frame_bytes + WIRE_OVERHEAD_BYTES) * 8e-9 for point in points])
     design = np.stack([k * size, size, k, np.ones_like(k)], axis=1) / gbps[:, None]
     scale = np.linalg.norm(design, axis=0)
     solution, _, rank, _ = np.linalg.lstsq(design / scale, np.ones_like(gbps), rcond=1e-9)

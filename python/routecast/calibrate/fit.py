@@ -1,7 +1,7 @@
 """Fit routecast's router to a few measured points.
 
 The service time of a frame of S bytes on one of k busy cores is ``(T_c + S·T_d)·c(k)``, and a router under overload
-forwards what cores, links and cards let through (:mod:`routecast.calibrate.saturation`). Which contention law c(k)
+forwards what cores, links and cards let through (:mod:`routecast.calibrate.forward`). Which contention law c(k)
 holds is not known from a few points, and none holds exactly (:mod:`routecast.calibrate.discrepancy`), so every law of
 :mod:`routecast.calibrate.laws` is fitted with every scale of the discrepancy and weighed by its evidence; predictions
 are weighted averages over the laws and the intervals contain their disagreement. What the points do not decide stays
@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from routecast.calibrate.discrepancy import Discrepancy, Scales
+from routecast.calibrate.discrepancy import Discrepancy, Repeated, Scales
 from routecast.calibrate.fitted import FittedLaw, FittedRouter, Parameter
 from routecast.calibrate.forward import BYTE_SHAPE, DEVICE_SHAPES, POLL_SHAPE, Conditions, log_throughput
 from routecast.calibrate.laws import LAWS, Law, Shape
-from routecast.calibrate.mixture import law_weights
 from routecast.calibrate.points import Point
-from routecast.calibrate.posterior import Posterior, log_evidence, sample_posterior
+from routecast.calibrate.posterior import Posterior, law_weights, log_evidence, sample_posterior
 from routecast.calibrate.priors import Priors, read_priors
-from routecast.calibrate.repeatability import Repeated
 from routecast.errors import FitProblem
 
 if TYPE_CHECKING:
@@ -69,9 +67,9 @@ def fit(
     seed : int
     noise_ratio : float or None
         Repeatability of one measured rate, one standard deviation; None: from repetitions and other machines
-        (:mod:`routecast.calibrate.repeatability`).
+        (:mod:`routecast.calibrate.discrepancy`).
     poll : Shape
-        Prior of the cost of polling a further queue (:mod:`routecast.calibrate.testbed`).
+        Prior of the cost of polling a further queue (:mod:`routecast.calibrate.board`).
     priors : Priors or None
         What is held of a router before it is measured; None: what all sources of the board taught.
 
@@ -134,9 +132,7 @@ def law_evidence(
     )[0]
 
 
-def evidence_by_scales(
-    points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None
-) -> Floats:
+def evidence_by_scales(points: Sequence[Point], laws: Sequence[Law], *, noise_ratio: float | None = None) -> Floats:
     """Log evidence that points give each law with each pair of scales of its discrepancy, (laws, cells)."""
     return _evidence(Repeated.of(points, noise_ratio), laws, POLL_SHAPE)[0]
 
@@ -246,16 +242,10 @@ def _check(points: Sequence[Point], series: str, noise_ratio: float | None) -> N
 def _possible(points: Sequence[Point], priors: Priors) -> dict[str, float]:
     """Laws that what is known of the queues leaves: cores collapse at a queue that they share, and only there."""
     shared = next((p.layout.shared_queue for p in points if p.layout.shared_queue is not None), None)
-    return {
-        name: weight
-        for name, weight in priors.laws.items()
-        if shared is None or LAWS[name].collapses is shared
-    }
+    return {name: weight for name, weight in priors.laws.items() if shared is None or LAWS[name].collapses is shared}
 
 
-def _prior_weights(
-    laws: Mapping[str, float] | Sequence[str] | None, series: str, priors: Priors
-) -> dict[str, float]:
+def _prior_weights(laws: Mapping[str, float] | Sequence[str] | None, series: str, priors: Priors) -> dict[str, float]:
     if laws is None:
         return dict(priors.laws)
     prior = dict(laws) if isinstance(laws, Mapping) else {law: priors.laws.get(law, 1.0) for law in laws}

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from routecast.calibrate.discrepancy import Discrepancy, Sites
-from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput
+from routecast.calibrate.forward import REFERENCE_BYTES, Conditions, busy_rate, log_throughput, saturate
 from routecast.calibrate.laws import Law
-from routecast.calibrate.mixture import average_of_medians, weighted_quantiles
 from routecast.calibrate.next_points import (
     NextPoint,
     candidates,
@@ -24,10 +23,8 @@ from routecast.calibrate.next_points import (
     rank,
 )
 from routecast.calibrate.points import Point
-from routecast.calibrate.posterior import Posterior
-from routecast.calibrate.prediction import Limit, Prediction
-from routecast.calibrate.saturation import saturate
-from routecast.calibrate.score import Intervals, intervals
+from routecast.calibrate.posterior import Posterior, average_of_medians, weighted_quantiles
+from routecast.calibrate.score import Intervals, Limit, Prediction, intervals
 from routecast.router.model import Contention, RouterModel, ServiceCost
 from routecast.router.multicore import Distribution, multicore
 
@@ -113,9 +110,7 @@ class FittedRouter:
     def law(self) -> str:
         """The laws and their weights in words."""
         named = [
-            f"{each.law.formula} ({each.law.name}, {each.weight:.0%})"
-            for each in self.fitted
-            if each.weight >= 0.05
+            f"{each.law.formula} ({each.law.name}, {each.weight:.0%})" for each in self.fitted if each.weight >= 0.05
         ]
         return "x = (T_c + S·T_d)·c(k), c(k) = k/g(k), averaged over " + "; ".join(named)
 
@@ -135,17 +130,12 @@ class FittedRouter:
             return ()
         middles, drawn, weights = self._draws(points)
         middle = average_of_medians(middles, self._typical)
-        random = _as_strayed(
-            np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays
-        )
+        random = _as_strayed(np.concatenate([_quasi_normal(len(each))[1] for each in drawn]), self.noise_strays)
         spread = intervals(np.concatenate(drawn) + self.noise_ratio * random[:, None], weights)
         most: dict[float, int] = {}
         for point in points:
             most[point.frame_bytes] = max(point.working_cores, most.get(point.frame_bytes, 1))
-        core_pps = {
-            size: np.exp(-self._log_service(np.arange(1.0, count + 1.0), size))
-            for size, count in most.items()
-        }
+        core_pps = {size: np.exp(-self._log_service(np.arange(1.0, count + 1.0), size)) for size, count in most.items()}
         return tuple(
             Prediction(
                 point=point,
@@ -204,13 +194,10 @@ class FittedRouter:
             if _is_one_ports(point)
         ]
         strays = sum(
-            each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS))
-            for each in self.fitted
+            each.weight * float(np.mean(self.discrepancy.smooth[each.cells] >= _STRAYS)) for each in self.fitted
         )
         if strays > 0.5 and len({point.working_cores for point in others}) >= _LEAST_COUNTS:
-            found.append(
-                "no law of contention fits the points: measure between them before relying on a prediction"
-            )
+            found.append("no law of contention fits the points: measure between them before relying on a prediction")
         return tuple(found)
 
     def remarks(self, points: Sequence[Point]) -> tuple[str, ...]:
@@ -249,9 +236,7 @@ class FittedRouter:
         ]
         for k in sorted({point.working_cores for point in self.points} - {1}):
             factor = np.concatenate([self._factor(each, float(k)) for each in self.fitted])
-            found.append(
-                _parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores")
-            )
+            found.append(_parameter(f"c({k})", factor, weights, "1", f"factor on the service time with {k} busy cores"))
         best = self.fitted[0]
         own = np.full(len(best.posterior.samples) - 1, 1.0)
         for column, shape in enumerate(best.law.shapes, start=2):
@@ -403,8 +388,7 @@ class FittedRouter:
         """Cores beyond which the router grows at most as its cores do; infinite if its points grew faster than that."""
         each = sorted((p.working_cores, p.throughput_pps / p.working_cores) for p in self.points)
         grew = any(
-            more > few and rate > _SUPERLINEAR * before
-            for (few, before), (more, rate) in itertools.pairwise(each)
+            more > few and rate > _SUPERLINEAR * before for (few, before), (more, rate) in itertools.pairwise(each)
         )
         return math.inf if grew else float(each[-1][0])
 

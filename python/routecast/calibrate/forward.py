@@ -1,6 +1,6 @@
 """From parameters to maximum throughputs, for many parameter sets at once.
 
-The vectorised twin of :mod:`routecast.calibrate.saturation`: the same bottleneck law for a batch of J parameter sets
+The vectorised twin of :mod:`routecast.calibrate.forward`: the same bottleneck law for a batch of J parameter sets
 and n points. A test holds the two together.
 
 Parameters, in this order, as natural logarithms: ``T_c`` (seconds per frame), ``B = 64·T_d/T_c`` (cost of 64 more
@@ -12,7 +12,7 @@ and what the bus behind a fast link moves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,7 +20,8 @@ import numpy as np
 
 from routecast.calibrate.laws import Law, Shape
 from routecast.calibrate.points import Point
-from routecast.calibrate.saturation import flow_groups
+from routecast.calibrate.score import Limit
+from routecast.load.offered import line_rate_pps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,14 +30,103 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BYTE_SHAPE",
-    "COMMON_PARAMETERS",
     "DEVICE_SHAPES",
     "POLL_SHAPE",
     "REFERENCE_BYTES",
     "Conditions",
     "busy_rate",
+    "flow_groups",
     "log_throughput",
+    "saturate",
 ]
+
+
+# Throughput under overload: cores, links and cards together (bottleneck law, paper 000 eq. 1 per flow).
+#
+# ::
+#
+#     port 0 ═ flows 0, 2, … ═╗  each offers its share of all links, as far as its own link carries it
+#     port 1 ═ flows 1, 3, … ═╩═► core of the flow, at most 1/x(k̄) frames/s, k̄ = busy cores on average
+#
+# The load is what all links together carry, spread evenly over the flows (paper 000, sec. VI-A: 20 Gbit/s by F flows).
+# A
+# flow gets ``min(its share, its part of its link, rate of its core)``: of three flows on two links, two share one
+# link,
+# and the third offers two thirds of the other. Contention makes a core slower the more other cores are busy,
+# and a core whose flow is limited by its link is busy only part of the time, so the rate solves ``k̄ = Σ min(1,
+# share·x(k̄))``. The sum has one solution because both sides are monotone, and a few steps of bisection find it.
+
+
+_BISECTIONS = 40
+_BINDS = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturated:
+    """Throughput under overload, busy cores on average, and the limiting resource."""
+
+    throughput_pps: float
+    busy_cores: float
+    limit: Limit
+
+
+def flow_groups(point: Point) -> tuple[tuple[int, float], ...]:
+    """Return ``(cores, frames per second offered to each)`` for the working cores.
+
+    Crafted flows (no more flows than cores) each offer the same part of what all links carry, enter port ``i mod
+    ports`` and share its link evenly. More flows than cores, or none named, spread evenly over the cores.
+    """
+    if point.link_bps is None:
+        return ((point.working_cores, math.inf),)
+    line_pps = line_rate_pps(point.link_bps, point.frame_bytes)
+    if point.flows is None or point.flows > point.cores:
+        return ((point.cores, point.line_rate_pps / point.cores),)
+    share_pps = point.line_rate_pps / point.flows
+    groups: dict[int, int] = {}
+    for port in range(min(point.ports, point.flows)):
+        on_port = len(range(port, point.flows, point.ports))
+        groups[on_port] = groups.get(on_port, 0) + on_port
+    return tuple((cores, min(share_pps, line_pps / on_port)) for on_port, cores in sorted(groups.items()))
+
+
+def saturate(point: Point, *, core_pps: Callable[[float], float], shared_pps: float = math.inf) -> Saturated:
+    """Solve the throughput at a point's conditions.
+
+    Parameters
+    ----------
+    point : Point
+    core_pps : callable
+        Frames per second that one core serves while so many cores (a fraction counts) are busy.
+    shared_pps : float
+        A limit common to all cores.
+    """
+    groups = flow_groups(point)
+
+    def busy(k: float) -> float:
+        rate = core_pps(k)
+        return sum(cores * min(1.0, offered / rate) for cores, offered in groups)
+
+    k = float(point.working_cores)
+    if busy(k) < k * _BINDS:
+        low, high = 0.0, k
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if busy(middle) > middle else (low, middle)
+        k = 0.5 * (low + high)
+    rate = core_pps(k)
+    total = sum(cores * min(offered, rate) for cores, offered in groups)
+    by_link = [offered <= rate for _, offered in groups]
+    limit: Limit = "cpu"
+    if all(by_link):
+        limit = "link"
+    elif any(by_link):
+        limit = "link and cpu"
+    if point.nic_cap_pps is not None and point.nic_cap_pps < total:
+        total, limit = point.nic_cap_pps, "nic"
+    if shared_pps < total:
+        total, limit = shared_pps, "shared"
+    return Saturated(throughput_pps=total, busy_cores=k, limit=limit)
+
 
 REFERENCE_BYTES = 64.0
 COMMON_PARAMETERS = 2
@@ -50,14 +140,10 @@ NIC_SHAPE = Shape(name="nic_factor", mean=0.0, sd=0.01, meaning="real over nomin
 
 POLL_SHAPE = Shape(name="poll", mean=0.0, sd=0.05, scale="linear", meaning="cost of polling a further queue")
 """Prior of the share by which the cost of a frame grows with each further queue that its core polls
-(:mod:`routecast.calibrate.layout`): a few percent either way."""
+(:mod:`routecast.calibrate.points`): a few percent either way."""
 
-BUS_SHAPE = Shape(
-    name="bus", mean=0.1, sd=0.06, meaning="bytes of frames that a bus moves, over its links' rate"
-)
-DESCRIPTORS_SHAPE = Shape(
-    name="descriptors", mean=5.0, sd=0.5, unit="B", meaning="further bytes on the bus per frame"
-)
+BUS_SHAPE = Shape(name="bus", mean=0.1, sd=0.06, meaning="bytes of frames that a bus moves, over its links' rate")
+DESCRIPTORS_SHAPE = Shape(name="descriptors", mean=5.0, sd=0.5, unit="B", meaning="further bytes on the bus per frame")
 """A card of more than 40 Gbit/s a port takes nearly all that its bus moves. PCIe of the generation that suits it (3.0
 for 100 Gbit/s on 16 lanes, 4.0 for 200) has 1.26 times its rate; headers of 24 B for payloads of 128 or 256 B leave
 1.06 to 1.15; descriptors, completions and requests are 24 to 88 B each (Neugebauer et al. 2018, SIGCOMM, sec. 3).
@@ -68,7 +154,7 @@ FOREIGN_SHAPE = Shape(name="foreign", mean=-1.6, sd=0.8, meaning="cost of a ring
 
 DEVICE_SHAPES = (POLL_SHAPE, FOREIGN_SHAPE, NIC_SHAPE, BUS_SHAPE, DESCRIPTORS_SHAPE)
 
-_BISECTIONS = 24
+_FORWARD_BISECTIONS = 24
 _FAR = 1e300
 _FAST_LINK_BPS = 40e9
 
@@ -140,18 +226,14 @@ def law_values(law: Law, theta: Floats) -> Floats:
     return scaled
 
 
-def log_throughput(
-    law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None
-) -> Floats:
+def log_throughput(law: Law, theta: Floats, conditions: Conditions, *, discrepancy: Floats | None = None) -> Floats:
     """Natural logarithm of maximum throughputs, (J, d) parameters to (J, n).
 
     ``discrepancy`` (J, n) is how far the cores stray from the law; links and cards limit them all the same.
     """
     c = conditions
     k = np.broadcast_to(c.cores, (len(theta), len(c.cores))).copy()
-    poll, foreign, nic, bus, descriptors = (
-        theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0)
-    )
+    poll, foreign, nic, bus, descriptors = (theta[:, column, None] for column in range(-len(DEVICE_SHAPES), 0))
     pace = c.useful_ratio / (1.0 + poll * c.further_queues + np.exp(foreign) * c.foreign_ratio)
     if discrepancy is not None:
         pace = pace * np.exp(discrepancy)
@@ -163,7 +245,7 @@ def log_throughput(
     if some.any():
         sub_cores, sub_offered = c.group_cores[some], c.group_offered_pps[some]
         low, high = np.zeros_like(k[:, some]), k[:, some]
-        for _ in range(_BISECTIONS):
+        for _ in range(_FORWARD_BISECTIONS):
             middle = 0.5 * (low + high)
             sub_rate = pace[:, some] * busy_rate(law, theta, middle, c.frame_bytes[some])
             busy = (sub_cores * np.minimum(1.0, sub_offered / sub_rate[:, :, None])).sum(axis=2)

@@ -38,9 +38,7 @@ class FrequencyLaw:
     def at(cls, *, frequency_hz: float, rate_pps: float, memory_ratio: float) -> FrequencyLaw:
         """Return the law with a maximum rate at a clock, and a share of the frame's time there that is memory."""
         frame_s = 1.0 / rate_pps
-        return cls(
-            packet_cycles=(1.0 - memory_ratio) * frame_s * frequency_hz, memory_s=memory_ratio * frame_s
-        )
+        return cls(packet_cycles=(1.0 - memory_ratio) * frame_s * frequency_hz, memory_s=memory_ratio * frame_s)
 
     def frame_s(self, frequency_hz: float) -> float:
         """Return the time for a frame: ``n/f + m`` seconds."""
@@ -83,9 +81,7 @@ class FittedFrequency:
     misfit_ratio: float
 
 
-def fit_frequency(
-    frequencies_hz: Sequence[float], rates_pps: Sequence[float], *, series: str = ""
-) -> FittedFrequency:
+def fit_frequency(frequencies_hz: Sequence[float], rates_pps: Sequence[float], *, series: str = "") -> FittedFrequency:
     """Fit cycles and memory time of a frame to maximum rates at several clocks.
 
     Least squares of the relative errors, ``r_i·T(f_i) − 1``, so every clock counts the same; neither part is negative.
@@ -129,9 +125,7 @@ def fit_frequency(
     else:
         widths = np.full(PARAMETERS, np.nan)
     ends = (found * per_scale, np.maximum(found - widths, 0.0) * per_scale, (found + widths) * per_scale)
-    law, low, high = (
-        FrequencyLaw(packet_cycles=float(cycles), memory_s=float(memory_s)) for cycles, memory_s in ends
-    )
+    law, low, high = (FrequencyLaw(packet_cycles=float(cycles), memory_s=float(memory_s)) for cycles, memory_s in ends)
     return FittedFrequency(law=law, low=low, high=high, misfit_ratio=float(length) / math.sqrt(len(clocks)))
 
 
@@ -142,9 +136,7 @@ def _check(frequencies_hz: Sequence[float], rates_pps: Sequence[float], series: 
     for number, (clock, rate) in enumerate(zip(frequencies_hz, rates_pps, strict=True), start=1):
         for what, value in (("clock", clock), ("rate", rate)):
             if not (math.isfinite(value) and value > 0.0):
-                raise FitProblem(
-                    series, f"sample {number}: a {what} of {value}; allowed is a finite number > 0"
-                )
+                raise FitProblem(series, f"sample {number}: a {what} of {value}; allowed is a finite number > 0")
     if len(set(frequencies_hz)) < PARAMETERS:
         message = "all samples are at one clock: cycles and memory differ only at a second one, so measure there too"
         raise FitProblem(series, message)

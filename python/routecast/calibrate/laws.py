@@ -184,9 +184,7 @@ LAWS: Final[Mapping[str, Law]] = {
             name="ceiling",
             formula="g(k) = (k^-p + G^-p)^(-1/p)",
             shapes=(
-                Shape(
-                    name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G"
-                ),
+                Shape(name="top", mean=17.5, sd=1.0, in_frames_per_s=True, unit="frames/s", meaning="ceiling G"),
                 Shape(name="sharpness", mean=2.0, sd=0.7, meaning="sharpness p of the knee"),
             ),
             growth=_ceiling,

@@ -100,9 +100,7 @@ def interval_log_width(targets: Floats) -> float:
     return float(np.sqrt(np.mean((high - low) ** 2)))
 
 
-def rank(
-    points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noise_ratio: float
-) -> list[NextPoint]:
+def rank(points: Sequence[Point], rates: Floats, targets: Floats, n: int, *, noise_ratio: float) -> list[NextPoint]:
     """Return the best ``n`` of the points, in the order in which to measure them.
 
     Parameters

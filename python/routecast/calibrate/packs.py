@@ -15,10 +15,10 @@ beside its measurements, each with its ``reason``:
 * ``nic_cap_pps``: a packet rate that a card or its bus cannot exceed; ``nic_bytes_per_s``: the rate of the bus that is
   behind the cap given in the table for frames of 64 B, so that longer frames have a lower one;
 * ``flows``: how many flows the card can tell apart;
-* ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.calibrate.layout.Layout`;
+* ``polls_ports``, ``narrow_share_ratio`` and ``narrow_cores``: see :class:`routecast.calibrate.points.Layout`;
 * ``laws``: where the structure of the router excludes the others.
 
-``testbed = true`` in it fits the series together (:mod:`routecast.calibrate.testbed`). The baselines are told caps and
+``testbed = true`` in it fits the series together (:mod:`routecast.calibrate.board`). The baselines are told caps and
 flows as well.
 
 At most four rows of a series may calibrate. A series that lacks one of them is left out.
@@ -36,8 +36,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from routecast.calibrate.layout import Layout
-from routecast.calibrate.points import Point
+from routecast.calibrate.points import Layout, Point
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 
@@ -97,9 +96,7 @@ class Pack:
 
     def nic_bytes_per_s(self, series: str) -> float | None:
         """Rate of the bus behind the cap of a card."""
-        return next(
-            (each["nic_bytes_per_s"] for each in self._known_of(series) if "nic_bytes_per_s" in each), None
-        )
+        return next((each["nic_bytes_per_s"] for each in self._known_of(series) if "nic_bytes_per_s" in each), None)
 
     def nic_cap_pps(self, series: str) -> float | None:
         """Packet rate that a card or its bus cannot exceed."""
@@ -109,9 +106,7 @@ class Pack:
         )
 
     def _known_of(self, series: str) -> list[Mapping[str, Any]]:
-        return [
-            each for each in self.known if any(fnmatchcase(series, pattern) for pattern in each["series"])
-        ]
+        return [each for each in self.known if any(fnmatchcase(series, pattern) for pattern in each["series"])]
 
 
 def read_packs(folder: Path | None = None) -> tuple[Pack, ...]:
@@ -173,9 +168,7 @@ def split(pack: Pack, points: Sequence[Point]) -> Rows:
         largest = {"cores": max(p.cores for p in members), "frame_bytes": max(p.frame_bytes for p in members)}
         calibrating = [p for p in members if any(_matches(p, each, largest) for each in pack.calibrate)]
         held_out = [
-            p
-            for p in members
-            if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
+            p for p in members if p not in calibrating and any(_matches(p, each, largest) for each in pack.held_out)
         ]
         wanted = {
             (column, largest.get(column) if value == "largest" else value)

@@ -14,13 +14,97 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
-from routecast.calibrate.layout import Layout
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, line_rate_pps
 from routecast.quantity.bounded_file import read_text
 
-__all__ = ["COLUMNS", "Point", "parse_points", "read_points", "read_router_points"]
+__all__ = ["COLUMNS", "Layout", "Point", "parse_points", "read_points", "read_router_points"]
+
+
+# How a frame's work is laid out over the cores: known from the configuration, before anything is measured.
+#
+# Two things bend the growth with cores before the cores get in each other's way:
+#
+# * A core that polls the queues of several ports finds fewer frames in each and works in smaller batches: the cost of
+# a
+#   frame grows by a share ``p`` with each further queue, ``1 + p·(queues - 1)``. One core polls every port; as many
+# cores
+#   as ports poll one each, and more cores get receive queues of their own. The second core can therefore add more than
+#   the first.
+# * A part of the work that few cores can do, such as serving the one queue of a virtual machine's interface. If that
+# is a
+#   share ``s`` of the work on each frame and ``m`` cores can do it, the busiest core has ``s/min(k, m) + (1-s)/k`` of
+# the
+#   work, so k cores do what ``1/(s/min(k, m) + (1-s)/k)`` would.
+# * Transmit rings that a driver picks by ``hash % rings`` while the card picks receive rings by seven bits of the
+# hash:
+#   ``1 - gcd(k, 128)/k`` of the frames leave by the ring of another core, whose lock costs a share of a frame's time.
+#
+# And a queue that several cores put frames into or take them from may let them collapse
+# (:mod:`routecast.calibrate.laws`,
+# ``lock``).
+
+
+_HASH_ENTRIES = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Which queues cores poll, and which part of the work only few of them can do.
+
+    Parameters
+    ----------
+    polls_ports : bool
+        Whether cores poll receive queues that are dealt out over all of them.
+    narrow_share_ratio : float
+        Share of the work on each frame that at most ``narrow_cores`` cores can do, 0 to 1.
+    narrow_cores : int
+    transmits_by_modulo : bool
+        Whether the driver picks transmit rings by the remainder of the hash.
+    shared_queue : bool or None
+        Whether frames pass a queue that several cores put them into or take them from, under a lock; None: not known.
+    """
+
+    polls_ports: bool = False
+    narrow_share_ratio: float = 0.0
+    narrow_cores: int = 1
+    transmits_by_modulo: bool = False
+    shared_queue: bool | None = None
+
+    def further_queues(self, cores: int, ports: int) -> float:
+        """Queues that a core polls beside its first.
+
+        Examples
+        --------
+        >>> layout = Layout(polls_ports=True)
+        >>> [layout.further_queues(cores, 2) for cores in (1, 2, 4)]
+        [1.0, 0.0, 0.0]
+        """
+        return max(ports / cores, 1.0) - 1.0 if self.polls_ports else 0.0
+
+    def foreign_ratio(self, cores: int) -> float:
+        """Share of the frames that leave by the ring of another core.
+
+        Examples
+        --------
+        >>> layout = Layout(transmits_by_modulo=True)
+        >>> [round(layout.foreign_ratio(cores), 2) for cores in (1, 4, 3, 5, 12)]
+        [0.0, 0.0, 0.67, 0.8, 0.67]
+        """
+        return 1.0 - math.gcd(cores, _HASH_ENTRIES) / cores if self.transmits_by_modulo else 0.0
+
+    def useful_ratio(self, cores: int) -> float:
+        """Share of the cores' time that is useful when the busiest of them limits.
+
+        Examples
+        --------
+        >>> Layout(narrow_share_ratio=0.5, narrow_cores=2).useful_ratio(4)
+        0.6666666666666666
+        """
+        crowding = max(cores / self.narrow_cores, 1.0)
+        return 1.0 / (self.narrow_share_ratio * crowding + 1.0 - self.narrow_share_ratio)
+
 
 COLUMNS: Final[Mapping[str, str]] = {
     "cores": "cores that process frames, a whole number from 1 to 4096",
@@ -154,9 +238,7 @@ def read_points(path: Path | str) -> tuple[Point, ...]:
     return parse_points(text, name=str(path))
 
 
-def read_router_points(
-    path: Path | str, *, cores: int, link_bps: float, ports: int, series: str
-) -> tuple[Point, ...]:
+def read_router_points(path: Path | str, *, cores: int, link_bps: float, ports: int, series: str) -> tuple[Point, ...]:
     """Read points of one known router, which name their flows; what the router fixes need not stand there.
 
     All rows differ in their conditions, and none needs to calibrate: another file may hold those that do.
@@ -195,9 +277,7 @@ def parse_points(text: str, *, name: str = "points", router: Point | None = None
         table = list(csv.reader(lines, skipinitialspace=True, strict=True))
     except csv.Error as error:
         raise FileProblem(name, [Problem("", f"is not CSV: {error}")]) from None
-    rows = [
-        (number, cells) for number, cells in enumerate(table, start=1) if any(cell.strip() for cell in cells)
-    ]
+    rows = [(number, cells) for number, cells in enumerate(table, start=1) if any(cell.strip() for cell in cells)]
     if not rows:
         wanted = ", ".join(COLUMNS)
         raise FileProblem(name, [Problem("", f"is empty: the first row names columns, {wanted}")])
@@ -233,9 +313,7 @@ def _header_problems(header: Sequence[str], required: Sequence[str]) -> list[Pro
     ]
     rates = [column for column in _RATES if column in header]
     if not rates:
-        problems.append(
-            Problem("row 1", f"column {_RATES[0]} is missing: {COLUMNS[_RATES[0]]} (or {_RATES[1]})")
-        )
+        problems.append(Problem("row 1", f"column {_RATES[0]} is missing: {COLUMNS[_RATES[0]]} (or {_RATES[1]})"))
     elif len(rates) > 1:
         problems.append(Problem("row 1", f"columns {_RATES[0]} and {_RATES[1]} say the same: keep one"))
     return problems
@@ -246,9 +324,7 @@ def _read_row(
 ) -> Point | None:
     before = len(problems)
     if len(cells) != len(header):
-        problems.append(
-            Problem(f"row {number}", f"has {len(cells)} cells, the header names {len(header)} columns")
-        )
+        problems.append(Problem(f"row {number}", f"has {len(cells)} cells, the header names {len(header)} columns"))
         return None
     row = {column: cell.strip() for column, cell in zip(header, cells, strict=True)}
     required = {*(_REQUIRED if router is None else _REQUIRED_OF_A_ROUTER), *_RATES} & set(header)
@@ -310,26 +386,20 @@ def _contradictions(number: int, point: Point) -> list[Problem]:
         )
     if point.nic_cap_pps is not None and point.throughput_pps > _MEASURING_SLACK * point.nic_cap_pps:
         problems.append(
-            Problem(
-                place, f"got {point.throughput_pps:g}, which is more than nic_cap_pps = {point.nic_cap_pps:g}"
-            )
+            Problem(place, f"got {point.throughput_pps:g}, which is more than nic_cap_pps = {point.nic_cap_pps:g}")
         )
     return problems
 
 
 def _contradicts_router(number: int, point: Point, router: Point) -> list[Problem]:
     problems = [
-        Problem(
-            f"row {number}, column {column}", f"got {value:g}, but the router has {known:g}: keep one of them"
-        )
+        Problem(f"row {number}, column {column}", f"got {value:g}, but the router has {known:g}: keep one of them")
         for column in ("cores", "link_bps", "ports")
         if (value := getattr(point, column)) != (known := getattr(router, column))
     ]
     if point.frame_mix is not None or not point.frame_bytes.is_integer():
         problems.append(
-            Problem(
-                f"row {number}, column frame_bytes", "a study's frames are of one size: a whole number >= 64"
-            )
+            Problem(f"row {number}, column frame_bytes", "a study's frames are of one size: a whole number >= 64")
         )
     return problems
 
@@ -339,9 +409,7 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_rou
     seen: dict[tuple[object, ...], int] = {}
     for number, point in points:
         if of_router and seen.setdefault(point.conditions, number) != number:
-            problems.append(
-                Problem(f"row {number}", f"repeats row {seen[point.conditions]}: a study has a point once")
-            )
+            problems.append(Problem(f"row {number}", f"repeats row {seen[point.conditions]}: a study has a point once"))
     if not complete:
         return problems
     if not points:
@@ -352,9 +420,7 @@ def _set_problems(points: Sequence[tuple[int, Point]], *, complete: bool, of_rou
     without = [name for name in dict.fromkeys(point.series for _, point in points) if name not in calibrated]
     for name in without:
         of = f"series {name[:60]!r}" if name else "column calibrate"
-        problems.append(
-            Problem(of, "no row calibrates: set calibrate = true on at least one row of each series")
-        )
+        problems.append(Problem(of, "no row calibrates: set calibrate = true on at least one row of each series"))
     return problems
 
 

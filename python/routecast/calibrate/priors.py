@@ -81,8 +81,7 @@ def write_priors(path: Path = PRIORS) -> None:
     learnt = {
         "all": _plain(learn(list(sources.values()), names)),
         "without": {
-            left: _plain(learn([series for file, series in sources.items() if file != left], names))
-            for left in sources
+            left: _plain(learn([series for file, series in sources.items() if file != left], names)) for left in sources
         },
     }
     path.write_text(json.dumps(learnt, indent=2) + "\n", encoding="utf-8")

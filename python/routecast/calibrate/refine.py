@@ -105,8 +105,7 @@ def refine(hardware: Hardware, measured: Sequence[MeasuredFunction]) -> Refined:
     theta = fit.mode([one.cycles for one in everything], [one.spread_ratio for one in everything])
     factors = dict(zip(fit.names, (math.exp(value) for value in theta), strict=True))
     operations = {
-        name: replace(cost, factor=factors.get(("operation", name), 1.0))
-        for name, cost in plain.operations.items()
+        name: replace(cost, factor=factors.get(("operation", name), 1.0)) for name, cost in plain.operations.items()
     }
     refinement = Refinement(
         measured=everything,

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Final
 
+from routecast.calibrate.discrepancy import Repeated
 from routecast.calibrate.fit import fit
 from routecast.calibrate.fitted import FittedRouter
 from routecast.calibrate.packs import read_packs, table_points
 from routecast.calibrate.points import Point
 from routecast.calibrate.priors import Priors, read_priors
-from routecast.calibrate.repeatability import Repeated
 from routecast.quantity.quantile import quantile
 
 __all__ = ["DESIGNS", "WITHIN_RATIO", "Replayed", "run_replay"]
@@ -52,11 +52,7 @@ class Replayed:
             }
             for group in (*sources, "all")
             for chosen in [
-                [
-                    i
-                    for i, name in enumerate(self.series)
-                    if group == "all" or name.startswith(f"{group}.csv:")
-                ]
+                [i for i, name in enumerate(self.series) if group == "all" or name.startswith(f"{group}.csv:")]
             ]
         }
 
@@ -97,10 +93,7 @@ class _Series:
         left = [self.points[i] for i in self.left(measured)]
         if not left:
             return True
-        return (
-            quantile([abs(p.error_ratio) for p in self.fitted(measured).predict(left)], _OF_ALL)
-            <= WITHIN_RATIO
-        )
+        return quantile([abs(p.error_ratio) for p in self.fitted(measured).predict(left)], _OF_ALL) <= WITHIN_RATIO
 
     def next(self, measured: frozenset[int]) -> int:
         if measured not in self.asked:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from routecast.calibrate.mixture import weighted_quantiles
+from routecast.calibrate.points import Point
+from routecast.calibrate.posterior import weighted_quantiles
 from routecast.quantity.quantile import quantile
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
-__all__ = ["LEVELS", "Intervals", "Judged", "intervals", "summarise"]
+__all__ = ["Intervals", "Judged", "Limit", "Prediction", "intervals", "summarise"]
+
 
 LEVELS: Final = (0.5, 0.8, 0.95)
 Intervals: TypeAlias = Mapping[float, tuple[float, float]]
@@ -67,8 +69,7 @@ def intervals(logs: Floats, weights: Floats) -> list[Intervals]:
     probabilities = [0.5 + sign * level / 2 for level in LEVELS for sign in (-1.0, 1.0)]
     ends = weighted_quantiles(logs, weights, probabilities).T
     return [
-        {level: (math.exp(each[2 * i]), math.exp(each[2 * i + 1])) for i, level in enumerate(LEVELS)}
-        for each in ends
+        {level: (math.exp(each[2 * i]), math.exp(each[2 * i + 1])) for i, level in enumerate(LEVELS)} for each in ends
     ]
 
 
@@ -87,10 +88,7 @@ def summarise(judged: Sequence[Judged]) -> dict[str, float]:
         "median_abs_error_ratio": quantile(errors, 0.5),
         "p90_abs_error_ratio": quantile(errors, 0.9),
         "max_abs_error_ratio": errors[-1] if errors else math.nan,
-        **{
-            f"coverage_{round(100 * level)}_ratio": _mean([each.is_inside(level) for each in told])
-            for level in LEVELS
-        },
+        **{f"coverage_{round(100 * level)}_ratio": _mean([each.is_inside(level) for each in told]) for level in LEVELS},
         "interval_log_width": _mean([each.log_width for each in told]),
         "interval_score": _mean([each.interval_score for each in told]),
     }
@@ -98,3 +96,54 @@ def summarise(judged: Sequence[Judged]) -> dict[str, float]:
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else math.nan
+
+
+# A predicted maximum throughput with its interval and what limits it.
+
+
+Limit = Literal["cpu", "link", "nic", "shared", "link and cpu"]
+"""``cpu``: the cores; ``link``: the ports; ``nic``: a known packet rate of the cards; ``shared``: a limit common to all
+cores that the calibration found (PCIe, memory, a virtual machine behind the router); ``link and cpu``: some flows fill
+their share of a link, the others their core."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What a calibrated router should forward at a point's conditions.
+
+    Parameters
+    ----------
+    point : Point
+        The conditions (its measured rate is not looked at).
+    throughput_pps : float
+        Predicted maximum throughput, frames per second over all ports.
+    limit : Limit
+        The resource that limits.
+    intervals : Intervals
+        Prediction intervals of one measurement, frames per second; empty where the law knows none.
+    """
+
+    point: Point
+    throughput_pps: float
+    limit: Limit
+    intervals: Intervals = field(default_factory=dict)
+
+    @property
+    def low_pps(self) -> float:
+        """Lower end of the 95 % interval; NaN where there is none."""
+        return self.intervals.get(0.95, (math.nan, math.nan))[0]
+
+    @property
+    def high_pps(self) -> float:
+        """Upper end of the 95 % interval; NaN where there is none."""
+        return self.intervals.get(0.95, (math.nan, math.nan))[1]
+
+    @property
+    def judged(self) -> Judged:
+        """The prediction beside the measured rate."""
+        return Judged(measured=self.point.throughput_pps, predicted=self.throughput_pps, intervals=self.intervals)
+
+    @property
+    def error_ratio(self) -> float:
+        """Signed relative error against the measured rate: predicted/measured - 1."""
+        return self.judged.error_ratio

@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol
 from routecast.calibrate.eq5 import fit_eq5
 from routecast.calibrate.fit import FittedRouter, fit
 from routecast.calibrate.points import Point
-from routecast.calibrate.prediction import Prediction
-from routecast.calibrate.score import summarise
+from routecast.calibrate.score import Prediction, summarise
 from routecast.errors import FitProblem
 
 __all__ = ["ROUTERS", "Row", "Series", "Validation", "validate"]
@@ -167,12 +166,8 @@ def validate(
         if not calibrating:
             raise FitProblem(name, "no point calibrates: set calibrate = true on at least one of its rows")
         fitted = ROUTERS[router](calibrating, name, seed, noise_ratio)
-        for index, prediction in zip(
-            members, fitted.predict([points[index] for index in members]), strict=True
-        ):
-            rows[index] = Row(
-                prediction=prediction, role="calibrate" if points[index].calibrate else "held_out"
-            )
+        for index, prediction in zip(members, fitted.predict([points[index] for index in members]), strict=True):
+            rows[index] = Row(prediction=prediction, role="calibrate" if points[index].calibrate else "held_out")
         series.append(Series(name=name, fitted=fitted, summary=_summary([rows[index] for index in members])))
     return Validation(rows=tuple(rows[index] for index in range(len(points))), series=tuple(series))
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from routecast.errors import FitProblem
 from routecast.evaluate.simulate import Simulate
 from routecast.load.offered import OfferedLoad
-from routecast.router.model import RouterModel
-from routecast.router.random_time import Interruptions, RandomTime
+from routecast.router.model import Interruptions, RandomTime, RouterModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -125,16 +124,12 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
 
     def wakeup(completion_s: float) -> RandomTime:
         least = np.interp(np.linspace(0.0, WAKEUP_SHARE, 101), QUANTILES, alone.quantiles_s) - completion_s
-        return RandomTime(
-            quantiles_s=tuple(float(value) for value in np.maximum.accumulate(np.maximum(least, 0.0)))
-        )
+        return RandomTime(quantiles_s=tuple(float(value) for value in np.maximum.accumulate(np.maximum(least, 0.0))))
 
     def interruptions(theta: NDArray[np.float64]) -> Interruptions:
         mean_s = float(np.exp(np.clip(theta[1], math.log(SHORTEST_S), math.log(LONGEST_S))))
         share = float(np.exp(np.clip(theta[0], math.log(LEAST_SHARE), math.log(LARGEST_SHARE))))
-        return Interruptions(
-            rate_hz=share / mean_s, duration=RandomTime(mean_s=mean_s, variation="exponential")
-        )
+        return Interruptions(rate_hz=share / mean_s, duration=RandomTime(mean_s=mean_s, variation="exponential"))
 
     def errors(found: Interruptions | None) -> list[tuple[float, float]]:
         pairs = []
@@ -167,15 +162,11 @@ def fit_wakeup(points: Sequence[LatencyPoint], *, duration_s: float = 0.25, seri
     return FittedWakeup(
         wakeup=wakeup(alone.completion_s / (chosen.stretch if chosen else 1.0)),
         interruptions=chosen,
-        misfit_ratio=math.sqrt(
-            sum(weight * error**2 for weight, error in pairs) / sum(weight for weight, _ in pairs)
-        ),
+        misfit_ratio=math.sqrt(sum(weight * error**2 for weight, error in pairs) / sum(weight for weight, _ in pairs)),
     )
 
 
-def simulated_quantiles_s(
-    router: RouterModel, load: OfferedLoad, duration_s: float, seed: int
-) -> tuple[float, ...]:
+def simulated_quantiles_s(router: RouterModel, load: OfferedLoad, duration_s: float, seed: int) -> tuple[float, ...]:
     """Return the simulated latency at the probabilities :data:`QUANTILES`; zeros if nothing gets through."""
     from routecast import _core
 

@@ -65,9 +65,7 @@ def _machine(testbed: str | None) -> Machine:
     interfaces = tuple(port.interface for port in ports if port.netns is None)
     for port in ports:
         if port.netns is not None:
-            remark(
-                f"{port.interface} is in the namespace {port.netns}: ip netns exec {port.netns} routecast doctor"
-            )
+            remark(f"{port.interface} is in the namespace {port.netns}: ip netns exec {port.netns} routecast doctor")
     chosen = (bed.cores.tester, bed.cores.receiver, bed.cores.dut)
     if isinstance(bed, InterfacesFile):
         cores = tuple(core for core in chosen if core is not None)
@@ -75,9 +73,7 @@ def _machine(testbed: str | None) -> Machine:
         from routecast.testbed.placement import place
 
         placed = place(*chosen)
-        cores = tuple(
-            dict.fromkeys(core for core in (placed.tester, placed.receiver, placed.dut) if core is not None)
-        )
+        cores = tuple(dict.fromkeys(core for core in (placed.tester, placed.receiver, placed.dut) if core is not None))
     return Machine(interfaces=interfaces, cores=cores)
 
 
@@ -118,9 +114,7 @@ def _print(findings: list[tuple[str, Finding]], *, everything: bool) -> None:
             if finding.remedy:
                 text.append(f"\n$ {finding.remedy}", style="cyan")
             name = finding.check.removesuffix(f" {of}") if of else finding.check
-            table.add_row(
-                Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text
-            )
+            table.add_row(Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text)
         console.print(table)
         console.print()
     fine, distorts, missing, unseen = (_count(findings, state) for state in _MARKS)

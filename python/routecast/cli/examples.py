@@ -25,12 +25,8 @@ def examples(
     ] = None,
     *,
     every: Annotated[bool, typer.Option("--all", help="Copy all of them.")] = False,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the copies.")
-    ] = FOLDER,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that differ from the shipped.")
-    ] = False,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder that takes the copies.")] = FOLDER,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that differ from the shipped.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """List the examples that ship, or copy some with the files that they name.
@@ -49,9 +45,7 @@ def examples(
     wanted = list(shipped) if every else [one for name in names or () for one in _meant(name, shipped)]
     written, unchanged = _copy({one: shipped[one] for one in _with_named(wanted, shipped)}, out, force=force)
     if as_json:
-        print_json(
-            {"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]}
-        )
+        print_json({"written": [str(path) for path in written], "unchanged": [str(path) for path in unchanged]})
         return
     for paths, how in ((written, "written"), (unchanged, "already there")):
         for path in paths:
@@ -154,10 +148,7 @@ def _copy(texts: dict[str, str], out: Path, *, force: bool) -> tuple[list[Path],
 def _list(shipped: dict[str, str], *, as_json: bool) -> None:
     if as_json:
         print_json(
-            [
-                {"name": one, "shows": _shows(text), "names": _names(one, shipped)}
-                for one, text in shipped.items()
-            ]
+            [{"name": one, "shows": _shows(text), "names": _names(one, shipped)} for one, text in shipped.items()]
         )
         return
     from routecast.cli.tables import print_table

@@ -44,9 +44,7 @@ class ExportFormat(StrEnum):
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Results of a tool.", dir_okay=False)]
-ReadOption = Annotated[
-    ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")
-]
+ReadOption = Annotated[ImportFormat, typer.Option("--from", help="Format of FILE; auto tells it by its keys.")]
 FrameOption = Annotated[
     str | None, typer.Option("--frame", metavar="SIZE", help="Frame size, for files that do not say it.")
 ]
@@ -85,9 +83,7 @@ def export_trials(
     frame: FrameOption = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="PATH", help="File to write; a folder for several UTI test cases."
-        ),
+        typer.Option("--out", "-o", metavar="PATH", help="File to write; a folder for several UTI test cases."),
     ] = None,
     goal: Annotated[
         str | None, typer.Option("--goal", help="validate: only trials of this goal, such as ndr or mrr.")
@@ -100,9 +96,7 @@ def export_trials(
     ] = None,
     calibrate: Annotated[
         str,
-        typer.Option(
-            "--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'."
-        ),
+        typer.Option("--calibrate", metavar="SIZES", help="validate: frame sizes whose rows calibrate, '64,1518'."),
     ] = "",
 ) -> None:
     """Write the trials of a file as CSIT UTI 1.5.1, as CSV, or as a table for `routecast validate`."""
@@ -127,16 +121,11 @@ def export_trials(
         _give(text, out)
     else:
         documents = uti_documents(records, name=str(file))
-        texts = {
-            name: json.dumps(document, indent=1, allow_nan=False) + "\n"
-            for name, document in documents.items()
-        }
+        texts = {name: json.dumps(document, indent=1, allow_nan=False) + "\n" for name, document in documents.items()}
         if len(texts) == 1:
             _give(next(iter(texts.values())), out)
         elif out is None:
-            raise typer.BadParameter(
-                f"{file} holds {len(texts)} test cases: give --out FOLDER for a file of each"
-            )
+            raise typer.BadParameter(f"{file} holds {len(texts)} test cases: give --out FOLDER for a file of each")
         else:
             out.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
@@ -183,9 +172,7 @@ def _table(file: Path, records: Sequence[Record]) -> Table:
     rows = []
     for number, record in enumerate(records, start=1):
         trial, latency = record.trial, record.trial.latency
-        known = (
-            [value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)] if latency else []
-        )
+        known = [value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)] if latency else []
         rows.append(
             (
                 number,

@@ -137,9 +137,7 @@ def measure(
             "--slices", metavar="TIME", help="Send in pieces of at most this length, and add their counts up."
         ),
     ] = None,
-    retries: Annotated[
-        int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")
-    ] = 2,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="How often an invalid trial is run again.")] = 2,
     back_end: Annotated[
         str, typer.Option("--back-end", help="How frames are sent: auto, live, af_xdp, af_packet.")
     ] = "auto",
@@ -189,7 +187,7 @@ def measure(
     from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
     from routecast.quantity import parse_duration_s, parse_ratio
     from routecast.testbed import Phases, open_testbed
-    from routecast.testbed.options import pairs
+    from routecast.testbed.opening import pairs
 
     refuse_no_figure_file(figure)
     is_over_time = over_time or bool(read_at) or figure is not None
@@ -197,9 +195,7 @@ def measure(
     if load is None and until_ratio is None:
         raise QuantityProblem("", 'give a rate with --load, e.g. --load "200 kpps"')
     if until_ratio is not None and not (load is None and frame is None and not is_over_time):
-        raise QuantityProblem(
-            "", "--until picks frames and loads: leave out --load, --frame and figures over time"
-        )
+        raise QuantityProblem("", "--until picks frames and loads: leave out --load, --frame and figures over time")
     if ip_version not in {4, 6}:
         raise QuantityProblem(str(ip_version), f"--ip-version {ip_version}: write 4 or 6")
 
@@ -260,9 +256,7 @@ def measure(
             )
             print_known(known, until_ratio=until_ratio, as_json=as_json)
             if not known.is_enough:
-                raise CriterionFailed(
-                    f"{len(known.measured)} measurements were not enough: allow more with --most"
-                )
+                raise CriterionFailed(f"{len(known.measured)} measurements were not enough: allow more with --most")
             return
         trial = evaluator.trial(offered, duration_s)
         facts = evaluator.facts()
@@ -277,9 +271,7 @@ def measure(
             what = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
             raise EnvironmentProblem(what) from problem
     if not trial.is_valid:
-        raise CriterionFailed(
-            f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}"
-        )
+        raise CriterionFailed(f"the trial is invalid after {trial.attempts} attempts: {'; '.join(trial.invalid)}")
 
 
 def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:

@@ -19,15 +19,11 @@ __all__ = ["next_measurement"]
 
 
 def next_measurement(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)],
     *,
     cores: Annotated[
         list[int] | None,
-        typer.Option(
-            "--cores", min=1, max=4096, metavar="N", help="Known is to be so many; may be repeated."
-        ),
+        typer.Option("--cores", min=1, max=4096, metavar="N", help="Known is to be so many; may be repeated."),
     ] = None,
     frame: Annotated[
         list[str] | None,
@@ -37,9 +33,7 @@ def next_measurement(
     ] = None,
     goal: Annotated[
         str | None,
-        typer.Option(
-            "--goal", metavar="RATE", help='Known are to be the least cores for "40 Gbit/s" or "20 Mpps".'
-        ),
+        typer.Option("--goal", metavar="RATE", help='Known are to be the least cores for "40 Gbit/s" or "20 Mpps".'),
     ] = None,
     most_cores: Annotated[
         int | None,
@@ -50,9 +44,7 @@ def next_measurement(
         str | None,
         typer.Option("--until", metavar="RATIO", help='How well it is to be known: "5%" is ±5 %, with 95 %.'),
     ] = None,
-    noise: Annotated[
-        float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")
-    ] = None,
+    noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the advice as one JSON document.")] = False,
 ) -> None:
     """Name the measurements that would tell most, and how well the rates would be known after each.

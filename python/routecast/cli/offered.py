@@ -31,9 +31,7 @@ PANEL = "Offered load"
 
 LoadOption = Annotated[
     str | None,
-    typer.Option(
-        "--load", metavar="RATE", help='Intended load over all ports, e.g. "14 Mpps".', rich_help_panel=PANEL
-    ),
+    typer.Option("--load", metavar="RATE", help='Intended load over all ports, e.g. "14 Mpps".', rich_help_panel=PANEL),
 ]
 FrameOption = Annotated[
     str | None,
@@ -46,9 +44,7 @@ FrameOption = Annotated[
 ]
 FlowsOption = Annotated[
     int | None,
-    typer.Option(
-        "--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.", rich_help_panel=PANEL
-    ),
+    typer.Option("--flows", min=1, max=1_000_000, metavar="N", help="Number of flows.", rich_help_panel=PANEL),
 ]
 RandomFlowsOption = Annotated[
     bool,
@@ -72,9 +68,7 @@ BurstOption = Annotated[
 ]
 PeakOption = Annotated[
     float,
-    typer.Option(
-        "--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=PANEL
-    ),
+    typer.Option("--peak-ratio", help="on_off: rate within a burst over the mean rate.", rich_help_panel=PANEL),
 ]
 
 
@@ -138,6 +132,4 @@ def _arrivals(text: str, burst_frames: float, peak_ratio: float) -> Arrivals:
     if Path(text).suffix == ".csv":
         return Arrivals.from_trace(text)
     hint = did_you_mean(text, ("cbr", "poisson", "on_off"))
-    raise QuantityProblem(
-        text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.csv"
-    )
+    raise QuantityProblem(text, f"--arrivals {text!r} is no arrival process; {hint}, or a trace in a FILE.csv")

@@ -54,9 +54,7 @@ def instants_asked(read_at: Sequence[str] | None, duration_s: float) -> tuple[fl
     for text in read_at or ():
         at_s = parse_duration_s(text)
         if not 0.0 < at_s <= duration_s:
-            raise QuantityProblem(
-                text, f"--read-at must be within the trial, 0 to {format_duration(duration_s)}"
-            )
+            raise QuantityProblem(text, f"--read-at must be within the trial, 0 to {format_duration(duration_s)}")
         instants.append(at_s)
     return tuple(instants)
 

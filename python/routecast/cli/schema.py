@@ -63,7 +63,7 @@ def schema(
 
         print_json(function_schema())
     elif kind is Kind.HARDWARE:
-        from routecast.hardware.reading import hardware_schema
+        from routecast.hardware.files import hardware_schema
 
         print_json(hardware_schema())
     elif kind is Kind.EXPERIMENT:

@@ -73,14 +73,10 @@ def simulate(
             help="Add runs until the 95 % half-width of the mean latency is at most this share of it, such as 0.01.",
         ),
     ] = None,
-    path: Annotated[
-        Path, typer.Option("--path", help="How the engine works; the results are the same.")
-    ] = Path.AUTO,
+    path: Annotated[Path, typer.Option("--path", help="How the engine works; the results are the same.")] = Path.AUTO,
     trace_messages: Annotated[
         bool,
-        typer.Option(
-            "--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs)."
-        ),
+        typer.Option("--trace-messages", help="Record the managers' messages REQ, REP, REL, REV (small runs)."),
     ] = False,
     over_time: OverTimeOption = False,
     read_at: ReadAtOption = None,

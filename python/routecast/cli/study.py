@@ -30,9 +30,7 @@ def study(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False
-        ),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
 ) -> None:
@@ -52,9 +50,7 @@ def study(
             result, shown = run_file(file, folder, progress=progress, command=command)
     except KeyboardInterrupt:
         if (folder / "results.parquet").exists():
-            remark(
-                f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there."
-            )
+            remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
         raise
     if as_json:
         print_json(result.to_json())
@@ -63,9 +59,7 @@ def study(
     remark(f"Report: {folder / 'report.html'}")
     missed = [criterion for criterion in result.criteria if not criterion.is_met]
     for criterion in missed:
-        remark(
-            f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}"
-        )
+        remark(f"Criterion missed: {criterion.name} is {criterion.reached:.4g}, allowed is {criterion.bound:.4g}")
     if missed:
         raise typer.Exit(1)
 

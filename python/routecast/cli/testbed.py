@@ -40,19 +40,15 @@ def up(
     own_network: OwnNetworkOption = False,
     wait: Annotated[
         bool,
-        typer.Option(
-            "--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs."
-        ),
+        typer.Option("--wait", help="Stay, and take it down on Ctrl-C; needed for devices that are XDP programs."),
     ] = False,
 ) -> None:
     """Put a test bed up with its device, and leave it standing for work by hand."""
     from routecast.errors import EnvironmentProblem
     from routecast.testbed import make_bed
-    from routecast.testbed.options import pairs
+    from routecast.testbed.opening import pairs
 
-    with make_bed(
-        testbed, device=dut, options=pairs(dut_option or []), own_network=own_network, said=remark
-    ) as bed:
+    with make_bed(testbed, device=dut, options=pairs(dut_option or []), own_network=own_network, said=remark) as bed:
         if not wait and bed.has_programs():
             raise EnvironmentProblem(
                 f"device {bed.device.name} has XDP programs, which end with the process that attached them: add --wait"
@@ -76,9 +72,7 @@ def up(
 def down(
     name: Annotated[str | None, typer.Argument(help="Name of the test bed.", show_default=False)] = None,
     *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="All test beds that no process is using.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All test beds that no process is using.")] = False,
 ) -> None:
     """Take a test bed down: one that was put up, or what a killed run left."""
     from routecast.errors import FileProblem, Problem
@@ -89,9 +83,7 @@ def down(
     if name is not None:
         if name not in state.beds():
             there = ", ".join(state.beds()) or "none"
-            raise FileProblem(
-                "testbed down", [Problem("", f"there is no test bed {name!r}; there are: {there}")]
-            )
+            raise FileProblem("testbed down", [Problem("", f"there is no test bed {name!r}; there are: {there}")])
         state.remove(name)
         remark(f"test bed {name!r} is down")
         return
@@ -117,12 +109,9 @@ def list_beds(*, as_json: JsonOption = False) -> None:
         name="beds",
         title="Test beds",
         caption="",
-        columns=tuple(
-            Column(title=title, align="left") for title in ("Name", "State", "Process", "Namespaces")
-        ),
+        columns=tuple(Column(title=title, align="left") for title in ("Name", "State", "Process", "Namespaces")),
         rows=tuple(
-            (one["name"], one["state"], str(one["pid"]), ", ".join(map(str, one["namespaces"])))
-            for one in found
+            (one["name"], one["state"], str(one["pid"]), ", ".join(map(str, one["namespaces"]))) for one in found
         ),
     )
     print_table(data(), table)
@@ -145,9 +134,7 @@ def devices(*, as_json: JsonOption = False) -> None:
     rows = []
     for device in found:
         missing = "; ".join(str(one) for one in device.missing)
-        rows.append(
-            (device.name, device.title, "router" if device.layer == 3 else "bridge", missing or "nothing")
-        )
+        rows.append((device.name, device.title, "router" if device.layer == 3 else "bridge", missing or "nothing"))
     table = Table(
         name="devices",
         title="Devices under test",
@@ -189,9 +176,7 @@ def selftest(
 
     file = read_testbed(testbed)
     if not isinstance(file, NamespacesFile):
-        raise FileProblem(
-            testbed, [Problem("kind", "a self-test needs no interfaces: use a test bed of namespaces")]
-        )
+        raise FileProblem(testbed, [Problem("kind", "a self-test needs no interfaces: use a test bed of namespaces")])
     with progress_bar("selftest") as progress:
         found = self_test(file, said=remark, on_progress=progress)
     if as_json:
@@ -199,9 +184,7 @@ def selftest(
     else:
         for table in _tables(found):
             print_table(data(), table)
-        for reason in dict.fromkeys(
-            f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason
-        ):
+        for reason in dict.fromkeys(f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason):
             remark(reason)
         for note in notes_of(found.facts.get("tester", {})):
             remark(note)
@@ -220,13 +203,9 @@ def _faults(check: Check) -> list[str]:
     name = f"{check.back_end} {check.frame_bytes} B"
     counted = (trial.forwarded_frames or 0) + (trial.dropped_frames or 0)
     faults = (
-        [f"{name}: {trial.offered_frames} sent are not {counted} counted"]
-        if counted != trial.offered_frames
-        else []
+        [f"{name}: {trial.offered_frames} sent are not {counted} counted"] if counted != trial.offered_frames else []
     )
-    faults += [
-        f"{name}: {reason}" for reason in trial.invalid if "(S12)" in reason or "kernel counted" in reason
-    ]
+    faults += [f"{name}: {reason}" for reason in trial.invalid if "(S12)" in reason or "kernel counted" in reason]
     if check.name == "rate" and not trial.is_valid:
         faults.append(f"{name}: {'; '.join(trial.invalid)}")
     return faults
@@ -249,9 +228,7 @@ def _tables(found: SelfTest) -> list[Table]:
             floors.append((*head, delay.min_s, delay.p50_s, delay.p99_s, delay.max_s))
         elif check.name == "rate" and trial is not None:
             error = check.rate_error_ratio
-            rates.append(
-                (format_pps(trial.intended_pps), error if math.isfinite(error) else None, trial.attempts)
-            )
+            rates.append((format_pps(trial.intended_pps), error if math.isfinite(error) else None, trial.attempts))
     titles = tuple(Column(title=title, align="left") for title in left)
     times = tuple(Column(title=title, form=format_duration) for title in ("Least", "Median", "p99", "Most"))
     tables = [

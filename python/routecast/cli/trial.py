@@ -85,9 +85,7 @@ def _interval(trial: Trial, field: str) -> str:
 
 
 def _drops(trial: Trial) -> str:
-    places = [
-        f"{place} {format_pps(rate)}" for place, rate in _largest(trial.drops_pps.items()) if rate > 0.0
-    ]
+    places = [f"{place} {format_pps(rate)}" for place, rate in _largest(trial.drops_pps.items()) if rate > 0.0]
     return f": {', '.join(places)}" if places else ""
 
 
@@ -134,9 +132,7 @@ def _resources(trial: Trial) -> Table:
             for resource in trial.resources
         ),
         strong=frozenset(
-            number
-            for number, resource in enumerate(trial.resources)
-            if resource.name == trial.bottleneck.name
+            number for number, resource in enumerate(trial.resources) if resource.name == trial.bottleneck.name
         ),
     )
 

@@ -14,9 +14,7 @@ __all__ = ["validate"]
 
 
 def validate(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)],
     *,
     router: Annotated[str, typer.Option("--router", help="Kind of router to calibrate.")] = "multicore",
     noise: Annotated[
@@ -29,19 +27,13 @@ def validate(
     ] = None,
     max_error: Annotated[
         float | None,
-        typer.Option(
-            "--max-mean-error", metavar="RATIO", help="Leave with 1 if the mean absolute error is larger."
-        ),
+        typer.Option("--max-mean-error", metavar="RATIO", help="Leave with 1 if the mean absolute error is larger."),
     ] = None,
     next_points: Annotated[
         int,
-        typer.Option(
-            "--next", metavar="N", min=0, max=50, help="Name as many measurements to make next, as `next`."
-        ),
+        typer.Option("--next", metavar="N", min=0, max=50, help="Name as many measurements to make next, as `next`."),
     ] = 0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print rows and summary as one JSON document.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print rows and summary as one JSON document.")] = False,
 ) -> None:
     """Calibrate on the rows with calibrate = true, predict the others, print every error.
 
@@ -58,9 +50,7 @@ def validate(
     validation = run(points, router=router, noise_ratio=noise)
     advice = advise(points, n=next_points, noise_ratio=noise) if next_points else ()
     if as_json:
-        print_json(
-            {**validation.to_json(), **({"next": [each.to_json() for each in advice]} if advice else {})}
-        )
+        print_json({**validation.to_json(), **({"next": [each.to_json() for each in advice]} if advice else {})})
     else:
         for table in validation_tables(validation):
             print_table(data(), table)

@@ -104,9 +104,7 @@ def _errors(validation: Validation) -> Table:
             _INSIDE,
             _SCORE,
         ),
-        rows=tuple(
-            (name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries
-        ),
+        rows=tuple((name, summary["held_out"], *(summary[each] for each in names)) for name, summary in summaries),
     )
 
 
@@ -239,11 +237,7 @@ def board_remarks(board: Board) -> tuple[str, ...]:
 def _named(key: str) -> str:
     if key == "half_of_best_baseline":
         return "median error (goal: half of the best baseline's)"
-    return (
-        key.replace("_abs_error_ratio", " error")
-        .replace("max", "largest")
-        .replace("p90", "90th percentile of the")
-    )
+    return key.replace("_abs_error_ratio", " error").replace("max", "largest").replace("p90", "90th percentile of the")
 
 
 def _reached(summary: Mapping[str, float], key: str) -> float:

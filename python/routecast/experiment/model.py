@@ -26,9 +26,7 @@ __all__ = [
     "Run",
 ]
 
-DesignKind = Literal[
-    "full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"
-]
+DesignKind = Literal["full", "fractional", "multilevel", "central_composite", "latin_hypercube", "sobol", "listed"]
 EvaluatorKind = Literal["solve", "simulate", "measure"]
 Plain = str | int | float | bool | list[Any] | dict[str, Any]
 """A value as a file says it."""

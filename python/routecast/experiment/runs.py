@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from routecast import __version__
@@ -20,7 +21,27 @@ from routecast.experiment.factors import level_at
 from routecast.experiment.model import Experiment, Level, Plain, Run
 from routecast.quantity.bounded_file import open_file
 
-__all__ = ["documents", "levels_of_row", "runs_of"]
+__all__ = ["documents", "levels_of_row", "runs_of", "wire_order"]
+
+
+# The order in which the runs of an experiment go over the wire.
+#
+# What drifts meanwhile must not look like a factor, so the order is random (Montgomery, Design and Analysis of
+# Experiments, 8th ed., sec. 1.3). It follows from the experiment's seed: the analysis knows which run came after
+# which.
+
+
+def wire_order(seed: int, count: int) -> list[int]:
+    """Return the positions of ``count`` runs in the order in which they are made.
+
+    Parameters
+    ----------
+    seed : int
+        Of the experiment.
+    count : int
+    """
+    return Random(seed).sample(range(count), count)
+
 
 _FILE_NAME = re.compile(r".{1,255}\.[A-Za-z]\w{0,7}")
 """A text that may name a file: with an ending that is no part of a number."""

@@ -51,9 +51,7 @@ def write_table(results: Results, path: Path) -> None:
         columns[_column(factor.name, "factor")] = [labels[run.row][number] for run in results.runs]
         columns[f"coded {factor.letter}"] = [experiment.design.coded[run.row][number] for run in results.runs]
     for response in experiment.responses:
-        columns[_column(response.name, "response")] = [
-            answer.values.get(response.name) for answer in results.answers
-        ]
+        columns[_column(response.name, "response")] = [answer.values.get(response.name) for answer in results.answers]
     for key in ("problem", "unsteady", "bottleneck"):
         columns[key] = [getattr(answer, key) for answer in results.answers]
     columns["key"] = [run.key for run in results.runs]
@@ -85,9 +83,7 @@ def design_json(experiment: Experiment) -> dict[str, object]:
     return document
 
 
-def summary_json(
-    results: Results, analyses: Mapping[str, Analysis], *, command: str = ""
-) -> dict[str, object]:
+def summary_json(results: Results, analyses: Mapping[str, Analysis], *, command: str = "") -> dict[str, object]:
     """Return the summary as plain data; NaN is null, field names carry their units."""
     experiment = results.experiment
     return {
@@ -102,9 +98,7 @@ def summary_json(
         "responses": plain(experiment.responses),
         "failed": sum(bool(answer.problem) for answer in results.answers),
         "unsteady": sum(bool(answer.unsteady) for answer in results.answers),
-        "analyses": {
-            name: _analysis_json(analysis, len(results.runs)) for name, analysis in analyses.items()
-        },
+        "analyses": {name: _analysis_json(analysis, len(results.runs)) for name, analysis in analyses.items()},
         "versions": versions(),
         "command": command,
     }

@@ -78,9 +78,7 @@ def chain(functions: Sequence[NetworkFunction]) -> NetworkFunction:
         title=", then ".join(function.title or function.name for function in functions),
         directions=tuple(directions),
         tables=tuple(tables),
-        flows_of=next(
-            (new[one.flows_of] for one, new in zip(functions, renamed, strict=True) if one.flows_of), ""
-        ),
+        flows_of=next((new[one.flows_of] for one, new in zip(functions, renamed, strict=True) if one.flows_of), ""),
         source="; ".join(dict.fromkeys(function.source for function in functions if function.source)),
     )
     check_function(made)

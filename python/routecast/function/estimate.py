@@ -15,24 +15,238 @@ resource, the memory (``stalls = "separate"``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.function.assumed import assumption_notes
-from routecast.function.directions import arriving_frames, chosen_directions
-from routecast.function.limits import Limit, limits_of
-from routecast.function.manner import in_the_manner_of
-from routecast.function.model import NetworkFunction, TableSize
-from routecast.function.places import places_of_lines
-from routecast.function.step_estimate import StepEstimate, step_estimate
-from routecast.function.tables import check_memory, table_sizes
-from routecast.function.work import StepWork, direction_work
+from routecast.function.model import Direction, NetworkFunction, TableSize
+from routecast.function.operations import assumption_notes
+from routecast.function.step_estimate import StepEstimate, places_of_lines, step_estimate
+from routecast.function.work import LINE_BYTES, StepWork, direction_work
 from routecast.hardware.model import Hardware
 from routecast.load.frames import FrameMix
+from routecast.load.offered import line_rate_pps
 from routecast.load.popularity import Popularity
+from routecast.quantity import format_bps, format_pps
+from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["Estimate", "StepEstimate", "estimate"]
+__all__ = ["Estimate", "chosen_directions", "estimate", "in_the_manner_of", "memory_channels"]
+
+
+# The tables of a function in the sizes that are asked for, held to the host's memory.
+
+
+def table_sizes(function: NetworkFunction, asked: Mapping[str, int]) -> tuple[TableSize, ...]:
+    """Return the function's tables, those in ``asked`` with so many entries.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        There is no such table, or it has no entries.
+    """
+    names = [table.name for table in function.tables]
+    problems = []
+    for name, entries in asked.items():
+        if name not in names:
+            problems.append(Problem(f"table {name}", f"is no table; {did_you_mean(name, names)}"))
+        elif entries < 1:
+            problems.append(Problem(f"table {name}", f"got {entries} entries: at least 1"))
+    if problems:
+        raise ModelProblem(f"function {function.name!r}", problems)
+    return tuple(replace(table, entries=asked.get(table.name, table.entries)) for table in function.tables)
+
+
+def check_memory(
+    function: NetworkFunction,
+    works: Iterable[tuple[float, StepWork]],
+    tables: tuple[TableSize, ...],
+    hardware: Hardware,
+) -> None:
+    """Refuse tables that the host's memory cannot hold.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        Each of them, with its place in the function's file.
+    """
+    needed = {table.name: float(table.entries) * table.entry_bytes for table in tables}
+    for _, work in works:
+        for touch in work.touches:
+            if touch.kind == "table" and work.step.table in needed:
+                held = needed[work.step.table]
+                needed[work.step.table] = max(held, touch.distinct * LINE_BYTES)
+    places = {table.name: f"table[{number}].entries" for number, table in enumerate(function.tables)}
+    large = {name: size for name, size in needed.items() if size > hardware.memory_bytes}
+    if not large and sum(needed.values()) > hardware.memory_bytes:
+        large = needed
+    if large:
+        memory = f"{hardware.name} has {_gigabytes(hardware.memory_bytes)}"
+        raise ModelProblem(
+            f"function {function.name!r} on {hardware.name}",
+            [
+                Problem(places[name], f"table {name} takes {_gigabytes(size)} of memory, and {memory}")
+                for name, size in large.items()
+            ],
+        )
+
+
+def _gigabytes(size_bytes: float) -> str:
+    size = size_bytes / 2**30
+    return f"{size:,.0f} GiB" if size >= 1000.0 else f"{size:.3g} GiB"
+
+
+# What limits the frames per second of a machine: its cores, memory, network cards, links, buses.
+
+
+Resource = Literal["core", "memory", "nic", "link", "pcie"]
+
+_DESCRIPTOR_BYTES = 16
+_TLP_PAYLOAD_BYTES = 256
+_TLP_OVERHEAD_BYTES = 24
+"""Of a memory write: framing 2, data link layer 6, header 16 (Neugebauer et al. 2018, sec. 3)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """At most ``pps`` frames per second over the machine because of ``resource``."""
+
+    resource: Resource
+    pps: float
+    reason: str
+
+
+def limits_of(
+    hardware: Hardware,
+    *,
+    cores: int,
+    core_pps: float,
+    dram_accesses: float,
+    frames: Mapping[int, float],
+    growth_bytes: float,
+) -> tuple[Limit, ...]:
+    """Return the limits, the tightest first.
+
+    Parameters
+    ----------
+    cores : int
+        Cores that process frames.
+    core_pps : float
+        Frames per second of one core.
+    dram_accesses : float
+        Accesses to DRAM per frame.
+    frames : mapping of int to float
+        Share of each frame size, in bytes, FCS included (S1).
+    growth_bytes : float
+        Bytes that frames are longer, on average, when they leave.
+    """
+    noun = "core" if cores == 1 else "cores"
+    limits = [Limit(resource="core", pps=cores * core_pps, reason=f"{cores} {noun} of {format_pps(core_pps)}")]
+    limits += _memory(hardware, cores, dram_accesses)
+    if hardware.nics:
+        wire_bytes = sum(share * size for size, share in frames.items()) + max(growth_bytes, 0.0)
+        limits += _cards(hardware, wire_bytes)
+    return tuple(sorted(limits, key=lambda one: one.pps))
+
+
+def memory_channels(hardware: Hardware, cores: int) -> int:
+    """Return the channels of the memory that belongs to the sockets that so many cores fill, one by one."""
+    channels = hardware.memory.channels if hardware.memory else 0
+    return channels * min(hardware.cpu.sockets, math.ceil(cores / hardware.cpu.cores_per_socket))
+
+
+def _memory(hardware: Hardware, cores: int, dram_accesses: float) -> list[Limit]:
+    memory = hardware.memory
+    if memory is None or dram_accesses <= 0.0:
+        return []
+    channels = memory_channels(hardware, cores)
+    noun = "channel" if channels == 1 else "channels"
+    accesses = "DRAM access" if dram_accesses == 1.0 else "DRAM accesses"
+    reason = f"{dram_accesses:.3g} {accesses} of {memory.access_s * 1e9:.3g} ns over {channels} {noun}"
+    return [Limit(resource="memory", pps=channels / memory.access_s / dram_accesses, reason=reason)]
+
+
+def _cards(hardware: Hardware, wire_bytes: float) -> list[Limit]:
+    """Limits of the network cards; frames enter and leave evenly over all ports, each both ways at once."""
+    limits = []
+    caps = sum(nic.cap_pps for nic in hardware.nics)
+    if math.isfinite(caps):
+        limits.append(Limit(resource="nic", pps=caps, reason=f"{len(hardware.nics)} network cards"))
+    ports = sum(nic.ports for nic in hardware.nics)
+    total_bps = sum(nic.ports * nic.link_bps for nic in hardware.nics)
+    slowest_bps = min(nic.link_bps for nic in hardware.nics)
+    reason = f"{ports} {'port' if ports == 1 else 'ports'}, {format_bps(total_bps)} each way"
+    limits.append(Limit(resource="link", pps=ports * line_rate_pps(slowest_bps, wire_bytes), reason=reason))
+    share = [nic.ports / ports for nic in hardware.nics]
+    bus_pps = [
+        nic.pcie.bytes_per_s / (_pcie_bytes(wire_bytes) * part)
+        for nic, part in zip(hardware.nics, share, strict=True)
+        if nic.pcie is not None
+    ]
+    if bus_pps:
+        limits.append(Limit(resource="pcie", pps=min(bus_pps), reason="bus of the network card, each way"))
+    return limits
+
+
+def _pcie_bytes(frame_bytes: float) -> float:
+    """Bytes on the bus for a frame without its FCS, and its descriptor, each way."""
+    data = frame_bytes - 4.0
+    packets = math.ceil(data / _TLP_PAYLOAD_BYTES)
+    return data + packets * _TLP_OVERHEAD_BYTES + _DESCRIPTOR_BYTES + _TLP_OVERHEAD_BYTES
+
+
+# Which directions of a function are computed, and what frames reach them.
+
+
+def chosen_directions(function: NetworkFunction, direction: str | None) -> dict[int, float]:
+    """Return the numbers of the directions with their shares of the packets, which sum up to 1.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        The function has no such direction.
+    """
+    names = [one.name for one in function.directions]
+    if direction is not None:
+        if direction not in names:
+            what = f'got "{direction}": is no direction; {did_you_mean(direction, names)}'
+            raise ModelProblem(f"function {function.name!r}", [Problem("direction", what)])
+        return {names.index(direction): 1.0}
+    total = sum(one.share for one in function.directions)
+    return {number: one.share / total for number, one in enumerate(function.directions)}
+
+
+def arriving_frames(direction: Direction, mix: FrameMix, notes: list[str]) -> dict[int, float]:
+    """Return the share of each frame size; those too short for the headers are computed longer, with a note."""
+    frames: dict[int, float] = {}
+    least = direction.smallest_frame_bytes
+    for size, share in mix.share_by_bytes.items():
+        if size < least:
+            notes.append(
+                f"direction {direction.name}: the headers do not fit into frames of {size} B; {least} B are computed"
+            )
+        frames[max(size, least)] = frames.get(max(size, least), 0.0) + share
+    return frames
+
+
+# Which of a function's steps count on a host: those of the paper's model, or those of the function that runs.
+
+
+def in_the_manner_of(hardware: Hardware, function: NetworkFunction) -> NetworkFunction:
+    """Return the function as it counts on a host.
+
+    Hosts described as in Baldi & Sapio 2018 (``stalls = "separate"``) take the steps of its models and the entries of
+    its tables; probed hosts (``"added"``) take what the real twin does, with entries as the twin holds them.
+    """
+    left_out = "real" if hardware.stalls == "separate" else "model"
+    directions = tuple(
+        replace(one, steps=tuple(step for step in one.steps if step.only != left_out)) for one in function.directions
+    )
+    if hardware.stalls == "separate":
+        return replace(function, directions=directions)
+    tables = tuple(replace(one, entry_bytes=one.held_bytes or one.entry_bytes) for one in function.tables)
+    return replace(function, directions=directions, tables=tables)
+
 
 _NORMAL_95 = 1.959964
 
@@ -221,9 +435,7 @@ def estimate(
         for size, part in frames.items():
             arriving[size] = arriving.get(size, 0.0) + share * part
         growth += share * one.frame_growth_bytes
-        steps = direction_work(
-            function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio
-        )
+        steps = direction_work(function, number, hardware, tables=sizes, frames=frames, remote_ratio=remote_ratio)
         works += [(share, step) for step in steps]
     notes += assumption_notes(hardware, {work.step.operation for _, work in works})
     check_memory(function, works, sizes, hardware)
@@ -264,9 +476,7 @@ def estimate(
     return replace(found, limits=limits)
 
 
-def _check(
-    function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float
-) -> None:
+def _check(function: NetworkFunction, hardware: Hardware, *, cores: int, remote_ratio: float, giga: float) -> None:
     problems = []
     if not function.directions or not all(one.steps for one in function.directions):
         problems.append(Problem("function", f"{function.name} has no operations: give it steps"))

@@ -16,7 +16,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["OPERATIONS", "Operation", "Parameter"]
+from routecast.errors import Problem
+from routecast.hardware.formula import Formula
+from routecast.hardware.model import Access, Hardware, OperationCost
+from routecast.quantity.did_you_mean import did_you_mean
+
+__all__ = ["ASSUMED", "OPERATIONS", "Parameter", "assumption_notes", "cost_on", "mapping_problems"]
+
+
+# Costs that are assumed where a host's file gives none: of counted instructions alone.
+
+
+ASSUMED = {
+    "instructions": OperationCost(
+        operation="instructions",
+        cycles=Formula("n"),
+        # The next place to look at follows from the last one, as in a tree.
+        accesses=(Access(of="table", lines=Formula("lines"), pattern="dependent"),),
+        source="assumption: one instruction per cycle, the most of a single-issue engine; superscalar cores do more",
+    )
+}
+"""By operation."""
+
+
+def cost_on(hardware: Hardware, operation: str) -> OperationCost | None:
+    """Return what an operation costs on a host: as its file says, else as is assumed; None: nobody knows."""
+    return hardware.operations.get(operation) or ASSUMED.get(operation)
+
+
+def assumption_notes(hardware: Hardware, operations: set[str]) -> list[str]:
+    """Return what a reader must know of the costs that are assumed.
+
+    Examples
+    --------
+    >>> from routecast.hardware.catalogue import read_hardware
+    >>> assumption_notes(read_hardware("xeon-e5-2690v2"), {"instructions", "parse"})
+    ['xeon-e5-2690v2 gives no cost of instructions: one cycle for each is assumed']
+    """
+    assumed = sorted(name for name in operations if name not in hardware.operations and name in ASSUMED)
+    return [f"{hardware.name} gives no cost of {name}: one cycle for each is assumed" for name in assumed]
+
 
 _LONGEST_FRAME_BYTES = 65_535.0
 _MOST_ENTRIES = 2.0**40
@@ -88,9 +127,7 @@ def _field(verb: str) -> Parameter:
     return _bytes("b", f"bytes that are {verb}", least=1.0)
 
 
-def _operation(
-    name: str, meaning: str, *parameters: Parameter, row: int | None = None, source: str = ""
-) -> Operation:
+def _operation(name: str, meaning: str, *parameters: Parameter, row: int | None = None, source: str = "") -> Operation:
     return Operation(
         name=name,
         meaning=meaning,
@@ -101,12 +138,8 @@ def _operation(
 
 
 _ALL = (
-    _operation(
-        "io_mem", "take a frame from the network card's buffer into (cache) memory", _HEADER, _DATA, row=1
-    ),
-    _operation(
-        "mem_io", "hand a frame from (cache) memory to the network card's buffer", _HEADER, _DATA, row=1
-    ),
+    _operation("io_mem", "take a frame from the network card's buffer into (cache) memory", _HEADER, _DATA, row=1),
+    _operation("mem_io", "hand a frame from (cache) memory to the network card's buffer", _HEADER, _DATA, row=1),
     _operation("parse", "load a field of the frame into registers", _field("loaded"), row=2),
     _operation("deparse", "store fields back into the frame", _field("stored"), row=2),
     _operation("increase", "increase a field that was parsed", _field("increased"), row=3),
@@ -121,15 +154,11 @@ _ALL = (
         source="Baldi & Sapio 2018, sec. 2.1; RFC 1624",
     ),
     _operation("array_access", "read an entry of an array by its index", _ENTRY, _ENTRIES, row=6),
-    _operation(
-        "ht_lookup", "look a key up in a hash table", _COMPONENTS, _HASHED, _ENTRIES, _COLLISION, row=7
-    ),
+    _operation("ht_lookup", "look a key up in a hash table", _COMPONENTS, _HASHED, _ENTRIES, _COLLISION, row=7),
     _operation(
         "lpm_lookup",
         "find the entry with the longest matching prefix (DIR-24-8)",
-        Parameter(
-            name="b", meaning="bytes of the prefix that matches, on average", unit="B", least=1.0, most=16.0
-        ),
+        Parameter(name="b", meaning="bytes of the prefix that matches, on average", unit="B", least=1.0, most=16.0),
         _ENTRY,
         _ROUTES,
         row=8,
@@ -229,3 +258,26 @@ _ALL = (
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({one.name: one for one in _ALL})
 """Every elementary operation by its name."""
+
+
+# What of a host's costs no function can use: operations that there are not, parameters that an operation has not.
+
+
+def mapping_problems(hardware: Hardware) -> list[Problem]:
+    """Return what is wrong with the costs of operations, with places as in the hardware file."""
+    problems = []
+    for name, cost in hardware.operations.items():
+        if name not in OPERATIONS:
+            what = f"is no elementary operation, so nothing uses it; {did_you_mean(name, OPERATIONS)}"
+            problems.append(Problem(f"operation.{name}", what))
+            continue
+        known = OPERATIONS[name].parameters
+        for place, one in ((name, cost), (f"{name}.remote", cost.remote)):
+            if one is None:
+                continue
+            formulas = [one.cycles, *(access.lines for access in one.accesses)]
+            formulas += [access.table_lines for access in one.accesses if access.table_lines is not None]
+            for other in sorted(frozenset().union(*(formula.names for formula in formulas)) - known.keys()):
+                what = f'names "{other}", which {name} has not; {did_you_mean(other, known)}'
+                problems.append(Problem(f"operation.{place}", what))
+    return problems

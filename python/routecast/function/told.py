@@ -40,9 +40,7 @@ def estimate_json(found: Estimate) -> dict[str, object]:
         "cores": found.cores,
         "machine_pps": found.pps,
         "bottleneck": found.bottleneck.resource,
-        "limits": [
-            {"resource": one.resource, "pps": _number(one.pps), "reason": one.reason} for one in found.limits
-        ],
+        "limits": [{"resource": one.resource, "pps": _number(one.pps), "reason": one.reason} for one in found.limits],
         "operations": [_step(one) for one in found.operations],
         "notes": list(found.notes),
     }

@@ -7,9 +7,8 @@ import os
 from pathlib import Path
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.hardware.files import hardware_text, parse_hardware
 from routecast.hardware.model import Hardware
-from routecast.hardware.reading import parse_hardware
-from routecast.hardware.writing import hardware_text
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.shipped import shipped_files

@@ -60,9 +60,8 @@ _OPERATORS: Mapping[type[ast.AST], Callable[..., Any]] = {
     ast.GtE: operator.ge,
 }
 _STRUCTURE = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.IfExp)
-_ALLOWED = (
-    "a formula has numbers, names, + - * / // % **, comparisons, X if CONDITION else Y, and "
-    + ", ".join(FUNCTIONS)
+_ALLOWED = "a formula has numbers, names, + - * / // % **, comparisons, X if CONDITION else Y, and " + ", ".join(
+    FUNCTIONS
 )
 
 
@@ -130,9 +129,7 @@ class Formula:
             raise _problem(self.text, f"needs a value of {', '.join(missing)}; given is {given}")
         inputs = {name: float(values[name]) for name in names}
         evaluator = SimpleEval(operators=dict(_OPERATORS), functions=dict(FUNCTIONS), names=inputs)
-        with_values = (
-            f" with {', '.join(f'{name} = {inputs[name]:g}' for name in sorted(inputs))}" if inputs else ""
-        )
+        with_values = f" with {', '.join(f'{name} = {inputs[name]:g}' for name in sorted(inputs))}" if inputs else ""
         try:
             result = evaluator.eval(self.text, previously_parsed=tree)
         except ZeroDivisionError:
@@ -210,9 +207,7 @@ def _check_arguments(call: ast.Call, function: str, text: str) -> None:
     several = function in {"min", "max"}
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     if call.keywords or starred or not (len(call.args) >= 2 if several else len(call.args) == 1):
-        raise _problem(
-            text, f"gives {function} the wrong arguments: it takes {'two or more' if several else 'one'}"
-        )
+        raise _problem(text, f"gives {function} the wrong arguments: it takes {'two or more' if several else 'one'}")
 
 
 def _problem(text: str, message: str) -> ModelProblem:

@@ -10,24 +10,568 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 from routecast.errors import FitProblem
-from routecast.hardware.model import CallCost, Cpu, Hardware
+from routecast.hardware.formula import Formula
+from routecast.hardware.model import Access, CallCost, Cpu, Hardware, LevelName, MemoryLevel, OperationCost
 from routecast.hardware.probe_facts import cpu_name, host_facts, network_cards, packages
-from routecast.hardware.probe_levels import LevelFit, fit_levels
 from routecast.hardware.probe_native import native
-from routecast.hardware.probe_noise import Noise, noise_of
-from routecast.hardware.probe_repeats import typical
-from routecast.hardware.probe_shapes import fit_operations
 from routecast.quantity.quantile import quantile
 
-__all__ = ["Probed", "hardware_of", "probe"]
+__all__ = [
+    "Probed",
+    "Sample",
+    "Shape",
+    "fit_levels",
+    "fit_operation",
+    "fit_operations",
+    "hardware_of",
+    "noise_of",
+    "probe",
+    "shapes",
+]
+
+
+# What a row of repeated measurements says: a typical value that disturbances do not move, and how far they scatter.
+#
+# Interrupts, neighbours and other processes only ever add time, so the lower quartile is closer to the undisturbed
+# cost
+# than mean or median are, and one lucky repeat does not decide it as it would the minimum.
+
+
+_TYPICAL = 0.25
+
+
+def typical(repeats: Sequence[float]) -> float:
+    """Return the lower quartile."""
+    return quantile(repeats, _TYPICAL)
+
+
+def scatter_ratio(repeats: Sequence[float]) -> float:
+    """Return (median − minimum) / median: 0 where half of the repeats were undisturbed; NaN of fewer than three.
+
+    Examples
+    --------
+    >>> scatter_ratio([8.0, 10.0, 10.0, 99.0, 10.0])
+    0.2
+    """
+    middle = quantile(repeats, 0.5)
+    return (middle - min(repeats)) / middle if len(repeats) >= 3 and middle > 0.0 else math.nan
+
+
+# Was the host quiet enough while it was probed? Repeats, steal time, interruptions and clock decide.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseLimits:
+    """Up to here a host is quiet.
+
+    Parameters
+    ----------
+    scatter_ratio : float
+        (median − minimum) / median of a measurement's repeats, at the upper quartile over all measurements.
+    steal_ratio : float
+        Share of the time that the hypervisor ran something else (``steal`` of ``/proc/stat``).
+    interruptions_per_s : float
+        Involuntary context switches of the probe's thread.
+    clock_ratio : float
+        (greatest − least) / median of the core's clock.
+    """
+
+    scatter_ratio: float = 0.10
+    steal_ratio: float = 0.01
+    interruptions_per_s: float = 20.0
+    clock_ratio: float = 0.03
+
+
+NOISE_LIMITS = NoiseLimits()
+
+_NOTHING_CYCLES = 2.0
+"""A line that costs no more on top of one in L1 was found there, or nearly so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What disturbed the probe; ``reasons`` is empty for a quiet host."""
+
+    scatter_ratio: float
+    steal_ratio: float
+    interruptions: int
+    clock_ratio: float
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing speaks against the results."""
+        return not self.reasons
+
+    @property
+    def verdict(self) -> str:
+        """``"quiet"``, or ``"noisy: …"`` with the reasons."""
+        return "quiet" if self.is_quiet else "noisy: " + "; ".join(self.reasons)
+
+
+def noise_of(outcome: Mapping[str, Any], duration_s: float, limits: NoiseLimits = NOISE_LIMITS) -> Noise:
+    """Judge the outcome of a probe that took ``duration_s`` seconds."""
+    scatters = [ratio for repeats in _repeats(outcome) if math.isfinite(ratio := scatter_ratio(repeats))]
+    scatter = quantile(scatters, 0.75) if scatters else math.nan
+    steal = float(outcome.get("steal_ratio") or 0.0)
+    interruptions = int(outcome.get("interruptions") or 0)
+    clocks = [float(value) for value in outcome["clock"]["core_hz"]]
+    clock = (max(clocks) - min(clocks)) / quantile(clocks, 0.5)
+    reasons = []
+    if scatter > limits.scatter_ratio:
+        reasons.append(
+            f"repeats scatter: a quarter of the measurements has its median {scatter:.0%} above its least value "
+            f"(quiet: up to {limits.scatter_ratio:.0%})"
+        )
+    if steal > limits.steal_ratio:
+        reasons.append(f"the hypervisor took {steal:.1%} of the time (quiet: up to {limits.steal_ratio:.0%})")
+    if duration_s > 0.0 and interruptions > limits.interruptions_per_s * duration_s:
+        reasons.append(
+            f"other processes interrupted the probe {interruptions} times in {duration_s:.0f} s "
+            f"(quiet: up to {limits.interruptions_per_s:.0f} a second)"
+        )
+    if clock > limits.clock_ratio:
+        reasons.append(f"the clock varied by {clock:.0%} (quiet: up to {limits.clock_ratio:.0%})")
+    return Noise(
+        scatter_ratio=scatter,
+        steal_ratio=steal,
+        interruptions=interruptions,
+        clock_ratio=clock,
+        reasons=tuple(reasons),
+    )
+
+
+def _repeats(outcome: Mapping[str, Any]) -> Iterator[list[float]]:
+    """Yield the repeats of every point but the clock's; of what stands on top of L1, only what is more than nothing."""
+    for name in ("latency", "batched", "streamed", "operations"):
+        for point in outcome.get(name, ()):
+            repeats = list(point["cycles"])
+            if name in ("latency", "operations") or quantile(repeats, 0.5) > _NOTHING_CYCLES:
+                yield repeats
+    for point in outcome.get("bandwidth", ()):
+        yield [1.0 / rate for rate in point["bytes_per_s"] if rate > 0.0]
+
+
+# From measured cycles of an operation to the coefficients of its formula.
+#
+# ``data/hardware/shapes.toml`` says which terms the cycles of each operation are made of, and which lines of memory it
+# touches (the tables of ``crates/probe``). The probe brings samples; the coefficients are least squares of the
+# *relative*
+# errors, none negative (Lawson & Hanson's NNLS)::
+#
+#     cycles(N, HE, …) = c0 + c1·N + c2·ceil(HE/8),      min Σ w ((fit − measured) / max(measured, 1))²,  c ≥ 0
+#
+# Now and then a sample is far off for a reason that is its own, such as arrays that happen to lie a multiple of 4 KiB
+# apart: errors e beyond 10 % get the weight w = 10 % / |e| (Huber 1964), so that they do not bend the formula; the
+# residual that is told has them in full.
+
+
+BADLY_RATIO = 0.10
+"""A formula that misses its samples by more (root mean square) is told as a doubt."""
+
+_SIGNIFICANT = 4
+_OUTLIER_RATIO = 0.10
+_REWEIGHTINGS = 12
+_LEAST_CYCLES = 1.0
+"""Errors of operations that cost less are relative to this: a part of a cycle more or less is no misfit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the cost of an operation is made up: terms of its cycles, and the lines that it touches.
+
+    Of samples that differ only in the parameter ``at_greatest``, the one with its greatest value counts; "": all count.
+    ``in_use`` holds texts that stand for parameters in the formula that comes of the fit.
+    """
+
+    operation: str
+    terms: tuple[Formula, ...]
+    accesses: tuple[Access, ...] = ()
+    at_greatest: str = ""
+    in_use: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Cycles of one execution, by parameters."""
+
+    parameters: Mapping[str, float]
+    cycles: float
+
+
+@cache
+def shapes() -> Mapping[str, Shape]:
+    """Return the shapes that routecast knows, by operation."""
+    path = files("routecast") / "data" / "hardware" / "shapes.toml"
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: _shape(name, entry) for name, entry in document["operation"].items()}
+
+
+def _shape(name: str, entry: Mapping[str, Any]) -> Shape:
+    return Shape(
+        operation=name,
+        terms=tuple(Formula(text) for text in entry["terms"]),
+        accesses=tuple(
+            Access(
+                of=access["of"],
+                lines=Formula(access["lines"]),
+                table_lines=Formula(access["table_lines"]) if "table_lines" in access else None,
+                pattern=access.get("pattern", "batched"),
+            )
+            for access in entry.get("access", ())
+        ),
+        at_greatest=entry.get("at_greatest", ""),
+        in_use=entry.get("in_use", {}),
+    )
+
+
+def fit_operations(points: Sequence[Mapping[str, Any]]) -> tuple[dict[str, OperationCost], tuple[str, ...]]:
+    """Fit every operation that was measured; the second value says what to doubt.
+
+    Parameters
+    ----------
+    points : sequence of mapping
+        ``operations`` of the probe's outcome: operation, parameters, cycles (repeats), level.
+    """
+    by_operation: dict[str, list[Sample]] = {}
+    for point in points:
+        if point.get("level", "L1") == "L1":
+            sample = Sample(parameters=dict(point["parameters"]), cycles=typical(point["cycles"]))
+            by_operation.setdefault(str(point["operation"]), []).append(sample)
+    known = shapes()
+    costs: dict[str, OperationCost] = {}
+    notes = []
+    for name, samples in by_operation.items():
+        shape = known.get(name)
+        if shape is None:
+            notes.append(f"operation {name} was measured but has no shape: its cycles are taken for constant")
+            shape = Shape(operation=name, terms=(Formula("1"),))
+        cost = fit_operation(shape, samples)
+        costs[name] = cost
+        if cost.residual_ratio > BADLY_RATIO:
+            notes.append(f"operation {name}: its formula misses the samples by {cost.residual_ratio:.0%}")
+    notes.extend(f"operation {name} was not measured" for name in known if name not in costs)
+    return costs, tuple(notes)
+
+
+def fit_operation(shape: Shape, samples: Sequence[Sample]) -> OperationCost:
+    """Fit one operation.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        There is no sample, or one is not a number of at least 0.
+    """
+    import numpy as np
+    from scipy.optimize import nnls
+
+    if not samples or not all(math.isfinite(sample.cycles) and sample.cycles >= 0.0 for sample in samples):
+        raise FitProblem(shape.operation, "every sample of its cycles must be a number >= 0, and there must be one")
+    samples = _counting(samples, shape.at_greatest)
+    columns = np.array([[term.evaluate(sample.parameters) for term in shape.terms] for sample in samples])
+    measured = np.array([sample.cycles for sample in samples])
+    scale = np.maximum(measured, _LEAST_CYCLES)
+    weights = np.ones_like(measured)
+    for _ in range(_REWEIGHTINGS):
+        rows = weights / scale
+        exact, _ = nnls(columns * rows[:, None], measured * rows)
+        errors = np.abs(columns @ exact - measured) / scale
+        weights = np.sqrt(np.minimum(1.0, _OUTLIER_RATIO / np.maximum(errors, _OUTLIER_RATIO)))
+    coefficients = [_rounded(float(value)) for value in exact]
+    relative = (columns @ np.array(coefficients) - measured) / scale
+    return OperationCost(
+        operation=shape.operation,
+        cycles=Formula(_text(coefficients, [_used(term, shape.in_use) for term in shape.terms])),
+        accesses=shape.accesses,
+        residual_ratio=float(np.sqrt(np.mean(relative**2))),
+        samples=len(samples),
+        source="probe",
+    )
+
+
+def _counting(samples: Sequence[Sample], name: str) -> Sequence[Sample]:
+    """Return the samples with the greatest value of a parameter among those that have all others in common."""
+    if not name:
+        return samples
+    greatest: dict[frozenset[tuple[str, float]], Sample] = {}
+    for sample in samples:
+        others = frozenset(item for item in sample.parameters.items() if item[0] != name)
+        held = greatest.get(others)
+        if held is None or sample.parameters[name] > held.parameters[name]:
+            greatest[others] = sample
+    return list(greatest.values())
+
+
+def _rounded(value: float) -> float:
+    """Return a coefficient as it will be written, so that the residual is that of the written formula."""
+    return float(f"{value:.{_SIGNIFICANT}g}")
+
+
+def _text(coefficients: Sequence[float], terms: Sequence[Formula]) -> str:
+    """Write the formula: terms without a part in it are left out."""
+    parts = [
+        f"{coefficient:.{_SIGNIFICANT}g}" if term.text == "1" else f"{coefficient:.{_SIGNIFICANT}g} * {_factor(term)}"
+        for coefficient, term in zip(coefficients, terms, strict=True)
+        if coefficient > 0.0
+    ]
+    return " + ".join(parts) or "0"
+
+
+def _used(term: Formula, in_use: Mapping[str, str]) -> Formula:
+    """Return a term with the texts that stand for parameters in their places."""
+    text = term.text
+    for name, what in in_use.items():
+        text = what.join(re.split(rf"\b{re.escape(name)}\b", text))
+    return Formula(text)
+
+
+def _factor(term: Formula) -> str:
+    is_whole = term.text.isidentifier() or _is_one_call(term.text)
+    return term.text if is_whole else f"({term.text})"
+
+
+def _is_one_call(text: str) -> bool:
+    """Whether the text is one function call, such as ``ceil(HE/8)``."""
+    name, opened, inside = text.partition("(")
+    if not opened or not name.isidentifier() or not inside.endswith(")"):
+        return False
+    depth = 1
+    for place, letter in enumerate(inside, 1):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return place == len(inside)
+    return False
+
+
+# From access times over working sets of growing size to the sizes and costs of the memory's levels.
+#
+# ::
+#
+#     cycles                          ┌────── DRAM        cycles(W) = c0 + d2·m1(W) + d3·m2(W) + d4·m3(W)
+#                      ┌──────────────┘ L3
+#            ┌─────────┘ L2                               ml(W) = 1 − min(1, Cl / W): share not found within capacity
+# Cl
+#     ───────┘ L1
+#            C1        C2             C3         W
+#
+# Random lines of a working set of W bytes are found within a capacity C with probability min(1, C/W). L1 and L2 belong
+# to
+# the core, so C1 and C2 are what the system says. The last level is shared, and a virtual machine or a busy host gets
+# a
+# part of it: C3 is fitted, with the system's figure as its bound, to the times of batched lines, because that is how
+# operations ask for them. The steps d are least-squares and not negative
+# (Lawson & Hanson's NNLS), so a level never costs less than the one before. Costs stand on top of L1's, which is 0 by
+# definition: the operations' cycles were taken with their data in L1.
+
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float64]
+
+_FLOOR_CYCLES = 2.0
+"""Added to a cost before a relative error is taken: below it, the clock's resolution and loop overhead speak."""
+
+_SIZES_TRIED = 160
+_BADLY_RATIO = 0.10
+_ASSUMED = {"L1": 32768.0, "L2": 1048576.0}
+_LEVELS: tuple[LevelName, ...] = ("L1", "L2", "L3", "DRAM")
+_PATTERNS = {"dependent": "latency", "batched": "batched", "streamed": "streamed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelFit:
+    """The fitted levels.
+
+    Parameters
+    ----------
+    levels : tuple of MemoryLevel
+        L1, L2, L3, DRAM; L3 is missing where the host has none.
+    residual_ratio : mapping of str to float
+        Root mean square of the relative residuals, by pattern.
+    l1_cycles : mapping of str to float
+        The cost in L1 that all costs stand on top of, by pattern.
+    notes : tuple of str
+        What a reader must know.
+    """
+
+    levels: tuple[MemoryLevel, ...]
+    residual_ratio: Mapping[str, float]
+    l1_cycles: Mapping[str, float]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Curve:
+    pattern: str
+    working_set_bytes: Numbers
+    cycles: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """Steps of one curve at given capacities, and the squared relative residuals."""
+
+    steps: Numbers = field(repr=False)
+    squares: float
+    points: int
+
+
+def fit_levels(outcome: Mapping[str, Any], frequency_hz: float) -> LevelFit:
+    """Fit sizes and costs of the levels.
+
+    Parameters
+    ----------
+    outcome : mapping
+        What the probe measured: ``caches``, ``latency``, ``batched``, ``streamed``.
+    frequency_hz : float
+        Clock of the core; L3 and DRAM, which do not run with it, are told in seconds.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        A curve has too few points.
+    """
+    curves = [_curve(pattern, outcome.get(name, ())) for pattern, name in _PATTERNS.items()]
+    notes: list[str] = []
+    sizes, l3_bytes = _sizes(outcome.get("caches", ()), notes)
+    inner = [sizes["L1"], sizes["L2"]]
+    batched = next(curve for curve in curves if curve.pattern == "batched")
+    fitted_l3 = _l3_bytes(batched, inner, l3_bytes) if l3_bytes > inner[-1] else 0.0
+    capacities = [*inner, fitted_l3] if fitted_l3 else inner
+    names: list[LevelName] = [name for name in _LEVELS if name != "L3" or fitted_l3]
+    if fitted_l3 and fitted_l3 < 0.9 * l3_bytes:
+        notes.append(f"one core's data finds {_mebi(fitted_l3)} of the L3's {_mebi(l3_bytes)}: the rest goes to others")
+    fits = {curve.pattern: _steps(curve, capacities) for curve in curves}
+    residuals = {pattern: math.sqrt(fit.squares / fit.points) for pattern, fit in fits.items()}
+    for pattern, residual in residuals.items():
+        if residual > _BADLY_RATIO:
+            notes.append(f"{pattern} access times lie {residual:.0%} off the fitted levels (root mean square)")
+    notes.extend(_page_notes(outcome.get("latency", ()), frequency_hz))
+    costs = {pattern: _costs(fit.steps) for pattern, fit in fits.items()}
+    levels = tuple(
+        _level(name, size, {p: cost[number] for p, cost in costs.items()}, frequency_hz)
+        for number, (name, size) in enumerate(zip(names, [*capacities, math.inf], strict=True))
+    )
+    return LevelFit(
+        levels=levels,
+        residual_ratio=residuals,
+        l1_cycles={pattern: float(fit.steps[0]) for pattern, fit in fits.items()},
+        notes=tuple(notes),
+    )
+
+
+def _level(name: LevelName, size_bytes: float, cycles: Mapping[str, float], frequency_hz: float) -> MemoryLevel:
+    if name in ("L1", "L2"):
+        return MemoryLevel(
+            name=name,
+            size_bytes=size_bytes,
+            dependent_cycles=cycles["dependent"],
+            batched_cycles=cycles["batched"],
+            streamed_cycles=cycles["streamed"],
+        )
+    return MemoryLevel(
+        name=name,
+        size_bytes=size_bytes,
+        dependent_s=cycles["dependent"] / frequency_hz,
+        batched_s=cycles["batched"] / frequency_hz,
+        streamed_s=cycles["streamed"] / frequency_hz,
+    )
+
+
+def _costs(steps: Numbers) -> list[float]:
+    """Return the levels' costs on top of L1's: sums of the steps after the first."""
+    total, costs = 0.0, [0.0]
+    for step in steps[1:]:
+        total += float(step)
+        costs.append(total)
+    return costs
+
+
+def _sizes(caches: Sequence[Mapping[str, Any]], notes: list[str]) -> tuple[dict[str, float], float]:
+    """Return what the system says of L1 and L2, and of L3 (0 without one)."""
+    there = {str(cache["level"]): float(cache["size_bytes"]) for cache in caches}
+    sizes = {"L1": there.get("L1d", there.get("L1", 0.0)), "L2": there.get("L2", 0.0)}
+    for name, size in sizes.items():
+        if not size:
+            sizes[name] = _ASSUMED[name]
+            notes.append(f"the system does not tell the size of {name}: taken for {_mebi(_ASSUMED[name])}")
+    return sizes, there.get("L3", 0.0)
+
+
+def _curve(pattern: str, points: Sequence[Mapping[str, Any]]) -> _Curve:
+    """Return the points of huge pages, or those that there are; each with its typical cycles."""
+    import numpy as np
+
+    kinds = {str(point.get("pages", "huge")) for point in points}
+    kind = "huge" if "huge" in kinds else "normal"
+    chosen = [point for point in points if point.get("pages", kind) == kind]
+    if len(chosen) < len(_LEVELS):
+        what = f"{len(chosen)} points of {pattern} access times: at least {len(_LEVELS)} are needed"
+        raise FitProblem("memory", what)
+    return _Curve(
+        pattern=pattern,
+        working_set_bytes=np.array([float(point["bytes"]) for point in chosen]),
+        cycles=np.array([typical(point["cycles"]) for point in chosen]),
+    )
+
+
+def _steps(curve: _Curve, capacities: Sequence[float]) -> _Steps:
+    import numpy as np
+    from scipy.optimize import nnls
+
+    missed = [1.0 - np.minimum(1.0, size / curve.working_set_bytes) for size in capacities]
+    columns = np.column_stack([np.ones_like(curve.cycles), *missed])
+    weights = 1.0 / (curve.cycles + _FLOOR_CYCLES)
+    steps, distance = nnls(columns * weights[:, None], curve.cycles * weights)
+    return _Steps(steps=steps, squares=float(distance) ** 2, points=len(curve.cycles))
+
+
+def _l3_bytes(curve: _Curve, inner: Sequence[float], most_bytes: float) -> float:
+    """Return the size of L3 at which the curve is fitted best."""
+    import numpy as np
+
+    tried = np.geomspace(inner[-1] * 1.05, most_bytes, _SIZES_TRIED)
+
+    return float(min(tried, key=lambda size: _steps(curve, [*inner, size]).squares))
+
+
+def _page_notes(points: Sequence[Mapping[str, Any]], frequency_hz: float) -> list[str]:
+    """Return what normal pages cost: the greatest working set that was chased over both kinds of pages."""
+    by_kind: dict[str, dict[int, float]] = {"huge": {}, "normal": {}}
+    for point in points:
+        by_kind.setdefault(str(point.get("pages", "huge")), {})[int(point["bytes"])] = typical(point["cycles"])
+    if not by_kind["huge"]:
+        return ["no huge pages: access times hold page walks, and so do the levels' costs"]
+    both = by_kind["huge"].keys() & by_kind["normal"].keys()
+    if not both:
+        return []
+    most = max(both)
+    huge, normal = by_kind["huge"][most], by_kind["normal"][most]
+    more_ns = 1e9 * (normal - huge) / frequency_hz
+    return [
+        f"a dependent access to {_mebi(most)} takes {more_ns:+.0f} ns ({normal / huge - 1.0:+.0%}) over pages "
+        "of 4 KiB: the levels hold for huge pages"
+    ]
+
+
+def _mebi(size_bytes: float) -> str:
+    return f"{size_bytes / 1048576.0:.3g} MiB"
+
 
 _MOST_MEMORY_BYTES = 1 << 30
 _MEMORY_SHARE = 0.25

@@ -112,32 +112,22 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
     if arrivals.kind == "bursts" and arrivals.burst_frames != int(arrivals.burst_frames):
         problems.append(Problem("burst_frames", f"got {arrivals.burst_frames}: bursts have whole frames"))
     if not (math.isfinite(arrivals.burst_frames) and arrivals.burst_frames >= 1.0):
-        problems.append(
-            Problem("burst_frames", f"got {arrivals.burst_frames}: the mean burst is a number >= 1")
-        )
+        problems.append(Problem("burst_frames", f"got {arrivals.burst_frames}: the mean burst is a number >= 1"))
     if not (math.isfinite(arrivals.peak_ratio) and arrivals.peak_ratio >= 1.0):
-        problems.append(
-            Problem("peak_ratio", f"got {arrivals.peak_ratio}: peak over mean rate is a number >= 1")
-        )
+        problems.append(Problem("peak_ratio", f"got {arrivals.peak_ratio}: peak over mean rate is a number >= 1"))
     elif arrivals.kind == "on_off" and arrivals.peak_ratio == 1.0:
         problems.append(
-            Problem(
-                "peak_ratio", "is 1: bursts at the mean rate leave no pause; give a number > 1 or use cbr"
-            )
+            Problem("peak_ratio", "is 1: bursts at the mean rate leave no pause; give a number > 1 or use cbr")
         )
     if arrivals.kind != "trace":
         if arrivals.trace_time_s:
-            problems.append(
-                Problem("trace_time_s", f"is given, but the kind is {arrivals.kind}: use the kind trace")
-            )
+            problems.append(Problem("trace_time_s", f"is given, but the kind is {arrivals.kind}: use the kind trace"))
         return problems
     frames = len(arrivals.trace_time_s)
     if not frames:
         problems.append(Problem("trace_time_s", "is empty: a trace has at least one frame"))
     if len(arrivals.trace_frame_bytes) != frames or len(arrivals.trace_flow) != frames:
-        lengths = (
-            f"{frames} instants, {len(arrivals.trace_frame_bytes)} sizes, {len(arrivals.trace_flow)} flows"
-        )
+        lengths = f"{frames} instants, {len(arrivals.trace_frame_bytes)} sizes, {len(arrivals.trace_flow)} flows"
         problems.append(Problem("trace", f"has {lengths}: every frame needs one of each"))
     before = 0.0
     for index, time_s in enumerate(arrivals.trace_time_s):
@@ -149,9 +139,7 @@ def _problems(arrivals: Arrivals) -> list[Problem]:
         before = time_s
     for index, size in enumerate(arrivals.trace_frame_bytes):
         if not 64 <= size <= 65_535:
-            problems.append(
-                Problem(f"trace_frame_bytes[{index}]", f"got {size}: frames have 64 to 65535 bytes")
-            )
+            problems.append(Problem(f"trace_frame_bytes[{index}]", f"got {size}: frames have 64 to 65535 bytes"))
             break
     for index, flow in enumerate(arrivals.trace_flow):
         if flow < 0:

@@ -189,9 +189,7 @@ def _checked(offered: ArrayLike, forwarded: ArrayLike) -> tuple[Rates, Rates]:
         if went_in == 0.0:
             problems.append(Problem(f"offered[{flow}]", "got 0: a flow that offers nothing has no share"))
         elif came_out > went_in * (1.0 + _SLACK):
-            problems.append(
-                Problem(f"forwarded[{flow}]", f"got {came_out:g} of {went_in:g}: more than went in")
-            )
+            problems.append(Problem(f"forwarded[{flow}]", f"got {came_out:g} of {went_in:g}: more than went in"))
     if problems:
         raise ModelProblem("fairness", problems)
     return into, out

@@ -52,16 +52,12 @@ class FlowSet:
         problems = [] if self.flows else [Problem("flows", "there is no flow: give at least one")]
         for index, flow in enumerate(self.flows):
             if not (math.isfinite(flow.weight) and flow.weight > 0.0):
-                problems.append(
-                    Problem(f"flows[{index}].weight", f"got {flow.weight}: a share is a number > 0")
-                )
+                problems.append(Problem(f"flows[{index}].weight", f"got {flow.weight}: a share is a number > 0"))
             if flow.rss_hash < 0:
                 problems.append(Problem(f"flows[{index}].rss_hash", f"got {flow.rss_hash}: a hash is >= 0"))
             for side, port in (("ingress", flow.ingress), ("egress", flow.egress)):
                 if port < 0:
-                    problems.append(
-                        Problem(f"flows[{index}].{side}", f"got {port}: ports are numbered 0, 1, …")
-                    )
+                    problems.append(Problem(f"flows[{index}].{side}", f"got {port}: ports are numbered 0, 1, …"))
         if problems:
             raise ModelProblem(f"flow set {self.name!r}", problems)
 
@@ -78,8 +74,7 @@ class FlowSet:
         """
         _check_count(count, ports)
         flows = tuple(
-            Flow(rss_hash=i % _INDIRECTION_ENTRIES, ingress=i % ports, egress=(i + 1) % ports)
-            for i in range(count)
+            Flow(rss_hash=i % _INDIRECTION_ENTRIES, ingress=i % ports, egress=(i + 1) % ports) for i in range(count)
         )
         return cls(name=f"{count} crafted flow{'s' if count != 1 else ''}", flows=flows)
 
@@ -135,9 +130,7 @@ class FlowSet:
         for i in range(count):
             source = f"198.{18 + i % 2}.{stream.randrange(256)}.{stream.randrange(1, 255)}"
             destination = f"198.{19 - i % 2}.{stream.randrange(256)}.{stream.randrange(1, 255)}"
-            value = rss_hash(
-                source, destination, stream.randrange(1024, 65536), stream.randrange(1, 49152), key
-            )
+            value = rss_hash(source, destination, stream.randrange(1024, 65536), stream.randrange(1, 49152), key)
             flows.append(Flow(rss_hash=value, ingress=i % ports, egress=(i + 1) % ports))
         return cls(name=f"{count} random flow{'s' if count != 1 else ''}", flows=tuple(flows))
 

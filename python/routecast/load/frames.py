@@ -116,9 +116,7 @@ class FrameMix:
             if share < 1
         ]
         if total > _LONGEST_SEQUENCE:
-            wrong.append(
-                Problem("table", f"shares sum up to {total}: at most {_LONGEST_SEQUENCE}; divide them")
-            )
+            wrong.append(Problem("table", f"shares sum up to {total}: at most {_LONGEST_SEQUENCE}; divide them"))
         if wrong:
             raise ModelProblem(f"frame mix {name!r}", wrong)
         sequence = tuple(size for share, size in frames_of_bytes for _ in range(share))
@@ -156,15 +154,11 @@ class FrameMix:
         if mtu_frame_bytes is not None:
             sizes["z"] = mtu_frame_bytes
         elif "z" in letters:
-            raise QuantityProblem(
-                letters, f"{letters[:60]!r} uses z: say the size of the MTU-sized frame as well"
-            )
+            raise QuantityProblem(letters, f"{letters[:60]!r} uses z: say the size of the MTU-sized frame as well")
         counted = [(sizes[letter], int(count or "1")) for letter, count in runs]
         length = sum(count for _, count in counted)
         if not 1 <= length <= _LONGEST_SEQUENCE or any(count < 1 for _, count in counted):
-            raise QuantityProblem(
-                letters, f"the genome spells {length} frames: allowed are 1 to {_LONGEST_SEQUENCE}"
-            )
+            raise QuantityProblem(letters, f"the genome spells {length} frames: allowed are 1 to {_LONGEST_SEQUENCE}")
         sequence = tuple(size for size, count in counted for _ in range(count))
         return cls(name=f"genome {letters}", sequence_bytes=sequence)
 
@@ -187,9 +181,7 @@ class FrameMix:
         from routecast.quantity import parse_frame_bytes  # pint is imported where text is parsed
 
         if not isinstance(text, str):
-            raise QuantityProblem(
-                repr(text), f"{text!r} is no frame mix: write a text such as '64 B' or 'IMIX'"
-            )
+            raise QuantityProblem(repr(text), f"{text!r} is no frame mix: write a text such as '64 B' or 'IMIX'")
         words = text.split()
         head = words[0].lower() if words else ""
         if head == "imix":
@@ -202,9 +194,7 @@ class FrameMix:
             return cls.imix(570 if middle == "570" else 594)
         if head == "genome":
             return cls.genome("".join(words[1:]), mtu_frame_bytes=mtu_frame_bytes)
-        entries = (
-            [_TABLE_ENTRY.fullmatch(part.strip()) for part in re.split(r"[,+;]", text)] if "x" in text else []
-        )
+        entries = [_TABLE_ENTRY.fullmatch(part.strip()) for part in re.split(r"[,+;]", text)] if "x" in text else []
         if entries and all(entries):
             try:
                 return cls.table([(int(entry[1]), int(entry[2])) for entry in entries if entry])

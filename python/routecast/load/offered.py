@@ -73,9 +73,7 @@ class OfferedLoad:
     def __post_init__(self) -> None:
         problems = []
         if not (math.isfinite(self.rate_pps) and self.rate_pps > 0.0):
-            problems.append(
-                Problem("rate_pps", f"got {self.rate_pps}: an intended load is a finite number > 0")
-            )
+            problems.append(Problem("rate_pps", f"got {self.rate_pps}: an intended load is a finite number > 0"))
         last = max(self.arrivals.trace_flow, default=0)
         if last >= len(self.flows.flows):
             there = f"there are {len(self.flows.flows)} flows, numbered from 0"

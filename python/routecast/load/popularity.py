@@ -58,9 +58,7 @@ class Popularity:
         if self.kind not in ("uniform", "zipf"):
             problems.append(Problem("kind", f'got "{self.kind}": allowed are "uniform" and "zipf"'))
         if self.flows is not None and not (isinstance(self.flows, int) and 1 <= self.flows <= _MOST_FLOWS):
-            problems.append(
-                Problem("flows", f"got {self.flows!r}: a whole number from 1 to {_MOST_FLOWS:.0e}")
-            )
+            problems.append(Problem("flows", f"got {self.flows!r}: a whole number from 1 to {_MOST_FLOWS:.0e}"))
         if not (math.isfinite(self.exponent) and 0.0 <= self.exponent <= _LARGEST_EXPONENT):
             what = f"got {self.exponent!r}: Zipf's exponent is from 0 to {_LARGEST_EXPONENT:g}"
             problems.append(Problem("exponent", what))
@@ -84,9 +82,7 @@ class Popularity:
         Popularity(kind='zipf', flows=100000, exponent=0.9)
         """
         shown = text[:60] if isinstance(text, str) else repr(text)[:60]
-        wanted = (
-            f'got "{shown}": write a number of flows, a law, or both: "10 flows", "uniform", "100k zipf 0.9"'
-        )
+        wanted = f'got "{shown}": write a number of flows, a law, or both: "10 flows", "uniform", "100k zipf 0.9"'
         match = _WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 200 else None
         if match is None or not (match["flows"] or match["kind"]):
             raise QuantityProblem(str(text), wanted)
@@ -129,9 +125,7 @@ class Popularity:
             bins = max(1, math.ceil(_BINS_PER_DECADE * math.log10(keys / alone)))
             edges = np.unique(np.rint(np.geomspace(alone + 1.0, keys + 1.0, bins + 1)))
             counts = np.concatenate([counts, np.diff(edges)])
-            weights = np.concatenate(
-                [weights, self._integral(edges[:-1] - 0.5, edges[1:] - 0.5) / np.diff(edges)]
-            )
+            weights = np.concatenate([weights, self._integral(edges[:-1] - 0.5, edges[1:] - 0.5) / np.diff(edges)])
         return counts, weights / (counts @ weights)
 
     def _integral(self, low: Numbers, high: Numbers) -> Numbers:

@@ -12,9 +12,7 @@ from typing import Final
 
 __all__ = ["MICROSOFT_KEY", "SYMMETRIC_KEY", "rss_hash", "toeplitz"]
 
-MICROSOFT_KEY: Final = bytes.fromhex(
-    "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa"
-)
+MICROSOFT_KEY: Final = bytes.fromhex("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
 """Microsoft's example key of 40 bytes; the default of many drivers."""
 
 SYMMETRIC_KEY: Final = bytes.fromhex("6d5a" * 20)

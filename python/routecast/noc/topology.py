@@ -76,9 +76,7 @@ class Topology:
 
     def __post_init__(self) -> None:
         if self.columns < 1 or self.rows < 1 or self.columns * self.rows < 2:
-            msg = (
-                f"a grid of {self.columns} x {self.rows} routers has no links; at least 2 routers are needed"
-            )
+            msg = f"a grid of {self.columns} x {self.rows} routers has no links; at least 2 routers are needed"
             raise RoutecastError(msg)
         if self.concentration < 1:
             msg = f"concentration {self.concentration}: at least 1 node stands at each router"

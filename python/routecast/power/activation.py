@@ -7,7 +7,7 @@
          └──────────────────────────────┴─────────────────────────────────────┘
 
 A polling core lingers for ever, an interrupted one not at all. A model here is of one kind of core; how many of them,
-and what the rest of the machine draws, :class:`~routecast.router.power_draw.PowerDraw` says.
+and what the rest of the machine draws, :class:`~routecast.router.model.PowerDraw` says.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal
 from routecast.errors import ModelProblem, Problem
 from routecast.power.form import FormFunction
 from routecast.power.model import OperatingPoint
-from routecast.router.power_draw import PowerDraw
+from routecast.router.model import PowerDraw
 
 __all__ = ["AdaptivePower", "CoreTime", "InterruptPower", "PollingPower", "lingering_core"]
 
@@ -80,9 +80,7 @@ def lingering_core(
     rho = rate_pps * service_s
     if rate_pps <= 0.0:
         spins = math.isinf(linger_s)
-        return CoreTime(
-            busy_ratio=0.0, spin_ratio=float(spins), idle_ratio=float(not spins), interrupts_per_s=0.0
-        )
+        return CoreTime(busy_ratio=0.0, spin_ratio=float(spins), idle_ratio=float(not spins), interrupts_per_s=0.0)
     if rho >= 1.0:
         return CoreTime(busy_ratio=1.0, spin_ratio=0.0, idle_ratio=0.0, interrupts_per_s=0.0)
     if arrivals == "poisson":
@@ -104,9 +102,7 @@ def _constant_rate(rate_pps: float, service_s: float, linger_s: float, interrupt
     period = 1.0 / rate_pps
     gap = period - service_s  # without work, after a frame that found the core awake
     if gap <= linger_s:
-        return CoreTime(
-            busy_ratio=service_s / period, spin_ratio=gap / period, idle_ratio=0.0, interrupts_per_s=0.0
-        )
+        return CoreTime(busy_ratio=service_s / period, spin_ratio=gap / period, idle_ratio=0.0, interrupts_per_s=0.0)
     # The interrupt's work delays the frames after it; so many it takes until the core runs out of work again.
     frames = max(math.ceil(interrupt_s / gap), 1)
     first_gap = frames * gap - interrupt_s

@@ -81,9 +81,7 @@ class CsvFile:
         missing = [column for column in wanted if column not in self.columns]
         if missing:
             there = ", ".join(self.columns)
-            problems = [
-                Problem("", f'has no column "{one}"; {did_you_mean(one, self.columns)}') for one in missing
-            ]
+            problems = [Problem("", f'has no column "{one}"; {did_you_mean(one, self.columns)}') for one in missing]
             if len(self.columns) == 1 and any(sign in there for sign in ";\t|"):
                 hint = f"Commas must stand between columns. {hint}"
             last = problems[-1].message.removesuffix("?")

@@ -105,8 +105,7 @@ class PowerCurve:
         asked = (
             distinct
             if few
-            else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)]
-            + [high_bps]
+            else [low_bps + (high_bps - low_bps) * place / (most - 1) for place in range(most - 1)] + [high_bps]
         )
         found: list[float] = []
         for load in asked:

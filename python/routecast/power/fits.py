@@ -2,23 +2,358 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
 from routecast.errors import FitProblem
 from routecast.power.csv_file import read_csv
-from routecast.power.load_fit import STANDARD_POINTS, LoadFit, Parameter, fit_load, operating_point
+from routecast.power.form import PUBLISHED_FORM, FormFunction
+from routecast.power.load_fit import (
+    STANDARD_POINTS,
+    LoadFit,
+    Parameter,
+    fit_and_predict,
+    fit_load,
+    fit_monotone_form,
+    fit_polynomial_form,
+    least_squares,
+    operating_point,
+)
 from routecast.power.load_samples import LoadSample, read_load_samples
 from routecast.power.model import PowerModel
 from routecast.power.piecewise import Interpolation
-from routecast.power.port_fit import FittedPorts, fit_ports
+from routecast.power.port import PortClass, PortPower, PortsInUse
 from routecast.power.port_samples import PortSample, read_port_samples
-from routecast.power.router_fit import FormKind, fit_router
+from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["FIT_MODELS", "DeviceFit", "FitModel", "Fitted", "fit_file", "model_for"]
+__all__ = ["TERMS", "DeviceFit", "Fitted", "fit_file", "fit_ports", "fit_router", "model_for"]
+
+
+# The software router's power model from samples: Phi_idle(f), Phi_active(f), r_max(f), gains, and the form.
+
+
+FormKind = Literal["published", "monotone", "polynomial"]
+
+
+def fit_router(
+    device: str,
+    samples: Sequence[LoadSample],
+    *,
+    form: FormKind = "published",
+    cores: int | None = None,
+    points: Sequence[float] | None = None,
+    scope: str = "server",
+) -> LoadFit:
+    """Fit the paper's model of a software router (paper 003, eqs. 5-10).
+
+    r_max(f) is the greatest throughput of one core at f; the gain of n cores the greatest of n over it, as a mean
+    over frequencies; Phi_idle and Phi_active come from a line through the powers over the form function.
+
+    Parameters
+    ----------
+    device : str
+        For messages.
+    samples : sequence of LoadSample
+        With throughput and frequency; without cores they count as one core's.
+    form : {"published", "monotone", "polynomial"}
+        The form function: the paper's, or fitted to the samples of one core, shifted and normalised as in sec. V-A.
+    cores : int or None
+        Cores of the machine, those that never forward included; None for the most that forwarded.
+    points : sequence of float or None
+        As :func:`routecast.power.load_fit.fit_load`.
+    scope : str
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        A throughput or a frequency is missing, or there are too few samples.
+    """
+    for sample in samples:
+        if sample.frequency_hz is None or math.isnan(sample.rate_pps):
+            raise FitProblem(device, "the router's model needs rate_pps and frequency_hz of every sample")
+    most = max(sample.cores or 1 for sample in samples)
+    if cores is not None and cores < most:
+        raise FitProblem(device, f"got {cores} cores of the machine, and samples of {most} that forward")
+
+    def fitter(chosen: Sequence[LoadSample]) -> tuple[PowerModel, Mapping[str, Parameter]]:
+        return _fitted(device, chosen, form, cores or most, scope)
+
+    return fit_and_predict(device, samples, fitter, points)
+
+
+def _fitted(
+    device: str, samples: Sequence[LoadSample], kind: FormKind, cores: int, scope: str
+) -> tuple[PowerModel, Mapping[str, Parameter]]:
+    greatest: dict[tuple[float, int], float] = {}
+    for sample in samples:
+        key = sample.frequency_hz or 0.0, sample.cores or 1
+        greatest[key] = max(greatest.get(key, 0.0), sample.rate_pps)
+    clocks = sorted({clock for clock, _ in greatest})
+    alone = {clock: greatest.get((clock, 1), 0.0) for clock in clocks}
+    for clock, rate in alone.items():
+        if rate <= 0.0:
+            raise FitProblem(device, f"has no throughput of one core at {clock / 1e9:g} GHz: r_max needs one")
+    gains = _gains(greatest, alone)
+    most = max(number for _, number in greatest)
+    if most > len(gains):
+        raise FitProblem(
+            device,
+            f"has samples of {most} forwarding cores and none of {len(gains) + 1}: the gain of each number must be "
+            "measured",
+        )
+    law = _form(device, samples, alone, kind)
+    states, parameters = [], {}
+    for clock in clocks:
+        here = [one for one in samples if one.frequency_hz == clock]
+        busy = [_busy(one, gains, alone[clock], law) for one in here]
+        found = least_squares(
+            f"{device} at {clock / 1e9:g} GHz",
+            {"idle_w": [float(cores)] * len(here), "span_w": busy},
+            [one.power_w for one in here],
+        )
+        idle, span = found["idle_w"], found["span_w"]
+        if idle.value < 0.0 or span.value < 0.0:
+            raise FitProblem(
+                device,
+                f"at {clock / 1e9:g} GHz the fit gives {idle.value:.4g} W idle and {span.value:.4g} W more "
+                "when active: neither may be negative; look at the samples",
+            )
+        states.append(
+            CoreAt(
+                frequency_hz=clock,
+                idle_w=idle.value,
+                active_w=idle.value + span.value,
+                max_pps=alone[clock],
+            )
+        )
+        at = f"at {clock / 1e9:g} GHz"
+        parameters[f"idle_w {at}"] = idle
+        parameters[f"active_w - idle_w {at}"] = span
+        parameters[f"max_pps {at}"] = Parameter(value=alone[clock])
+    parameters |= {f"gain of {n} cores": Parameter(value=g) for n, g in enumerate(gains, start=1) if n > 1}
+    model = SoftwareRouterPower(states=tuple(states), cores=cores, gains=gains, form=law, scope=scope)
+    return model, parameters
+
+
+def _gains(greatest: Mapping[tuple[float, int], float], alone: Mapping[float, float]) -> tuple[float, ...]:
+    """Return the gains of 1, 2, … cores, up to the first number that was not measured, as means over clocks."""
+    gains = [1.0]
+    while found := [rate / alone[clock] for (clock, n), rate in greatest.items() if n == len(gains) + 1]:
+        gains.append(sum(found) / len(found))
+    return tuple(gains)
+
+
+def _busy(sample: LoadSample, gains: Sequence[float], alone_pps: float, form: FormFunction) -> float:
+    """Return how many cores' worth of dynamic power a sample takes (eq. 9)."""
+    forwarding = sample.cores or 1
+    share = gains[forwarding - 1] / forwarding * alone_pps
+    return forwarding * form.at(min(sample.rate_pps / forwarding / share, 1.0))
+
+
+def _form(device: str, samples: Sequence[LoadSample], alone: Mapping[float, float], kind: FormKind) -> FormFunction:
+    if kind == "published":
+        return PUBLISHED_FORM
+    places: list[float] = []
+    shares: list[float] = []
+    for clock, rate in alone.items():
+        here = [one for one in samples if one.frequency_hz == clock and (one.cores or 1) == 1]
+        still = [one.power_w for one in here if one.rate_pps == 0.0]
+        if not still:
+            raise FitProblem(device, f"has no sample without throughput at {clock / 1e9:g} GHz: the form needs one")
+        idle = sum(still) / len(still)
+        full = [one.power_w for one in here if one.rate_pps == rate]
+        span = sum(full) / len(full) - idle
+        if span <= 0.0:
+            raise FitProblem(device, f"at {clock / 1e9:g} GHz power does not rise with throughput")
+        places += [one.rate_pps / rate for one in here]
+        shares += [(one.power_w - idle) / span for one in here]
+    try:
+        return fit_monotone_form(places, shares) if kind == "monotone" else fit_polynomial_form(places, shares)
+    except FitProblem as problem:
+        raise FitProblem(device, problem.message) from problem
+
+
+# Port models from samples, by weighted robust least squares over all experiments of a class of ports at once.
+#
+# NetPowerBench fits in steps (base, idle, ports, transceivers, then a line per packet size, then a line through their
+# slopes), each on the remainder of the last. One regression uses every sample for every term and gives intervals.
+
+
+TERMS = ("base_w", "trx_in_w", "port_w", "trx_up_w", "offset_w", "bit_j", "packet_j")
+"""Terms of the model, in the order in which they are taken in: one that adds nothing new is left out."""
+
+_HUBER = 1.345  # 95 % efficient where errors are normal (Huber, Robust Statistics)
+_ROUNDS = 60
+_SAME = 1e-9
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPorts:
+    """What was found for one class of ports.
+
+    Parameters
+    ----------
+    model : PortClass
+    interval : mapping of str to (float, float)
+        95 % interval of each fitted term, by its name in :data:`TERMS`.
+    not_told_apart : tuple of str
+        Terms that the samples cannot separate from the others: they are None in the model.
+    samples : int
+    error_ratio : tuple of float
+        Absolute error over the measured power, of each sample that was fitted.
+    held_out_error_ratio : tuple of float
+        The same where the sample was left out of the fit, each fifth of those with ports in use in turn; empty with
+        too few samples.
+    """
+
+    model: PortClass
+    interval: Mapping[str, tuple[float, float]]
+    not_told_apart: tuple[str, ...]
+    samples: int
+    error_ratio: tuple[float, ...]
+    held_out_error_ratio: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortFit:
+    """The model of a device and what was found for each class of its ports."""
+
+    model: PortPower
+    classes: Mapping[str, FittedPorts]
+
+
+def fit_ports(device: str, samples: Sequence[PortSample], *, folds: int = 5, scope: str = "wall") -> PortFit:
+    """Fit the port model of one device.
+
+    Each class of ports is fitted by itself, with the samples of the bare device: labs measure classes in sessions of
+    their own, between which the base of a device may move by watts. Samples weigh by how many measurements they are
+    the mean of, and by Huber's weights, so single bad sessions do not bend the fit.
+
+    Parameters
+    ----------
+    device : str
+    samples : sequence of PortSample
+    folds : int
+        Parts that are left out in turn to state errors on samples that were not fitted.
+    scope : str
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No ports were measured, or a class has fewer samples than terms that they tell apart.
+    """
+    names = list(dict.fromkeys(sample.port_class for sample in samples if sample.port_class))
+    if not names:
+        raise FitProblem(device, "has no sample with ports in use: only the bare device was measured")
+    fitted = {
+        name: _fit_class(f"{device} {name}", [sample for sample in samples if sample.port_class in ("", name)], folds)
+        for name in names
+    }
+    model = PortPower(
+        device=device,
+        classes={name: one.model for name, one in fitted.items()},
+        scope=scope,
+        source=f"fitted to {len(samples)} samples",
+    )
+    return PortFit(model=model, classes=fitted)
+
+
+def _fit_class(name: str, samples: Sequence[PortSample], folds: int) -> FittedPorts:
+    design = np.array([_row(sample.use) for sample in samples])
+    power = np.array([sample.power_w for sample in samples])
+    count = np.array([float(sample.samples) for sample in samples])
+    kept = _told_apart(design)
+    if power.size <= len(kept):
+        terms = ", ".join(TERMS[i] for i in kept)
+        raise FitProblem(name, f"{power.size} samples are too few for {len(kept)} terms ({terms})")
+    value, weight = _robust(design[:, kept], power, count)
+    residual = power - design[:, kept] @ value
+    spread = np.sum(weight * residual**2) / (power.size - len(kept))
+    scaled = design[:, kept] / _scale(design[:, kept])
+    covariance = np.linalg.pinv((scaled * weight[:, None]).T @ scaled) * spread
+    half = student.ppf(0.975, power.size - len(kept)) * np.sqrt(np.diag(covariance)) / _scale(design[:, kept])
+    found = {TERMS[i]: float(v) for i, v in zip(kept, value, strict=True)}
+    return FittedPorts(
+        model=PortClass(**found),
+        interval={TERMS[i]: (float(v - h), float(v + h)) for i, v, h in zip(kept, value, half, strict=True)},
+        not_told_apart=tuple(term for i, term in enumerate(TERMS) if i not in kept),
+        samples=power.size,
+        error_ratio=tuple(map(float, np.abs(residual) / np.maximum(power, 1e-9))),
+        held_out_error_ratio=_held_out(design[:, kept], power, count, folds),
+    )
+
+
+def _row(use: PortsInUse) -> tuple[float, ...]:
+    return 1.0, use.plugged, use.enabled, use.up, use.forwarding, use.passed_bps, use.passed_pps
+
+
+def _told_apart(design: Array) -> list[int]:
+    """Return the columns that each add something to those before."""
+    scaled = design / _scale(design)
+    kept: list[int] = []
+    for column in range(design.shape[1]):
+        trial = [*kept, column]
+        if len(trial) > design.shape[0]:
+            break
+        if np.linalg.svd(scaled[:, trial], compute_uv=False)[-1] > _SAME * len(trial):
+            kept = trial
+    return kept
+
+
+def _scale(design: Array) -> Array:
+    greatest = np.abs(design).max(axis=0)
+    return np.where(greatest > 0.0, greatest, 1.0)
+
+
+def _robust(design: Array, power: Array, count: Array) -> tuple[Array, Array]:
+    """Return terms and weights of Huber's estimate, by reweighted least squares."""
+    scale = _scale(design)
+    weight = count.copy()
+    value = np.zeros(design.shape[1])
+    for _ in range(_ROUNDS):
+        root = np.sqrt(weight)
+        found = np.linalg.lstsq(design / scale * root[:, None], power * root, rcond=None)[0] / scale
+        settled = np.allclose(found, value, rtol=1e-10, atol=0.0)
+        value = found
+        if settled:
+            break
+        residual = np.abs(power - design @ value)
+        typical = 1.4826 * float(np.median(residual))
+        if typical <= _SAME * float(power.max()):
+            break
+        weight = count * np.minimum(1.0, _HUBER * typical / np.maximum(residual, 1e-300))
+    return value, weight
+
+
+def _held_out(design: Array, power: Array, count: Array, folds: int) -> tuple[float, ...]:
+    """Return the errors of samples left out; a part without which a term is lost is not predicted.
+
+    Samples of the bare device always stay: they are few, and what no port draws is not for ports to predict.
+    """
+    errors: list[float] = []
+    ports = design[:, 1:].any(axis=1)
+    place = np.cumsum(ports) - 1
+    for part in range(folds):
+        out = ports & (place % folds == part)
+        inside = design[~out]
+        if not out.any() or inside.shape[0] <= design.shape[1]:
+            continue
+        if len(_told_apart(inside)) < design.shape[1]:
+            continue
+        value, _ = _robust(inside, power[~out], count[~out])
+        errors += list(map(float, np.abs(design[out] @ value - power[out]) / np.maximum(power[out], 1e-9)))
+    return tuple(errors)
+
 
 FitModel = Literal["form", "monotone", "polynomial", "linear", "piecewise", "port", "router"]
 FIT_MODELS: tuple[FitModel, ...] = (
@@ -117,7 +452,7 @@ def fit_file(
         has them, and all samples for the others.
     device : str or None
     interpolation, form, cores
-        As :func:`~routecast.power.load_fit.fit_load` and :func:`~routecast.power.router_fit.fit_router`.
+        As :func:`~routecast.power.load_fit.fit_load` and :func:`~routecast.power.fits.fit_router`.
     scope : str or None
         What the watts cover; None for ``"wall"`` of ports and ``"server"`` of the others.
 
@@ -131,12 +466,8 @@ def fit_file(
     if model == "port":
         by_device = read_port_samples(path)
         if points is not None:
-            raise FitProblem(
-                "", "loads to fit are for models over load: a port model leaves samples out in turn"
-            )
-        return tuple(
-            _of_ports(name, by_device[name], scope or "wall") for name in _chosen(device, list(by_device))
-        )
+            raise FitProblem("", "loads to fit are for models over load: a port model leaves samples out in turn")
+        return tuple(_of_ports(name, by_device[name], scope or "wall") for name in _chosen(device, list(by_device)))
     loads = read_load_samples(path)
     fits = []
     for name in _chosen(device, list(loads)):
@@ -147,9 +478,7 @@ def fit_file(
             at = points
             if model == "piecewise" and at is None and _has(samples, STANDARD_POINTS):
                 at = STANDARD_POINTS
-            fit = fit_load(
-                name, samples, model, points=at, interpolation=interpolation, scope=scope or "server"
-            )
+            fit = fit_load(name, samples, model, points=at, interpolation=interpolation, scope=scope or "server")
         fits.append(_of_load(name, fit, samples))
     return tuple(fits)
 
@@ -185,8 +514,7 @@ def _of_load(name: str, fit: LoadFit, samples: Sequence[LoadSample]) -> DeviceFi
         fitted=len(fit.fitted),
         error_ratio=tuple(one.error_ratio for one in fit.predictions),
         fitted_error_ratio=tuple(
-            abs(fit.model.power_w(operating_point(one)) - one.power_w) / max(one.power_w, 1e-9)
-            for one in fit.fitted
+            abs(fit.model.power_w(operating_point(one)) - one.power_w) / max(one.power_w, 1e-9) for one in fit.fitted
         ),
         left_out=fit.left_out,
         samples=shown,

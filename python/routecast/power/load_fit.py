@@ -2,33 +2,171 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline
+from scipy.optimize import nnls
 from scipy.stats import t as student
 
 from routecast.errors import FitProblem
-from routecast.power.form import PUBLISHED_FORM, FormFunction
-from routecast.power.form_fit import fit_monotone_form, fit_polynomial_form
+from routecast.power.form import PUBLISHED_FORM, FormFunction, MonotoneForm, PolynomialForm
 from routecast.power.linear import FormPower, LinearPower
 from routecast.power.load_samples import LoadSample
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.piecewise import Interpolation, PiecewisePower
+from routecast.quantity.quantile import quantile
 
 __all__ = [
-    "LOAD_MODELS",
     "STANDARD_POINTS",
+    "ErrorSummary",
     "LoadFit",
-    "LoadModel",
     "Parameter",
-    "Prediction",
     "fit_load",
+    "fit_monotone_form",
+    "fit_polynomial_form",
     "least_squares",
+    "monotone_of",
     "operating_point",
 ]
+
+
+# Form functions from samples: the paper's polynomial by least squares, and a monotone spline that cannot overshoot.
+#
+# Why a spline with rising coefficients and not isotonic regression with PCHIP through its steps: it is smooth, one
+# constrained least-squares problem with one optimum, its bounds hold everywhere, and noise makes no plateaus.
+
+
+PAPER_ORDER = 7
+"""The least order with which the paper found its accuracy acceptable (sec. V-A)."""
+
+_MOST_SEGMENTS = 12
+_DENSE = 2001
+_EQUALITY_WEIGHT = 1e4
+
+Array = NDArray[np.float64]
+
+
+def fit_polynomial_form(t: Sequence[float], x: Sequence[float], *, order: int = PAPER_ORDER) -> PolynomialForm:
+    """Fit a polynomial with a_0 = 0 by least squares, as the paper does (eq. 4).
+
+    Parameters
+    ----------
+    t, x : sequence of float
+        Normalised throughput, and power shifted by idle power and normalised.
+    order : int
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        Fewer different throughputs above 0 than coefficients.
+    """
+    places, values = _samples(t, x)
+    different = np.unique(places[places > 0.0]).size
+    if different < order:
+        raise FitProblem(
+            "",
+            f"a polynomial of order {order} has {order} coefficients beside a0 = 0, and there are samples at "
+            f"{different} throughputs above 0: give more, or fit --model monotone",
+        )
+    powers = places[:, None] ** np.arange(1, order + 1)
+    found = np.linalg.lstsq(powers, values, rcond=None)[0]
+    return PolynomialForm(coefficients=(0.0, *map(float, found)), source=f"least squares over {places.size} samples")
+
+
+def fit_monotone_form(t: Sequence[float], x: Sequence[float], *, segments: int | None = None) -> MonotoneForm:
+    """Fit a form function that never falls, never leaves 0..1, with x(0) = 0 and x(1) = 1, by least squares.
+
+    Parameters
+    ----------
+    t, x : sequence of float
+        As :func:`fit_polynomial_form`.
+    segments : int or None
+        Pieces of the spline, of equal length; None for half as many as there are different throughputs, 1 to 12.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        Fewer than two different throughputs strictly between 0 and 1.
+    """
+    places, values = _samples(t, x)
+    inside = np.unique(places[(places > 0.0) & (places < 1.0)]).size
+    if inside < 2:
+        raise FitProblem(
+            "",
+            f"a monotone form function needs samples at two throughputs or more between none and the greatest; "
+            f"there are {inside}",
+        )
+    pieces = segments or min(max(inside // 2, 1), _MOST_SEGMENTS)
+    return _fitted(places, values, pieces, f"monotone least squares over {places.size} samples")
+
+
+def monotone_of(form: FormFunction = PUBLISHED_FORM, *, segments: int = _MOST_SEGMENTS) -> MonotoneForm:
+    """Return the monotone form function that lies nearest to another one in mean square over 0..1."""
+    places = np.linspace(0.0, 1.0, _DENSE)
+    values = np.array([form.at(float(t)) for t in places])
+    return _fitted(places, values, segments, "monotone least squares over the published polynomial")
+
+
+def _fitted(places: Array, values: Array, segments: int, source: str) -> MonotoneForm:
+    """Solve for the rises of the coefficients: each >= 0, together 1."""
+    knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, segments + 1), np.ones(3)])
+    basis = BSpline.design_matrix(places, knots, 3).toarray()
+    # c_i = rise_1 + … + rise_i and c_0 = 0: what a rise adds is the sum of the basis from its own on.
+    rises = np.cumsum(basis[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    # The sum of the rises is an equation; as a row that outweighs all samples it is kept to rounding.
+    weight = _EQUALITY_WEIGHT * np.sqrt(places.size)
+    found, _ = nnls(np.vstack([rises, np.full(rises.shape[1], weight)]), np.append(values, weight))
+    coefficients = np.concatenate([[0.0], np.cumsum(found / found.sum())])
+    coefficients[-1] = 1.0
+    return MonotoneForm(
+        knots=tuple(map(float, knots)),
+        coefficients=tuple(float(min(c, 1.0)) for c in coefficients),
+        source=source,
+    )
+
+
+def _samples(t: Sequence[float], x: Sequence[float]) -> tuple[Array, Array]:
+    places, values = np.asarray(t, dtype=float), np.asarray(x, dtype=float)
+    if places.size != values.size or not places.size:
+        raise FitProblem("", f"got {places.size} throughputs and {values.size} powers: one power for each")
+    if not (np.isfinite(places).all() and np.isfinite(values).all()):
+        raise FitProblem("", "throughputs and powers of a form function must be numbers")
+    if places.min() < 0.0 or places.max() > 1.0 + 1e-9:
+        raise FitProblem("", "throughputs of a form function are normalised: they lie in 0..1")
+    return np.minimum(places, 1.0), values
+
+
+# How far a model is from samples that it was not fitted to: median, 90th percentile, greatest.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorSummary:
+    """Absolute errors over the measured power; NaN where there was nothing to predict."""
+
+    count: int
+    median_ratio: float
+    p90_ratio: float
+    max_ratio: float
+
+    @classmethod
+    def of(cls, error_ratio: Sequence[float]) -> ErrorSummary:
+        """Summarise errors; percentiles lie between neighbours in proportion."""
+        if not error_ratio:
+            return cls(count=0, median_ratio=math.nan, p90_ratio=math.nan, max_ratio=math.nan)
+        errors = sorted(error_ratio)
+        return cls(
+            count=len(errors),
+            median_ratio=quantile(errors, 0.5),
+            p90_ratio=quantile(errors, 0.9),
+            max_ratio=errors[-1],
+        )
+
 
 LoadModel = Literal["form", "monotone", "polynomial", "linear", "piecewise"]
 LOAD_MODELS: tuple[LoadModel, ...] = ("form", "monotone", "polynomial", "linear", "piecewise")
@@ -170,9 +308,7 @@ def fit_and_predict(
         parameters=parameters,
         fitted=tuple(samples),
         predictions=tuple(predictions),
-        left_out="each load between the first and the last left out in turn"
-        if predictions
-        else "none left out",
+        left_out="each load between the first and the last left out in turn" if predictions else "none left out",
         notes=notes,
     )
 
@@ -202,9 +338,7 @@ def least_squares(
     free = power.size - design.shape[1]
     if np.linalg.matrix_rank(design) < design.shape[1]:
         wanted = f"{design.shape[1]} parameters ({', '.join(columns)})"
-        raise FitProblem(
-            device, f"{power.size} samples do not tell {wanted} apart: give samples at more loads"
-        )
+        raise FitProblem(device, f"{power.size} samples do not tell {wanted} apart: give samples at more loads")
     found = np.linalg.lstsq(design, power, rcond=None)[0]
     half = np.full(found.size, np.nan)
     if free > 0:
@@ -222,9 +356,7 @@ def _scaled(
     """Fit idle and full power: P = idle (1 - x) + full x."""
     shares = [one.load_ratio if form is None else form.at(one.load_ratio) for one in samples]
     full = "full_w" if form is None else "active_w"
-    found = least_squares(
-        device, {"idle_w": [1.0 - x for x in shares], full: shares}, [one.power_w for one in samples]
-    )
+    found = least_squares(device, {"idle_w": [1.0 - x for x in shares], full: shares}, [one.power_w for one in samples])
     idle, most = found["idle_w"].value, found[full].value
     if not 0.0 <= idle <= most:
         raise FitProblem(
@@ -247,9 +379,7 @@ def _own_form(
         raise FitProblem(device, f"the least load is {least:g}: a form function needs a sample without load")
     idle, active = means[least], means[greatest]
     if active <= idle:
-        raise FitProblem(
-            device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise"
-        )
+        raise FitProblem(device, f"{active:.4g} W at the greatest load and {idle:.4g} W without: power does not rise")
     places = [one.load_ratio for one in samples]
     shares = [(one.power_w - idle) / (active - idle) for one in samples]
     try:
@@ -269,9 +399,7 @@ def _piecewise(
 ) -> tuple[PowerModel, Mapping[str, Parameter]]:
     means = _means(samples)
     if len(means) < 2:
-        raise FitProblem(
-            device, f"has samples at {len(means)} load: a piecewise model needs two loads or more"
-        )
+        raise FitProblem(device, f"has samples at {len(means)} load: a piecewise model needs two loads or more")
     loads = sorted(means)
     model = PiecewisePower(
         load_ratio=tuple(loads),

@@ -82,9 +82,7 @@ def _servers(file: CsvFile, wide: Mapping[str, float]) -> dict[str, tuple[LoadSa
         name = row.text(named, f"row {row.number}") if named else f"row {row.number}"
         if name in found:
             name = f"{name} (row {row.number})"
-        found[name] = tuple(
-            LoadSample(load_ratio=load, power_w=watts(row, column)) for column, load in wide.items()
-        )
+        found[name] = tuple(LoadSample(load_ratio=load, power_w=watts(row, column)) for column, load in wide.items())
     return found
 
 

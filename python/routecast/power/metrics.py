@@ -169,9 +169,7 @@ def energy_consumption_rate_w_per_bps(power_w: float, l2_bps: float) -> float:
     return power_w / l2_bps
 
 
-def energy_efficiency_ratio_bit_per_j(
-    points: Sequence[LoadPoint], *, total_capacity_bps: float | None = None
-) -> float:
+def energy_efficiency_ratio_bit_per_j(points: Sequence[LoadPoint], *, total_capacity_bps: float | None = None) -> float:
     """Return the EER in bit/s per W: ``sum B_i T_i / sum B_i P_i`` (ETSI ES 203 136; powerbench-02 sec. 4).
 
     Parameters
@@ -188,11 +186,7 @@ def energy_efficiency_ratio_bit_per_j(
         Weights do not sum up to 1 or are negative, a power is not > 0, or no load forwards anything.
     """
     total = math.fsum(point.weight_ratio for point in points)
-    faults = (
-        []
-        if abs(total - 1.0) <= 1e-9
-        else [Problem("weights", f"sum up to {total:g}: they must sum up to 1")]
-    )
+    faults = [] if abs(total - 1.0) <= 1e-9 else [Problem("weights", f"sum up to {total:g}: they must sum up to 1")]
     for number, point in enumerate(points):
         if not (math.isfinite(point.weight_ratio) and point.weight_ratio >= 0.0):
             faults.append(Problem(f"weights[{number}]", f"is {point.weight_ratio:g}: a weight is at least 0"))

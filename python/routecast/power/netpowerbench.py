@@ -139,9 +139,7 @@ def netpowerbench_text(model: PortPower) -> str:
             raise ModelProblem(model.device, [Problem("classes", message)])
         values = {key: _number(getattr(ports, term)) for key, term in _TERMS.items()}
         values["P_TRX"] = _number(ports.trx_w)
-        tree.setdefault(parts[0], {}).setdefault(parts[1], {})[parts[2]] = {
-            key: values[key] for key in _KNOWN
-        }
+        tree.setdefault(parts[0], {}).setdefault(parts[1], {})[parts[2]] = {key: values[key] for key in _KNOWN}
     return yaml.safe_dump(tree, sort_keys=False)
 
 
@@ -180,9 +178,7 @@ def _tree(document: Mapping[Any, Any], problems: list[Problem]) -> tuple[str, di
     _only(metadata, _METADATA, "metadata", problems)
     classes: dict[str, PortClass] = {}
     points_to: dict[str, str] = {}
-    for name, values in _leaves(
-        {key: value for key, value in document.items() if key != "metadata"}, problems
-    ):
+    for name, values in _leaves({key: value for key, value in document.items() if key != "metadata"}, problems):
         if isinstance(values.get("default"), dict):
             wanted = values["default"]
             _only(wanted, _DEFAULT, f"{name}.default", problems)
@@ -233,9 +229,7 @@ def _class(values: Mapping[Any, Any], place: str, problems: list[Problem]) -> Po
     together, inside, up = (read.get(key) for key in ("P_TRX", "P_TRX_IN", "P_TRX_UP"))
     if together is not None and inside is not None and up is not None:
         if abs(together - inside - up) > _SUM_SLACK_W:
-            problems.append(
-                Problem(f"{place}.P_TRX".removeprefix("."), f"{together:g} is not P_TRX_IN + P_TRX_UP")
-            )
+            problems.append(Problem(f"{place}.P_TRX".removeprefix("."), f"{together:g} is not P_TRX_IN + P_TRX_UP"))
     elif together is not None:
         # Only the sum was measured: a transceiver that is plugged in and up costs it.
         read["P_TRX_IN"], read["P_TRX_UP"] = together - (up or 0.0), up or 0.0

@@ -92,9 +92,7 @@ def _plain(file: CsvFile) -> dict[str, tuple[PortSample, ...]]:
         found.setdefault(row.text("device", UNNAMED_DEVICE), []).append(
             PortSample(
                 port_class=port_class,
-                use=PortsInUse(
-                    **ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets
-                ),
+                use=PortsInUse(**ports, forwarding=ports["up"] if moves else 0, passed_bps=bits, passed_pps=packets),
                 power_w=watts(row, "power_w"),
                 samples=max(_whole(row, "samples", default=1), 1),
             )

@@ -1,6 +1,6 @@
 """P-states and C-states: dynamic power over voltage and clock, and what sleeping saves over idle periods.
 
-Sleep follows :class:`~routecast.router.power_draw.PowerDraw`: an idle unit enters state after state as its idle period
+Sleep follows :class:`~routecast.router.model.PowerDraw`: an idle unit enters state after state as its idle period
 lasts; the work that ends the period then waits ``exit_s`` at active power, and ``wake_energy_j`` is paid.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from routecast.errors import ModelProblem, Problem
-from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
+from routecast.router.model import PerformanceState, PowerDraw, SleepState
 
 __all__ = [
     "IdlePeriods",

@@ -67,9 +67,7 @@ def parsed_by(parse: Callable[[str], _T], ready: type[_T] | None = None) -> Befo
 
 def text_schema(unit: str, *examples: str) -> WithJsonSchema:
     """Return the JSON Schema of a field that is a text with a unit."""
-    return WithJsonSchema(
-        {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
-    )
+    return WithJsonSchema({"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)})
 
 
 def _span(text: str) -> float:
@@ -93,9 +91,7 @@ Energy = Annotated[float, parsed_by(quantity.parse_energy_j), text_schema("J", "
 Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
 Voltage = Annotated[float, parsed_by(quantity.parse_voltage_v), text_schema("V", "0.9 V")]
 Size = Annotated[float, parsed_by(quantity.parse_size_bytes), text_schema("B, > 0", "32 KiB")]
-TransferRate = Annotated[
-    float, parsed_by(quantity.parse_transfer_rate_per_s), text_schema("transfers/s", "1333 MT/s")
-]
+TransferRate = Annotated[float, parsed_by(quantity.parse_transfer_rate_per_s), text_schema("transfers/s", "1333 MT/s")]
 FrameCount = Annotated[int, parsed_by(quantity.parse_frames), text_schema("frames", "512 frames")]
 Cost = Annotated[
     tuple[float, float], parsed_by(quantity.parse_cost), text_schema("cycles or s", "1800 cycles", "550 ns")

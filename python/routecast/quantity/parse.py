@@ -75,9 +75,7 @@ class _Kind:
     """Whether it may be less than 0, as fitted terms may be."""
 
 
-_FRAME_RATE = _Kind(
-    called="a frame rate", base="frame/second", examples='"14.88 Mpps", "500 kpps"', counts=True
-)
+_FRAME_RATE = _Kind(called="a frame rate", base="frame/second", examples='"14.88 Mpps", "500 kpps"', counts=True)
 _BIT_RATE = _Kind(called="a bit rate", base="bit/second", examples='"10 Gbit/s", "100 Mbit/s"', counts=True)
 _BYTE_RATE = _Kind(called="a byte rate", base="byte/second", examples='"8 GB/s", "500 MB/s"', counts=True)
 _BYTES = _Kind(called="a frame size", base="byte", examples='"64 B", "1518 B"', counts=True)
@@ -90,9 +88,7 @@ _POWER = _Kind(called="a power", base="watt", examples='"95 W", "12.5 W"')
 _ENERGY = _Kind(called="an energy", base="joule", examples='"900 J", "12.5 mJ"')
 _POWER_TERM = _Kind(called="a power", base="watt", examples='"0.9 W", "-0.04 W"', signed=True)
 _BIT_ENERGY = _Kind(called="an energy per bit", base="joule/bit", examples='"3.2 pJ/bit"', signed=True)
-_PACKET_ENERGY = _Kind(
-    called="an energy per packet", base="joule/frame", examples='"13.4 nJ/packet"', signed=True
-)
+_PACKET_ENERGY = _Kind(called="an energy per packet", base="joule/frame", examples='"13.4 nJ/packet"', signed=True)
 _VOLTAGE = _Kind(called="a voltage", base="volt", examples='"0.9 V", "850 mV"')
 _CYCLES = _Kind(called="a number of cycles", base="cycle", examples='"120 cycles"')
 _TIME_PER_BYTE = _Kind(called="a time per byte", base="second/byte", examples='"0.4 ns/B"')
@@ -119,9 +115,7 @@ def parse_ratio(text: str) -> float:
         value = math.nan
     if rest or not 0.0 < value < 1.0:
         shown = text[:_SHOWN_CHARACTERS]
-        raise QuantityProblem(
-            shown, f'"{shown}" is no share of more than 0 and less than 1: write "5 %" or 0.05'
-        )
+        raise QuantityProblem(shown, f'"{shown}" is no share of more than 0 and less than 1: write "5 %" or 0.05')
     return value
 
 
@@ -337,9 +331,7 @@ def _split(text: str, *kinds: _Kind) -> tuple[float, str, str]:
     """Return the number, the unit and the unit's dimension, or raise what is wrong with them."""
     wanted = _wanted(kinds)
     if not isinstance(text, str):
-        raise QuantityProblem(
-            _shown(text), f"{_shown(text)} has no unit: {wanted} is a text with a number and a unit"
-        )
+        raise QuantityProblem(_shown(text), f"{_shown(text)} has no unit: {wanted} is a text with a number and a unit")
     match = _QUANTITY.fullmatch(text) if len(text) <= 10 * _SHOWN_CHARACTERS else None
     if match is None:
         if text.strip().lstrip("+-").lower()[:3] in {"nan", "inf"}:

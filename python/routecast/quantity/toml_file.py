@@ -22,9 +22,7 @@ _SHOWN_CHARACTERS = 60
 _LONGEST_BITS = 4096
 
 _IN_TOML = {
-    **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type"), "must be a table: { key = value, … }"
-    ),
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a table: { key = value, … }"),
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list: [value, …]"),
     "string_type": 'must be a text: "…"',
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
@@ -109,8 +107,7 @@ def _is_short(values: Sequence[object]) -> bool:
     if len(values) > _SHOWN_CHARACTERS:
         return False
     return all(
-        isinstance(one, str | float) or (isinstance(one, int) and one.bit_length() <= _LONGEST_BITS)
-        for one in values
+        isinstance(one, str | float) or (isinstance(one, int) and one.bit_length() <= _LONGEST_BITS) for one in values
     )
 
 
@@ -119,9 +116,7 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         location, kind = fault["loc"], fault["type"]
-        if kind == "too_short" and any(
-            one["loc"][: len(location)] == location and one is not fault for one in faults
-        ):
+        if kind == "too_short" and any(one["loc"][: len(location)] == location and one is not fault for one in faults):
             continue  # pydantic counts only the entries that are right
         if kind == "extra_forbidden":
             known = fields_at(model, location[:-1])
@@ -138,9 +133,7 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
             message = str(fault["ctx"]["error"])
         elif kind in {"list_type", "tuple_type"} and isinstance(fault["input"], dict):
             last = location[-1] if location else ""
-            message = (
-                f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
-            )
+            message = f"is one table, but a list is wanted: write [[{last}]] for [{last}], or [{{ … }}] in a line"
         else:
             said = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             message = f"got {shown(fault['input'])}: {said}"

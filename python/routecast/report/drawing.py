@@ -41,12 +41,8 @@ def draw(figure: Figure, *, width_px: int = 760, has_heading: bool = False) -> s
     height = figure.height_px + heading_px + legend_px
     top, bottom = TOP + heading_px + legend_px, height - BOTTOM
     piles = _piles(figure.marks)
-    x = _scale(
-        figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False
-    )
-    heights = [v for mark in figure.marks for v in _extent(mark)] + [
-        v for pile in piles.values() for v in pile[1]
-    ]
+    x = _scale(figure.x, [v for mark in figure.marks for v in mark.x], LEFT, width_px - RIGHT, from_zero=False)
+    heights = [v for mark in figure.marks for v in _extent(mark)] + [v for pile in piles.values() for v in pile[1]]
     y = _scale(figure.y, heights, bottom, top, from_zero=True)
     body = [*heading, *_grid(figure, x, y, width_px, top, bottom), *legend]
     for mark in figure.marks:

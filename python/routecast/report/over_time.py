@@ -33,9 +33,7 @@ def verdict_said(verdict: Steadiness) -> str:
     half = (verdict.high - verdict.low) / 2.0
     if not verdict.mean:
         return f"Steady {since}: {format_pps(verdict.mean)}; no drift."
-    said = (
-        f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
-    )
+    said = f"Steady {since}: {format_pps(verdict.mean)} (95 %: ± {format_ratio(half / verdict.mean)}); no drift"
     return (
         f"{said}, as far as so wide an interval shows: give it more time."
         if half > _WIDE * verdict.mean
@@ -71,9 +69,7 @@ def over_time_figure(
     if level <= 1.3 * max(shown):
         shown.append(level)
         marks.append(
-            Line(
-                name="offered, mean", x=(times[0], times[-1]), y=(level, level), colour=_OFFERED, dashed=True
-            )
+            Line(name="offered, mean", x=(times[0], times[-1]), y=(level, level), colour=_OFFERED, dashed=True)
         )
     low, high = linear_ends(min(shown), max(shown))
     marks.append(Line(name="forwarded", x=times, y=tuple(value / rate for value in forwarded), colour=_RATE))
@@ -120,9 +116,7 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
     start, end = verdict.from_s / time, verdict.duration_s / time
     marks: list[Mark] = []
     if start > 0.0:
-        marks.append(
-            Line(name="end of the transient", x=(start, start), y=(low, high), colour=_CUT, dashed=True)
-        )
+        marks.append(Line(name="end of the transient", x=(start, start), y=(low, high), colour=_CUT, dashed=True))
     mean = verdict.mean / rate
     is_known = math.isfinite(verdict.low)
     return [

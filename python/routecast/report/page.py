@@ -129,9 +129,7 @@ class Page:
 
     def figures(self) -> tuple[Figure, ...]:
         """Return the page's figures in their order."""
-        return tuple(
-            block for section in self.sections for block in section.blocks if isinstance(block, Figure)
-        )
+        return tuple(block for section in self.sections for block in section.blocks if isinstance(block, Figure))
 
 
 def render_page(page: Page) -> str:

@@ -115,7 +115,4 @@ def _group_cells(columns: tuple[Column, ...]) -> list[str]:
             spans[-1] = (column.group, spans[-1][1] + 1)
         else:
             spans.append((column.group, 1))
-    return [
-        f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>"
-        for group, span in spans
-    ]
+    return [f"<th colspan='{span}' class='{'grouped' if group else ''}'>{escape(group)}</th>" for group, span in spans]

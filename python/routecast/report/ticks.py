@@ -69,6 +69,4 @@ def few_ticks(low: float, high: float) -> tuple[float, ...]:
         # 1, 2, 5, 10, …
         step *= 2.5 if f"{step:e}"[0] == "2" else 2.0
     first = math.ceil(low / step - 1e-9)
-    return tuple(
-        float(f"{step * number:.12g}") for number in range(first, math.floor(high / step + 1e-9) + 1)
-    )
+    return tuple(float(f"{step * number:.12g}") for number in range(first, math.floor(high / step + 1e-9) + 1))

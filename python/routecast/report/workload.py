@@ -30,9 +30,7 @@ def miss_figure(answer: Characterisation) -> Figure:
         name=f"workload-{kernel.name}",
         title=f"{kernel.name}: misses per packet by size of the cache",
         caption="Fully associative caches of 64 B lines that replace the least recently used one.",
-        x=Axis(
-            title="Cache", scale="log", ticks=ticks, labels=tuple(format_binary_bytes(size) for size in ticks)
-        ),
+        x=Axis(title="Cache", scale="log", ticks=ticks, labels=tuple(format_binary_bytes(size) for size in ticks)),
         y=Axis(title="Misses per packet", low=0.0),
         marks=tuple(
             Line(name=name, x=sizes, y=tuple(of(one) for one in answer.misses), colour=colour)

@@ -6,19 +6,22 @@ from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import (
     Activation,
     Contention,
+    Interruptions,
     Need,
+    PerformanceState,
     Policy,
     Port,
+    PowerDraw,
+    RandomTime,
     ResourcePool,
     Route,
     RouterModel,
     ServiceCost,
+    SleepState,
     TaskUnit,
 )
 from routecast.router.multicore import Distribution, multicore
 from routecast.router.performance import at_frequency
-from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
-from routecast.router.random_time import Interruptions, RandomTime
 from routecast.router.softirq import softirq
 from routecast.router.station import station, tandem
 

@@ -17,8 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from routecast.function.estimate import Estimate
-from routecast.function.limits import memory_channels
+from routecast.function.estimate import Estimate, memory_channels
 from routecast.hardware.model import Hardware
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import Need, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
@@ -63,11 +62,7 @@ def estimated_router(
     ports = sum(nic.ports for nic in hardware.nics) or _PORTS
     # Frames may leave longer than they come, and a model's ports know one size: they get the rate that fits.
     link_pps = found.limit_pps("link") / ports
-    link_bps = (
-        link_pps * 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES)
-        if math.isfinite(link_pps)
-        else _UNLIMITED_LINK_BPS
-    )
+    link_bps = link_pps * 8.0 * (frame_bytes + WIRE_OVERHEAD_BYTES) if math.isfinite(link_pps) else _UNLIMITED_LINK_BPS
     card_pps = min(found.limit_pps("nic"), found.limit_pps("pcie"))
     model = multicore(
         found.cores,
@@ -96,9 +91,7 @@ def cost_by_size(found: Estimate, by_size: Mapping[int, float]) -> tuple[float, 
     mean_bytes = sum(share * size for size, share in shares.items()) / total
     mean_cycles = sum(share * by_size[size] for size, share in shares.items()) / total
     variance = sum(share * (size - mean_bytes) ** 2 for size, share in shares.items())
-    covariance = sum(
-        share * (size - mean_bytes) * (by_size[size] - mean_cycles) for size, share in shares.items()
-    )
+    covariance = sum(share * (size - mean_bytes) * (by_size[size] - mean_cycles) for size, share in shares.items())
     per_byte = max(covariance / variance, 0.0)
     per_packet = found.packet_cycles - per_byte * found.frames.mean_bytes
     return (per_packet, per_byte) if per_packet >= 0.0 else (found.packet_cycles, 0.0)
@@ -117,9 +110,7 @@ def _with_memory(model: RouterModel, hardware: Hardware, found: Estimate, queue_
         route=Route(to=("distributor",)),
     )
     entry = "nic" if any(task.name == "nic" for task in model.tasks) else "memory"
-    tasks = [
-        replace(task, route=Route(to=("memory",))) if task.name == "nic" else task for task in model.tasks
-    ]
+    tasks = [replace(task, route=Route(to=("memory",))) if task.name == "nic" else task for task in model.tasks]
     return replace(
         model,
         ports=tuple(replace(port, entry=entry) for port in model.ports),

@@ -7,11 +7,17 @@ for this long, *if*? The simulator answers it; a closed form knows no transients
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from routecast.router.model import Route
+from routecast.errors import ModelProblem, Problem
+from routecast.quantity import format_duration
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.router.check import Targets, check_route, check_ways, copied
+from routecast.router.graph import find_cycle
+from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["Event", "Outage", "Reroute"]
+__all__ = ["Event", "Outage", "Reroute", "check_events"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,3 +59,75 @@ class Reroute:
 
 
 Event = Outage | Reroute
+
+
+# Whether what is to happen during a trial can happen: known task units, times within it, routes without a circle.
+
+
+_BY_TURN = {"round_robin", "random"}
+Add = Callable[[str, str], None]
+
+
+def check_events(model: RouterModel, events: Sequence[Event], duration_s: float) -> None:
+    """Check the events of a trial of a router, all of them together.
+
+    A frame can meet an old route of one task unit and a new one of another. So all routes together must not make a
+    cycle, even those that are never in force at the same time, nor lead out of a window.
+
+    Raises
+    ------
+    ModelProblem
+        All faults at once, each with its place, such as ``events[2].from_s``.
+    """
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
+    tasks = {task.name: task for task in model.tasks}
+    targets = Targets.of(model)
+    for index, event in enumerate(events):
+        place = f"events[{index}]"
+        if event.task not in tasks:
+            add(f"{place}.task", f'"{event.task}" is no task unit: {did_you_mean(event.task, tasks)}')
+        if isinstance(event, Outage):
+            if _within(f"{place}.from_s", event.from_s, duration_s, add) and not event.until_s > event.from_s:
+                began = f"the outage begins at {event.from_s:g} s"
+                add(f"{place}.until_s", f"got {event.until_s:g} s, but {began}: a later time is wanted")
+            continue
+        _within(f"{place}.at_s", event.at_s, duration_s, add)
+        check_route(f"{place}.route", event.route, targets, add)
+        holds_back = event.task in tasks and tasks[event.task].holds_back
+        if holds_back and event.route.kind in _BY_TURN and len(event.route.to) > 1:
+            add(
+                f"{place}.route.kind",
+                f'is {event.route.kind}, but "{event.task}" holds frames back: use a route that the flow decides',
+            )
+        for position, name in enumerate(event.route.copies):
+            if name in tasks and any(need.until for need in tasks[name].needs):
+                add(f"{place}.route.copies[{position}]", copied(name))
+    all_routes = _with_all_routes(model, events)
+    cycle = find_cycle(all_routes)
+    if cycle:
+        way = " → ".join([*cycle, cycle[0]])
+        add("events", f"all routes together make a cycle: {way}; frames must only go on")
+    elif any(isinstance(event, Reroute) for event in events):
+        check_ways(all_routes, lambda _: "events", add)
+    if problems:
+        raise ModelProblem(f"events of router {model.name!r}", problems)
+
+
+def _within(place: str, at_s: float, duration_s: float, add: Add) -> bool:
+    if math.isfinite(at_s) and 0.0 <= at_s < duration_s:
+        return True
+    add(place, f"got {at_s:g} s: a time within the trial is wanted, 0 to {format_duration(duration_s)}")
+    return False
+
+
+def _with_all_routes(model: RouterModel, events: Sequence[Event]) -> list[TaskUnit]:
+    """Return the task units with all targets that they ever have."""
+    to = {task.name: list(task.route.to) for task in model.tasks}
+    for event in events:
+        if isinstance(event, Reroute) and event.task in to:
+            to[event.task].extend(event.route.to)
+    return [replace(task, route=Route(to=tuple(to[task.name]))) for task in model.tasks]

@@ -23,9 +23,8 @@ from routecast.quantity.fields import (
     Span,
     TimePerByte,
 )
-from routecast.router.model import ActivationKind, PolicyKind, PollDiscipline, RouteKind
+from routecast.router.model import ActivationKind, PolicyKind, PollDiscipline, RouteKind, Variation
 from routecast.router.power_tables import PowerTable
-from routecast.router.random_time import Variation
 
 __all__ = [
     "ActivationTable",
@@ -51,15 +50,9 @@ class ServiceTable(FileModel):
     """Work for one frame (S5); what is given in cycles needs a frequency of the pool."""
 
     per_packet: Cost = Field(default=(0.0, 0.0), description="Cost of a frame, cycles or s")
-    per_byte: CostPerByte = Field(
-        default=(0.0, 0.0), description="Cost of a byte of a frame, cycles/B or s/B"
-    )
-    per_batch: Cost = Field(
-        default=(0.0, 0.0), description="Cost of a batch, shared by its frames, cycles or s"
-    )
-    memory_accesses: Number = Field(
-        default=0.0, description="Memory accesses of a frame that the cache does not serve"
-    )
+    per_byte: CostPerByte = Field(default=(0.0, 0.0), description="Cost of a byte of a frame, cycles/B or s/B")
+    per_batch: Cost = Field(default=(0.0, 0.0), description="Cost of a batch, shared by its frames, cycles or s")
+    memory_accesses: Number = Field(default=0.0, description="Memory accesses of a frame that the cache does not serve")
     memory_latency: Span = Field(default=0.0, description="Latency of one memory access, s")
     variation: Variation = Field(
         default="deterministic", description="Distribution of the service time around its mean"
@@ -74,18 +67,14 @@ class ContentionTable(FileModel):
 
     sigma: Number = Field(default=0.0, description="Contention, dimensionless, >= 0")
     kappa: Number = Field(default=0.0, description="Coherence, dimensionless, >= 0")
-    table: list[Number] = Field(
-        default=[], description="Factors for 1, 2, … busy units instead of sigma and kappa"
-    )
+    table: list[Number] = Field(default=[], description="Factors for 1, 2, … busy units instead of sigma and kappa")
 
 
 class PolicyTable(FileModel):
     """How the resource manager grants units (S4)."""
 
     kind: PolicyKind = Field(default="fifo", description="Order in which task units get units")
-    quantum: Duration | None = Field(
-        default=None, description="Longest grant under round_robin, fair and linux, s"
-    )
+    quantum: Duration | None = Field(default=None, description="Longest grant under round_robin, fair and linux, s")
     wakeup_granularity: Span = Field(
         default=0.0,
         description="Under linux: by how much less service a thread that wakes takes the unit of another, s",
@@ -97,9 +86,7 @@ class RandomTimeTable(FileModel):
 
     mean: Span = Field(default=0.0, description="Mean, s")
     variation: Variation = Field(default="deterministic", description="Distribution around the mean")
-    scv: Number | None = Field(
-        default=None, description="Squared coefficient of variation (gamma, lognormal, …)"
-    )
+    scv: Number | None = Field(default=None, description="Squared coefficient of variation (gamma, lognormal, …)")
     quantiles: list[Span] = Field(
         default=[],
         description="Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s",
@@ -116,9 +103,7 @@ class InterruptionsTable(FileModel):
 class ActivationTable(FileModel):
     """When a task unit works (S6)."""
 
-    kind: ActivationKind = Field(
-        default="dedicated", description="dedicated, polling, interrupt (NAPI), or thread"
-    )
+    kind: ActivationKind = Field(default="dedicated", description="dedicated, polling, interrupt (NAPI), or thread")
     budget: FrameCount = Field(default=64, description="Most frames of a poll, frames")
     interrupt_cost: Span = Field(
         default=0.0, description="Cost of an interrupt, or of the notification that wakes a thread, s"
@@ -142,13 +127,9 @@ class RouteTable(FileModel):
     """Where frames go next; no target: they leave the router."""
 
     kind: RouteKind = Field(default="single", description="How a target is chosen")
-    to: list[str] = Field(
-        default=[], description="Names of task units or ports; for kind by_egress one for each port"
-    )
+    to: list[str] = Field(default=[], description="Names of task units or ports; for kind by_egress one for each port")
     weights: list[Number] = Field(default=[], description="Chances of the targets, for kind random")
-    indirection: list[Count] = Field(
-        default=[], description="128 target numbers, for kind rss; none: they go round"
-    )
+    indirection: list[Count] = Field(default=[], description="128 target numbers, for kind rss; none: they go round")
     copies: list[str] = Field(
         default=[], description="Names of task units that get a copy of every frame besides, where it ends"
     )
@@ -186,12 +167,8 @@ class PoolTable(FileModel):
     policy: PolicyTable = Field(default=PolicyTable(), description="How units are granted")
     switch_cost: Span = Field(default=0.0, description="Lost when a unit turns to another task unit, s")
     migration_cost: Span = Field(default=0.0, description="Lost when a task unit goes on at another unit, s")
-    contention: ContentionTable = Field(
-        default=ContentionTable(), description="How units slow each other down"
-    )
-    interruptions: InterruptionsTable | None = Field(
-        default=None, description="What takes units away while they work"
-    )
+    contention: ContentionTable = Field(default=ContentionTable(), description="How units slow each other down")
+    interruptions: InterruptionsTable | None = Field(default=None, description="What takes units away while they work")
     power: PowerTable | None = Field(default=None, description="Watts of one unit")
 
 
@@ -239,9 +216,7 @@ class ArrivalsTable(FileModel):
     kind: Literal["cbr", "poisson", "on_off", "trace"] = Field(default="cbr", description="Arrival process")
     burst: FrameCount = Field(default=1, description="Mean burst of on_off, frames")
     peak: Number = Field(default=1.0, description="Peak over mean rate of on_off, dimensionless, > 1")
-    trace: str = Field(
-        default="", description="CSV file with the columns time_s, frame_bytes, flow, beside this file"
-    )
+    trace: str = Field(default="", description="CSV file with the columns time_s, frame_bytes, flow, beside this file")
 
 
 class LoadTable(FileModel):
@@ -280,20 +255,14 @@ class MulticoreRouter(FileModel):
     distribution: Literal["rss", "round_robin", "per_flow"] = Field(
         default="rss", description="How frames get to cores"
     )
-    contention: ContentionTable = Field(
-        default=ContentionTable(), description="How cores slow each other down"
-    )
-    interruptions: InterruptionsTable | None = Field(
-        default=None, description="What takes cores away while they work"
-    )
+    contention: ContentionTable = Field(default=ContentionTable(), description="How cores slow each other down")
+    interruptions: InterruptionsTable | None = Field(default=None, description="What takes cores away while they work")
     frequency: Frequency | None = Field(default=None, description="Cycles per second of a core, Hz")
     power: PowerTable | None = Field(default=None, description="Watts of one core")
     activation: ActivationTable = Field(default=ActivationTable(), description="When a core works")
     batch: FrameCount = Field(default=1, description="Most frames that a core takes at once, frames")
     nic_cap: FrameRate | None = Field(default=None, description="Frames that the NICs can take in, frames/s")
-    bus: ByteRate | None = Field(
-        default=None, description="Rate of the bus that frames cross in and out, B/s"
-    )
+    bus: ByteRate | None = Field(default=None, description="Rate of the bus that frames cross in and out, B/s")
     load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")
 
 
@@ -314,18 +283,12 @@ class SoftirqRouter(FileModel):
     ring: FrameCount = Field(default=256, description="Receive ring of each core, frames")
     budget: FrameCount = Field(default=64, description="Most frames of a poll (NAPI weight), frames")
     interrupt_cost: Span = Field(default=0.0, description="Work of an interrupt, s")
-    linger: Span = Field(
-        default=0.0, description="How long a core goes on polling an empty ring, at active power, s"
-    )
+    linger: Span = Field(default=0.0, description="How long a core goes on polling an empty ring, at active power, s")
     wakeup: RandomTimeTable | None = Field(
         default=None, description="From an interrupt until a sleeping NAPI thread runs"
     )
-    interruptions: InterruptionsTable | None = Field(
-        default=None, description="What takes a core away while it works"
-    )
-    contention: ContentionTable = Field(
-        default=ContentionTable(), description="How cores slow each other down"
-    )
+    interruptions: InterruptionsTable | None = Field(default=None, description="What takes a core away while it works")
+    contention: ContentionTable = Field(default=ContentionTable(), description="How cores slow each other down")
     distribution: Literal["rss", "per_flow"] = Field(default="rss", description="How flows get to cores")
     ports: Count = Field(default=2, description="Interfaces")
     link: BitRate = Field(default=10e9, description="Rate of each link in each direction, bit/s")

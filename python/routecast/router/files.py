@@ -31,13 +31,12 @@ from routecast.router.from_tables import (
 )
 from routecast.router.model import Port, RouterModel
 from routecast.router.multicore import multicore
-from routecast.router.multistage.file_models import MultistageRouter
-from routecast.router.multistage.reading import multistage_from
+from routecast.router.multistage.reading import MultistageRouter, multistage_from
 from routecast.router.network_processor.file_models import NetworkProcessorRouter
 from routecast.router.network_processor.reading import network_processor_from
 from routecast.router.power_tables import power_draw
 from routecast.router.softirq import softirq
-from routecast.router.virtual.file_models import ParallelRouter, VirtualRouter
+from routecast.router.virtual.catalogue import ParallelRouter, VirtualRouter
 from routecast.router.virtual.reading import parallel_from, virtual_from
 
 __all__ = [
@@ -86,9 +85,7 @@ def read_router(path: str | Path) -> RouterModel:
     return read_router_and_load(path)[0]
 
 
-def read_router_and_load(
-    path: str | Path, *, frames: FrameMix | None = None
-) -> tuple[RouterModel, OfferedLoad | None]:
+def read_router_and_load(path: str | Path, *, frames: FrameMix | None = None) -> tuple[RouterModel, OfferedLoad | None]:
     """Read a router model and the load that its file suggests, None where it suggests none.
 
     Parameters
@@ -175,9 +172,7 @@ def build_router(
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:
-            problems += [
-                Problem("load." + _UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems
-            ]
+            problems += [Problem("load." + _UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
         except RoutecastError as problem:
             problems.append(Problem("load.arrivals.trace", str(problem)))
     if problems or model is None:
@@ -241,9 +236,7 @@ def _ports(router: RouterTable, model: RouterModel | None) -> int:
     return router.ports
 
 
-def _built(
-    router: RouterTable, name: str, folder: Path | None, frames: FrameMix | None = None
-) -> RouterModel:
+def _built(router: RouterTable, name: str, folder: Path | None, frames: FrameMix | None = None) -> RouterModel:
     if isinstance(router, MulticoreRouter):
         return _multicore(router, name)
     if isinstance(router, SoftirqRouter):

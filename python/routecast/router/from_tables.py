@@ -17,15 +17,16 @@ from routecast.router.file_models import (
 from routecast.router.model import (
     Activation,
     Contention,
+    Interruptions,
     Need,
     Policy,
+    RandomTime,
     ResourcePool,
     Route,
     ServiceCost,
     TaskUnit,
 )
 from routecast.router.power_tables import power_draw
-from routecast.router.random_time import Interruptions, RandomTime
 
 __all__ = [
     "activation",
@@ -128,9 +129,7 @@ def random_time(time: RandomTimeTable | None) -> RandomTime | None:
     """Return the random time that a table says; None where there is none."""
     if time is None:
         return None
-    return RandomTime(
-        mean_s=time.mean, variation=time.variation, scv=time.scv, quantiles_s=tuple(time.quantiles)
-    )
+    return RandomTime(mean_s=time.mean, variation=time.variation, scv=time.scv, quantiles_s=tuple(time.quantiles))
 
 
 def interruptions(table: InterruptionsTable | None) -> Interruptions | None:

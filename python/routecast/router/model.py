@@ -16,24 +16,249 @@ building one runs :func:`routecast.router.check.check_model`, evaluating one nev
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import NormalDist
 from typing import Literal, TypeVar
-
-from routecast.router.power_draw import PowerDraw
-from routecast.router.random_time import Interruptions, RandomTime, Variation
 
 __all__ = [
     "Activation",
     "Contention",
+    "Interruptions",
     "Need",
+    "PerformanceState",
     "Policy",
     "Port",
+    "PowerDraw",
+    "RandomTime",
     "ResourcePool",
     "Route",
     "RouterModel",
     "ServiceCost",
+    "SleepState",
     "TaskUnit",
+    "Variation",
 ]
+
+
+# Watts of a unit of a pool by state: active at a performance state, idle, asleep, waking (semantics S11).
+#
+# ::
+#
+#     working ── no work ──► idle ── after_s ──► asleep in C1 ── after_s ──► asleep in C6
+#        ▲                    │                      │                          │
+#        └────────────────────┴──── exit_s ──────────┴───────── exit_s ─────────┘
+#
+# ACPI's names: a P-state is a frequency (and voltage) at which a unit works, a C-state a depth of sleep of an idle
+# one.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SleepState:
+    """A C-state of an idle unit.
+
+    Parameters
+    ----------
+    name : str
+        ``"C1"``, ``"C6"``, …
+    power_w : float
+        Of a unit asleep in it.
+    exit_s : float
+        From the first work until the unit works; it draws active power meanwhile, and frames wait.
+    after_s : float
+        Idle time after which the unit enters it; 0 for a governor that enters at once. States of a pool rise in
+        ``after_s``; before the first, an idle unit draws :attr:`PowerDraw.idle_w`.
+    wake_energy_j : float
+        Energy of entering and leaving beyond what the powers say (caches flushed and filled again).
+    """
+
+    name: str
+    power_w: float
+    exit_s: float = 0.0
+    after_s: float = 0.0
+    wake_energy_j: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PerformanceState:
+    """A P-state that a unit may be run at: its clock, and what it draws there (paper 003, eq. 2)."""
+
+    frequency_hz: float
+    active_w: float
+    idle_w: float
+    voltage_v: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerDraw:
+    """Watts of one unit of a pool by state (S11). Its scope (package, server, wall) is said by :attr:`scope`.
+
+    Parameters
+    ----------
+    active_w : float
+        Working, spinning in a poll, or waking.
+    idle_w : float
+        Neither working nor asleep.
+    base_w : float
+        Of the whole pool whatever its units do (memory, fans, the board), once.
+    scope : str
+    sleep : tuple of SleepState
+        C-states that idle units enter, in rising ``after_s``.
+    performance : tuple of PerformanceState
+        P-states that the pool could be run at, in rising frequency; the pool runs at
+        :attr:`~routecast.router.model.ResourcePool.frequency_hz` with ``active_w`` and ``idle_w``.
+        :func:`routecast.router.performance.at_frequency` returns the model at another one.
+    """
+
+    active_w: float
+    idle_w: float
+    base_w: float = 0.0
+    scope: str = "package"
+    sleep: tuple[SleepState, ...] = ()
+    performance: tuple[PerformanceState, ...] = ()
+
+
+# Random times of their own: how long a wake-up takes, how long a unit is taken away.
+
+
+Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomTime:
+    """A random time: a mean and how it varies, or a table of measured quantiles.
+
+    Parameters
+    ----------
+    mean_s : float
+        Mean, seconds; 0 where a table is given.
+    variation : str
+        Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``,
+        ``lognormal``, ``uniform``.
+    scv : float or None
+        Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
+    quantiles_s : tuple of float
+        Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first
+        is the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
+
+    Examples
+    --------
+    >>> round(RandomTime(quantiles_s=(10e-6, 20e-6, 60e-6)).average_s, 9)
+    2.75e-05
+    """
+
+    mean_s: float = 0.0
+    variation: Variation = "deterministic"
+    scv: float | None = None
+    quantiles_s: tuple[float, ...] = ()
+
+    @property
+    def average_s(self) -> float:
+        """Mean of the law or of the table, seconds."""
+        table = self.quantiles_s
+        if len(table) < 2:
+            return table[0] if table else self.mean_s
+        return math.fsum(0.5 * (low + high) for low, high in pairwise(table)) / (len(table) - 1)
+
+    @property
+    def second_moment_s2(self) -> float:
+        """Mean of the square, s²."""
+        table = self.quantiles_s
+        if not table:
+            return (1.0 + self.squared_cv) * self.mean_s**2
+        if len(table) == 1:
+            return table[0] ** 2
+        squares = (low * low + low * high + high * high for low, high in pairwise(table))
+        return math.fsum(squares) / 3.0 / (len(table) - 1)
+
+    @property
+    def squared_cv(self) -> float:
+        """Squared coefficient of variation."""
+        if self.quantiles_s:
+            mean_s = self.average_s
+            return max(self.second_moment_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0.0 else 0.0
+        if self.variation == "deterministic":
+            return 0.0
+        return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it never varies."""
+        return self.squared_cv == 0.0
+
+    def quantile_s(self, ratio: float) -> float:
+        """Return the time that a share ``ratio`` (0 to 1) does not exceed, seconds."""
+        table = self.quantiles_s
+        if table:
+            place = ratio * (len(table) - 1)
+            low = min(int(place), max(len(table) - 2, 0))
+            high = min(low + 1, len(table) - 1)
+            return table[low] + (place - low) * (table[high] - table[low])
+        return self.mean_s * _factor_quantile(self.variation, self.squared_cv, ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interruptions:
+    """What takes a unit away while it works: the host's preemption, ticks, other interrupts (S5).
+
+    They strike a busy unit at the instants of a Poisson process, ``rate_hz`` times in a second of its work, and the
+    work resumes afterwards: breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor, Operations
+    Research 11(3), 1963). A service that takes T without them is completed after T and Poisson(rate·T) of their times.
+
+    Parameters
+    ----------
+    rate_hz : float
+        Interruptions per second of a unit's work.
+    duration : RandomTime
+        How long one takes.
+    """
+
+    rate_hz: float
+    duration: RandomTime
+
+    @property
+    def stretch(self) -> float:
+        """Mean completion time over service time, ``1 + rate·mean``."""
+        return 1.0 + self.rate_hz * self.duration.average_s
+
+    @property
+    def scatter_s(self) -> float:
+        """Variance that they add per second of service, ``rate·E[D²]``, seconds."""
+        return self.rate_hz * self.duration.second_moment_s2
+
+
+def _factor_quantile(variation: Variation, scv: float, ratio: float) -> float:
+    """Quantile of a factor of mean 1."""
+    if scv == 0.0:
+        return 1.0
+    if variation == "uniform":
+        return 1.0 + math.sqrt(3.0 * scv) * (2.0 * ratio - 1.0)
+    if not 0.0 < ratio < 1.0:
+        return 0.0 if ratio <= 0.0 else math.inf
+    if variation == "exponential":
+        return -math.log1p(-ratio)
+    if variation == "lognormal":
+        variance = math.log1p(scv)
+        return math.exp(math.sqrt(variance) * NormalDist().inv_cdf(ratio) - 0.5 * variance)
+    if variation == "gamma":
+        from scipy.special import gammaincinv  # a heavy import that few models need
+
+        return scv * float(gammaincinv(1.0 / scv, ratio))
+    # Two phases with balanced means, as the simulator draws them.
+    p = 0.5 * (1.0 + math.sqrt((scv - 1.0) / (scv + 1.0)))
+    low, high = 0.0, 1.0
+
+    def share_above(factor: float) -> float:
+        return p * math.exp(-2.0 * p * factor) + (1.0 - p) * math.exp(-2.0 * (1.0 - p) * factor)
+
+    while share_above(high) > 1.0 - ratio:
+        low, high = high, 2.0 * high
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if share_above(middle) > 1.0 - ratio else (low, middle)
+    return high
+
 
 PolicyKind = Literal["fifo", "priority", "preemptive", "round_robin", "fair", "linux"]
 ActivationKind = Literal["dedicated", "polling", "interrupt", "thread"]
@@ -168,13 +393,9 @@ class ServiceCost:
     variation: Variation = "deterministic"
     scv: float | None = None
 
-    def mean_s(
-        self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0
-    ) -> float:
+    def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
         """Mean service time in seconds of a frame, without contention, in batches of ``batch_frames``."""
-        cycles = (
-            self.per_packet_cycles + self.per_byte_cycles * frame_bytes + self.per_batch_cycles / batch_frames
-        )
+        cycles = self.per_packet_cycles + self.per_byte_cycles * frame_bytes + self.per_batch_cycles / batch_frames
         seconds = self.per_packet_s + self.per_byte_s * frame_bytes + self.per_batch_s / batch_frames
         seconds += self.memory_accesses * self.memory_latency_s
         return seconds + (cycles / frequency_hz if cycles and frequency_hz else 0.0)

@@ -10,8 +10,10 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import (
     Activation,
     Contention,
+    Interruptions,
     Need,
     Port,
+    PowerDraw,
     ResourcePool,
     Route,
     RouteKind,
@@ -19,8 +21,6 @@ from routecast.router.model import (
     ServiceCost,
     TaskUnit,
 )
-from routecast.router.power_draw import PowerDraw
-from routecast.router.random_time import Interruptions
 
 __all__ = ["Distribution", "multicore"]
 
@@ -150,9 +150,7 @@ def multicore(
                 route=Route(to=("distributor",)),
             )
         )
-        back.append(
-            TaskUnit(name="bus out", needs=need, service=crossing, queue_frames=queue_frames, route=out)
-        )
+        back.append(TaskUnit(name="bus out", needs=need, service=crossing, queue_frames=queue_frames, route=out))
         bus_in_next = "bus in"
     if nic_cap_pps is not None:
         pools.append(ResourcePool(name="nic"))
@@ -170,9 +168,7 @@ def multicore(
     on_a_core = (Need(pool="cpu"),)
     activation = activation or Activation()
     after = Route(to=("bus out",)) if back else out
-    distributor = TaskUnit(
-        name="distributor", queue_frames=queue_frames, route=Route(kind=kind, to=core_names)
-    )
+    distributor = TaskUnit(name="distributor", queue_frames=queue_frames, route=Route(kind=kind, to=core_names))
     workers = [
         TaskUnit(
             name=core,
@@ -190,8 +186,7 @@ def multicore(
     return RouterModel(
         name=title,
         ports=tuple(
-            Port(name=port, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry)
-            for port in port_names
+            Port(name=port, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry) for port in port_names
         ),
         tasks=(*front, distributor, *workers, *back),
         pools=tuple(pools),
@@ -211,9 +206,7 @@ def _problems(
     if not isinstance(cores, int) or not 1 <= cores <= _MOST_CORES:
         problems.append(Problem("cores", f"got {cores}: a whole number from 1 to {_MOST_CORES}"))
     elif units is not None and units < cores:
-        problems.append(
-            Problem("cores", f"more cores than units: {cores} cores on {units} units of the machine")
-        )
+        problems.append(Problem("cores", f"more cores than units: {cores} cores on {units} units of the machine"))
     if not isinstance(ports, int) or not 1 <= ports <= _MOST_PORTS:
         problems.append(Problem("ports", f"got {ports}: a whole number from 1 to {_MOST_PORTS}"))
     if distribution not in get_args(Distribution):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from routecast.quantity.fields import Energy, FileModel, Frequency, Power, Span, Voltage
-from routecast.router.power_draw import PerformanceState, PowerDraw, SleepState
+from routecast.router.model import PerformanceState, PowerDraw, SleepState
 
 __all__ = ["PerformanceTable", "PowerTable", "SleepTable", "power_draw"]
 

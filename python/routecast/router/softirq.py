@@ -7,11 +7,18 @@ from typing import Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.check_time import check_interruptions, check_time
-from routecast.router.model import Activation, Contention, RouterModel, ServiceCost
+from routecast.router.check import check_interruptions, check_time
+from routecast.router.model import (
+    Activation,
+    Contention,
+    Interruptions,
+    PowerDraw,
+    RandomTime,
+    RouterModel,
+    ServiceCost,
+    Variation,
+)
 from routecast.router.multicore import multicore
-from routecast.router.power_draw import PowerDraw
-from routecast.router.random_time import Interruptions, RandomTime, Variation
 
 __all__ = ["NAPI_WEIGHT", "VETH_RING_FRAMES", "softirq"]
 

@@ -73,9 +73,7 @@ def tandem(
     )
     return RouterModel(
         name=name,
-        ports=tuple(
-            Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry=names[0] if names else "") for i in range(2)
-        ),
+        ports=tuple(Port(name=f"port {i}", link_bps=FAST_LINK_BPS, entry=names[0] if names else "") for i in range(2)),
         tasks=tasks,
         pools=tuple(ResourcePool(name=f"server {index}", units=count) for index, count in enumerate(counts)),
     )

@@ -115,9 +115,7 @@ def _steps(path: str) -> tuple[tuple[str, list[str]], ...]:
     while at < len(path):
         found = _KEY.match(path, at)
         if not found or (found[3] == "." and found.end() == len(path)):
-            raise _WrongPathError(
-                'is no path: write keys and dots, list entries in brackets: "pool[cpu].units"'
-            )
+            raise _WrongPathError('is no path: write keys and dots, list entries in brackets: "pool[cpu].units"')
         steps.append((found[1], _ENTRY.findall(found[2])))
         at = found.end()
     if not path:
@@ -206,7 +204,5 @@ def _numbers(entries: list[Any], key: str, entry: str) -> list[int]:
         return [int(entry)]
     known = [name for name in names if name] or [str(number) for number in range(len(entries))]
     if not known and not entry.isdecimal():
-        raise _WrongPathError(
-            f'there is no "{key}" in the file: write {key} = [{{ name = "{entry}" }}] into it'
-        )
+        raise _WrongPathError(f'there is no "{key}" in the file: write {key} = [{{ name = "{entry}" }}] into it')
     raise _WrongPathError(f'"{key}" has no entry "{entry}": {did_you_mean(entry, known)}')

@@ -75,9 +75,7 @@ def windows_among(tasks: Sequence[TaskUnit]) -> tuple[Window, ...]:
     return tuple(windows)
 
 
-def _follow(
-    enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _follow(enter: TaskUnit, until: str, tasks: Mapping[str, TaskUnit]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the task units from ``enter`` to ``until``, and a way on which ``until`` is missed."""
     leak: tuple[str, ...] = () if enter.route.to else (enter.name,)
     inside: dict[str, None] = {}

@@ -47,9 +47,7 @@ def study_page(result: StudyResult) -> Page:
         answer += "routecast has no other point to be judged by."
     sections = [_measured(result), _predicted(result), _explained(result)]
     sections += [
-        _scenario(result, name)
-        for name in result.scenarios
-        if not _is_measured_router(result, result.scenarios[name])
+        _scenario(result, name) for name in result.scenarios if not _is_measured_router(result, result.scenarios[name])
     ]
     if result.next_points:
         sections.append(_next(result))
@@ -123,11 +121,7 @@ def _measured(result: StudyResult) -> Section:
             ),
             Prose(prose),
             calibration_table(result),
-            *(
-                [Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes))]
-                if result.notes
-                else []
-            ),
+            *([Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes))] if result.notes else []),
         ),
     )
 
@@ -186,14 +180,10 @@ def _agreement(result: StudyResult) -> str:
         for row in result.comparisons
         if math.isfinite(row.estimate.simulated_pps) and math.isfinite(row.estimate.solved_pps)
     ]
-    inside = (
-        f"{percent(result.coverage_ratio, 0)} of the held-out measurements lie inside their 95 % intervals."
-    )
+    inside = f"{percent(result.coverage_ratio, 0)} of the held-out measurements lie inside their 95 % intervals."
     if not pairs:
         return inside
-    return (
-        f"{inside} The closed form and the packet-level simulation differ by at most {percent(max(pairs))}."
-    )
+    return f"{inside} The closed form and the packet-level simulation differ by at most {percent(max(pairs))}."
 
 
 def _explained(result: StudyResult) -> Section:
@@ -246,9 +236,7 @@ def _forecast_lead(result: StudyResult, name: str) -> str:
     if filling:
         return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
     text += f", limited by the {limited_by(point.limit)}"
-    like = sorted(
-        (p for p in result.scenarios[name] if p.flows == point.flows), key=lambda one: one.frame_bytes
-    )
+    like = sorted((p for p in result.scenarios[name] if p.flows == point.flows), key=lambda one: one.frame_bytes)
     other = next((p for p in like if p.limit != point.limit), None)
     if other is None:
         return f"{text} at every frame size."

@@ -28,9 +28,7 @@ def _frame_bytes(text: Any) -> int:
 FrameSize = Annotated[
     int,
     BeforeValidator(_frame_bytes),
-    WithJsonSchema(
-        {"type": "string", "description": "Text with a unit: B, FCS included", "examples": ["64 B"]}
-    ),
+    WithJsonSchema({"type": "string", "description": "Text with a unit: B, FCS included", "examples": ["64 B"]}),
 ]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 Count = Annotated[int, Field(ge=1, le=100_000, strict=True)]
@@ -72,9 +70,7 @@ class Measurements(_Table):
         alias="validate",
         description="CSV file of the points to compare with; those that also calibrate are marked.",
     )
-    reported: str = Field(
-        default="reported", description="Name of the model whose values are in reported_l1_bps."
-    )
+    reported: str = Field(default="reported", description="Name of the model whose values are in reported_l1_bps.")
     baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
     left_out: str = Field(
         default="",
@@ -90,9 +86,7 @@ class Evaluation(_Table):
         "simulate",
     )
     duration: Duration = Field(default=5e-3, description="Length of each simulated trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
-        default=1, description="Seed of all randomness."
-    )
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
 
 
 class Scenario(_Table):
@@ -101,9 +95,7 @@ class Scenario(_Table):
     name: Name = Field(description="Stem of the figures' file names.")
     title: str = Field(description="What the figures show.")
     cores: Count | None = Field(default=None, description="Cores; the measured router's if not given.")
-    link: BitRate | None = Field(
-        default=None, description="Rate of each link; the measured router's if not given."
-    )
+    link: BitRate | None = Field(default=None, description="Rate of each link; the measured router's if not given.")
     flows: Annotated[tuple[Count, ...], Field(min_length=1)] = Field(description="Numbers of flows.")
     frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = Field(description="Frame sizes.")
 

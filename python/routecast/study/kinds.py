@@ -114,9 +114,7 @@ class FunctionStudyFile(_FileOnDisk):
         from routecast.study.functions.run import run_function_study
         from routecast.study.functions.tabulate import shown
 
-        result = run_function_study(
-            self.study, out, LocalBench(self.study), progress=progress, command=command
-        )
+        result = run_function_study(self.study, out, LocalBench(self.study), progress=progress, command=command)
         return result, shown(result)
 
 
@@ -191,9 +189,7 @@ class ExperimentsStudyFile(_FileOnDisk):
         from routecast.study.experiments.run import run_experiments_study
         from routecast.study.experiments.tabulate import shown
 
-        result = run_experiments_study(
-            self.study, out, folder=self.folder, progress=progress, command=command
-        )
+        result = run_experiments_study(self.study, out, folder=self.folder, progress=progress, command=command)
         return result, shown(result)
 
 

@@ -237,9 +237,7 @@ def _gain(estimates: list[Estimate]) -> str:
     why = f", limited by the {limited_by(high.limit)}"
     if high.limit == "cpu":
         why = (
-            f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long"
-            if k > 1
-            else ""
+            f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long" if k > 1 else ""
         )
     if low.busy_cores == k:
         cores = f"{k} core{'s' if k > 1 else ''}"

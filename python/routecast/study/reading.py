@@ -72,9 +72,7 @@ def find_study(name_or_file: str) -> Path:
     shipped = shipped_studies()
     if name_or_file in shipped:
         return shipped[name_or_file]
-    message = (
-        f"is neither a file nor a study that comes with routecast; {did_you_mean(name_or_file, shipped)}"
-    )
+    message = f"is neither a file nor a study that comes with routecast; {did_you_mean(name_or_file, shipped)}"
     raise FileProblem(name_or_file, [Problem("", message)])
 
 
@@ -161,9 +159,7 @@ def _contradictions(study: Study, folder: Path) -> list[Problem]:
     seen: set[str] = set()
     for number, scenario in enumerate(study.scenario):
         if scenario.name in seen:
-            problems.append(
-                Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files")
-            )
+            problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
         seen.add(scenario.name)
     return problems
 
@@ -221,9 +217,7 @@ def _napi_contradictions(study: NapiStudy, folder: Path) -> list[Problem]:
         if name in names[:number]:
             problems.append(Problem(f"idle[{number}].name", f"{name!r} is taken: names its figures"))
     if study.form and study.form.saturation >= study.form.maximum:
-        problems.append(
-            Problem("form.saturation", "is not below the maximum: it is the rate without idle time")
-        )
+        problems.append(Problem("form.saturation", "is not below the maximum: it is the rate without idle time"))
     if study.clock and not study.form:
         problems.append(Problem("clock", "needs [form]: the clock scales the costs of that router"))
     return problems

@@ -46,9 +46,7 @@ class _Laws:
             yield self.baseline
 
 
-def run_study(
-    file: StudyFile, out: Path, *, progress: Report | None = None, command: str = ""
-) -> StudyResult:
+def run_study(file: StudyFile, out: Path, *, progress: Report | None = None, command: str = "") -> StudyResult:
     """Run a study and write its results, summary, figures and report to the folder ``out``.
 
     Parameters
@@ -79,9 +77,7 @@ def run_study(
     only_lines = [load for loads in lines.values() for load in loads if load not in set(workloads)]
     tasks = {task.key: task for load in workloads for task in _tasks(study, laws, load)}
     tasks |= {
-        task.key: task
-        for load in only_lines
-        for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
+        task.key: task for load in only_lines for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
     }
     with Ledger(out, COLUMNS) as ledger:
         resumed = sum(key in ledger.rows for key in tasks)
@@ -176,9 +172,7 @@ def _line_workloads(study: Study, loads: Sequence[Workload]) -> list[Workload]:
     return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
 
 
-def _tasks(
-    study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] | None = None
-) -> Iterable[Task]:
+def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] | None = None) -> Iterable[Task]:
     seed = study.evaluate.seed
     draws = range(seed, seed + (1 if load.is_crafted else RANDOM_FLOW_DRAWS))
     for law in laws:
@@ -243,8 +237,7 @@ def _curves(estimates: Mapping[Workload, Estimate]) -> tuple[Curve, ...]:
                 predicted_pps=tuple(e.predicted_pps for e in points),
                 low_pps=tuple(e.predicted_pps * ratio for e, ratio in zip(points, low, strict=True)),
                 high_pps=tuple(
-                    min(e.predicted_pps * ratio, cap)
-                    for e, ratio, cap in zip(points, high, most, strict=True)
+                    min(e.predicted_pps * ratio, cap) for e, ratio, cap in zip(points, high, most, strict=True)
                 ),
             )
         )

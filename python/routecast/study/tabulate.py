@@ -94,9 +94,7 @@ def comparison_table(result: StudyResult) -> Table:
         Column(title="Error", unit="%", form=signed_percent, group="routecast"),
     ]
     if has_simulated:
-        columns.append(
-            Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True)
-        )
+        columns.append(Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True))
     if has_baseline:
         columns.append(Column(title="Eqs. 5–7", unit="error, %", form=signed_percent, group="others"))
     if has_reported:
@@ -265,9 +263,7 @@ def shown(result: StudyResult) -> Shown:
     """Return what a terminal shows of a study."""
     tables = [parameter_table(result), comparison_table(result), error_table(result)]
     for name, points in result.scenarios.items():
-        if any(
-            p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points
-        ):
+        if any(p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points):
             tables.append(forecast_table(result, name))
     inside = sum(row.is_covered for row in result.held_out)
     return Shown(

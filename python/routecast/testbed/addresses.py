@@ -59,9 +59,7 @@ def port_addresses(port: int, *, networks: int = MOST_NETWORKS) -> PortAddresses
     255
     """
     if port not in {0, 1} or not 1 <= networks <= MOST_NETWORKS:
-        raise ValueError(
-            f"port {port}, {networks} networks: there are two sides of 1 to {MOST_NETWORKS} networks"
-        )
+        raise ValueError(f"port {port}, {networks} networks: there are two sides of 1 to {MOST_NETWORKS} networks")
     second, third = 18 + port, 0x8000 * port
     order = [n % 256 for n in range(_FIRST_FURTHER, _FIRST_FURTHER + 256) if n % 256 != _LINK]
     return PortAddresses(

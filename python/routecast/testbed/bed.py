@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import signal
+import struct
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,11 +22,55 @@ from typing import Any, Literal, Self
 from routecast.errors import EnvironmentProblem
 from routecast.testbed import netns, state
 from routecast.testbed.document import InterfacesFile, NamespacesFile
-from routecast.testbed.idle import IdlePolling
 from routecast.testbed.placement import Placement, place
 from routecast.testbed.site import Device, DeviceSite
 
-__all__ = ["Bed", "TesterPort"]
+__all__ = ["Bed", "IdlePolling", "TesterPort"]
+
+
+# What idle cores do while a test bed is up: sleep, as ever, or poll, so that they work at once.
+#
+# A core that sleeps takes microseconds to wake up, a virtual one tens of them, and who wakes it is held up as well:
+# the
+# tester's own core. The kernel keeps cores out of their sleep states for as long as a process holds
+# ``/dev/cpu_dma_latency`` open with a latency of 0 (PM QoS, Documentation/power/pm_qos_interface.rst); it forgets that
+# when the process ends, however it ends.
+
+
+_DEVICE = Path("/dev/cpu_dma_latency")
+
+
+class IdlePolling:
+    """Keeps idle cores polling from :meth:`begin` to :meth:`end`."""
+
+    def __init__(self, device: Path = _DEVICE) -> None:
+        self._device = device
+        self._open: int | None = None
+        self.refused = ""
+        """Why the kernel does not do it; empty if it does."""
+
+    def begin(self) -> None:
+        """Ask for it; where that is not possible, :attr:`refused` says why and cores sleep as ever."""
+        if self._open is not None:
+            return
+        try:
+            self._open = os.open(self._device, os.O_WRONLY | os.O_CLOEXEC)
+            os.write(self._open, struct.pack("=i", 0))
+        except OSError as problem:
+            self.end()
+            self.refused = f"{self._device}: {problem.strerror}"
+
+    def end(self) -> None:
+        """Let cores sleep again."""
+        if self._open is not None:
+            os.close(self._open)
+            self._open = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether idle cores poll for us."""
+        return self._open is not None
+
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -205,9 +250,7 @@ class Bed:
     def notes_for(self, entering: Collection[int]) -> tuple[str, ...]:
         """Return what a reader must know of trials whose frames enter the device by these ports."""
         sleeping = (f"idle cores sleep: {self._idle.refused}",) if self._idle.refused else ()
-        placed = (
-            self.placement.notes if self.site.cpu is not None else ()
-        )  # a device on the bench has its own
+        placed = self.placement.notes if self.site.cpu is not None else ()  # a device on the bench has its own
         return (*placed, *sleeping, *self.neighbours())
 
     def has_programs(self) -> bool:
@@ -218,9 +261,7 @@ class Bed:
     def tester_configuration(self, back_end: str = "auto") -> dict[str, Any]:
         """Return what the tester is opened with."""
         placed = self.placement
-        beside = (
-            placed.tester if placed.is_shared else None
-        )  # no other core: a receiving thread must go first
+        beside = placed.tester if placed.is_shared else None  # no other core: a receiving thread must go first
         return {
             "ports": [
                 {
@@ -295,9 +336,7 @@ class Bed:
         state.clean_dead(said=self.said)
         there = [name for name in self._namespaces() if name in netns.named()]
         if there:
-            self.said(
-                f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}"
-            )
+            self.said(f"removing network namespaces of test bed {self.name!r} that no run knows: {', '.join(there)}")
             state.clean(state.BedState(bed=self.name, namespaces=there))
 
     def _undo(self) -> None:

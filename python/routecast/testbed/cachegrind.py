@@ -43,9 +43,7 @@ def cachegrind_sums(command: Sequence[str], *options: str) -> dict[str, int]:
         counting = ["valgrind", "--tool=cachegrind", *options, f"--cachegrind-out-file={out}", *command]
         # One order of dictionaries and sets, so that two runs do the same before and after the packets.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
-        done = subprocess.run(
-            counting, env=environment, capture_output=True, text=True, errors="replace", check=False
-        )
+        done = subprocess.run(counting, env=environment, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode != 0:
             raise EnvironmentProblem(f"valgrind failed: {_last_words(done.stderr)}")
         return _sums(out.read_text(encoding="utf-8"))
@@ -56,9 +54,7 @@ def _sums(text: str) -> dict[str, int]:
     events = re.search(r"^events: (.*)$", text, re.MULTILINE)
     summary = re.search(r"^summary: (.*)$", text, re.MULTILINE)
     if events is None or summary is None:
-        raise EnvironmentProblem(
-            "valgrind wrote a file that is not cachegrind's: its version is unknown here"
-        )
+        raise EnvironmentProblem("valgrind wrote a file that is not cachegrind's: its version is unknown here")
     return {name: int(count) for name, count in zip(events[1].split(), summary[1].split(), strict=False)}
 
 

@@ -211,9 +211,7 @@ def _own_drops(seen: Seen) -> Iterator[str]:
 
 def _conservation(seen: Seen) -> Iterator[str]:
     for number, stream in enumerate(stream for part in seen.slices for stream in part.outcome["streams"]):
-        sent, received, lost = (
-            int(stream[name]) for name in ("sent_frames", "received_frames", "lost_frames")
-        )
+        sent, received, lost = (int(stream[name]) for name in ("sent_frames", "received_frames", "lost_frames"))
         if sent != received + lost:
             yield f"stream {number}: {sent:,} sent are not {received:,} received + {lost:,} lost (S12)"
 

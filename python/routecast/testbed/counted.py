@@ -61,8 +61,7 @@ def counted(slices: Sequence[Slice]) -> Counted:
         return [part.from_s + float(stream[name]) for part, stream in streams if stream.get(name) is not None]
 
     gaps = [
-        (float(stream["longest_gap_s"]), part.from_s + float(stream["longest_gap_at_s"]))
-        for part, stream in streams
+        (float(stream["longest_gap_s"]), part.from_s + float(stream["longest_gap_at_s"])) for part, stream in streams
     ]
     gap, gap_at = max(gaps, default=(math.nan, math.nan))
     latency = _delay([stream["latency"] for _, stream in streams if stream.get("latency")])

@@ -119,9 +119,7 @@ class Cores(_Table):
     """``[cores]``: which cores work for whom; chosen by routecast if not given."""
 
     tester: Core | None = Field(default=None, description="Core of the frame generator.")
-    receiver: Core | None = Field(
-        default=None, description="Core of the receiver, where it has one of its own."
-    )
+    receiver: Core | None = Field(default=None, description="Core of the receiver, where it has one of its own.")
     dut: Core | None = Field(default=None, description="Core of the device under test.")
 
 
@@ -182,21 +180,13 @@ class InterfacePort(_Table):
     """``[[port]]``: one interface of the tester and the port of the device under test that it is joined to."""
 
     interface: Interface = Field(description="Name of the tester's interface.")
-    netns: Namespace | None = Field(
-        default=None, description="Its network namespace; that of routecast if not given."
-    )
-    mac: Mac | None = Field(
-        default=None, description="Source address of frames; the interface's own if not given."
-    )
-    ipv4: Ipv4 | None = Field(
-        default=None, description="The tester's address; 198.18.1.2 and 198.19.1.2 by default."
-    )
+    netns: Namespace | None = Field(default=None, description="Its network namespace; that of routecast if not given.")
+    mac: Mac | None = Field(default=None, description="Source address of frames; the interface's own if not given.")
+    ipv4: Ipv4 | None = Field(default=None, description="The tester's address; 198.18.1.2 and 198.19.1.2 by default.")
     ipv6: Ipv6 | None = Field(default=None, description="The tester's IPv6 address, for tests with IPv6.")
     dut_mac: Mac = Field(description="MAC address of the device's port: frames to be routed are sent to it.")
     dut_ipv4: Ipv4Interface | None = Field(default=None, description="The device's address at this port.")
-    dut_ipv6: Ipv6Interface | None = Field(
-        default=None, description="The device's IPv6 address at this port."
-    )
+    dut_ipv6: Ipv6Interface | None = Field(default=None, description="The device's IPv6 address at this port.")
     networks_ipv4: tuple[Ipv4Network, ...] = Field(
         default=(), description="Networks that the device routes to this port of the tester."
     )

@@ -169,16 +169,12 @@ class InMemory:
         if load.steps:
             problems.append(Problem("steps", "a function in memory is run at one rate: leave the steps out"))
         if load.arrivals.kind != "cbr" and not self.saturate:
-            what = (
-                f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator knows others"
-            )
+            what = f"got {load.arrivals.kind}: frames in memory arrive evenly (cbr); the simulator knows others"
             problems.append(Problem("arrivals", what))
         if problems:
             raise ModelProblem("offered load", problems)
         if not self.cores:
-            raise ModelProblem(
-                f"function {self.function!r} in memory", [Problem("cores", "name at least one")]
-            )
+            raise ModelProblem(f"function {self.function!r} in memory", [Problem("cores", "name at least one")])
 
     def _saturated(self, load: OfferedLoad, outcome: Mapping[str, Any]) -> Trial:
         """Return a trial whose offered load is what the function takes in when it never waits."""
@@ -279,9 +275,7 @@ def _starved(is_starved: bool, busy_ratio: float) -> tuple[str, ...]:
     """Return why loss at idle cores is nothing that the function did."""
     if not is_starved:
         return ()
-    return (
-        f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time: something else ran on it",
-    )
+    return (f"frames were lost while the fullest core worked {busy_ratio:.0%} of the time: something else ran on it",)
 
 
 def _packet_s(core: Mapping[str, Any]) -> float:

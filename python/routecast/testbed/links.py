@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from routecast.testbed.netlink import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
+from routecast.testbed.napi import DUMP, REQUEST, ROUTE, answers, attributes, message, open_netlink
 from routecast.testbed.netns import inside
 
 __all__ = ["Link", "LinkReader", "wait_for_frames"]

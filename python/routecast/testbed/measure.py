@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.did_you_mean import did_you_mean
@@ -19,14 +21,189 @@ from routecast.testbed.checks import Limits, Seen, stream_ports
 from routecast.testbed.counted import Slice, counted, windows
 from routecast.testbed.links import wait_for_frames
 from routecast.testbed.measured import trial_of
-from routecast.testbed.phases import Phases
 from routecast.testbed.power.attaching import MeteredTrial
 from routecast.testbed.power.meter import PowerMeter
-from routecast.testbed.sender import Sender
-from routecast.testbed.streams import Addressing, Streams, streams_of
-from routecast.testbed.tester import BACK_ENDS, Tester, open_tester
+from routecast.testbed.streams import Addressing, Streams, learning_streams, streams_of
+from routecast.testbed.tester import BACK_ENDS, Tester, notes_of, open_tester, said
+from routecast.testbed.watch import Reading, Watch
 
 __all__ = ["Measure", "Phases"]
+
+
+# The phases of a trial (RFC 2544 sec. 23).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """The phases of a trial around the counted frames (RFC 2544 sec. 23).
+
+    Parameters
+    ----------
+    learning_frames : int
+        Frames that each receiving port sends first, so that the device knows where it is; 0 for none.
+    wait_before_s : float
+        Pause after them. Without one, they are sent only if the device may not know them: before the first trial,
+        after a reset, after a minute.
+    warmup_s : float
+        How long frames are sent before they are counted.
+    residual_wait_s : float
+        Pause for frames that are still in the device.
+    restabilise_s : float
+        Pause after the trial, before the next one.
+    """
+
+    learning_frames: int = 4
+    wait_before_s: float = 0.0
+    warmup_s: float = 0.0
+    residual_wait_s: float = 0.05
+    restabilise_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(name, f"got {value}: a pause is a number of seconds >= 0")
+            for name in ("wait_before_s", "warmup_s", "residual_wait_s", "restabilise_s")
+            if not (math.isfinite(value := getattr(self, name)) and value >= 0.0)
+        ]
+        if not 0 <= self.learning_frames <= 1000:
+            problems.append(Problem("learning_frames", f"got {self.learning_frames}: 0 to 1000 frames"))
+        if problems:
+            raise ModelProblem("phases of a trial", problems)
+
+    @classmethod
+    def rfc2544(cls) -> Phases:
+        """Pauses as RFC 2544 sec. 23 has them: 2 s after learning, 2 s for residual frames, 5 s to restabilise."""
+        return cls(wait_before_s=2.0, residual_wait_s=2.0, restabilise_s=5.0)
+
+
+# The tester of a bed while it is open: what is asked of it, what is read beside it, what the device has learnt.
+
+
+_LEARNING_PPS = 5_000.0
+_REMEMBERED_S = 60.0
+"""How long a device is taken to know its neighbours; bridges forget after 300 s (IEEE 802.1D table 7-5)."""
+
+_TRIAL_IDS = 128
+
+
+class Sender:
+    """Sends what it is asked to from the ports of a bed; an evaluator and all its views share one.
+
+    Parameters
+    ----------
+    bed : Bed
+        A test bed that is up.
+    back_end : str
+        One of :data:`~routecast.testbed.tester.BACK_ENDS`.
+    tester : callable
+        Opens the tester for a configuration.
+    """
+
+    def __init__(self, bed: Bed, *, back_end: str, tester: Callable[[Mapping[str, Any]], Tester]) -> None:
+        self._bed = bed
+        self._back_end = back_end
+        self._opener = tester
+        self._tester: Tester | None = None
+        self._watch: Watch | None = None
+        self._marks = itertools.count(1)
+        self._learnt: dict[str, float] = {}
+
+    @property
+    def cores(self) -> dict[str, int]:
+        """CPUs of the tester and, unless it is on the bench and has its own, of the device."""
+        cores = {"tester": self._bed.placement.tester}
+        if self._bed.site.cpu is not None:
+            cores["dut"] = self._bed.site.cpu
+        return cores
+
+    def open(self) -> None:
+        """Open the tester and what watches it; once it is open, nothing happens.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            A right, an interface or a kernel feature is missing.
+        """
+        if self._tester is None:
+            ports = self._bed.ports
+            self._tester = self._opener(self._bed.tester_configuration(self._back_end))
+            try:
+                self._bed.settle()
+                self._watch = Watch([*(port.netns for port in ports), self._bed.site.netns], list(self.cores.values()))
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Let go of the ports."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        if self._tester is not None:
+            self._tester.close()
+            self._tester = None
+
+    def facts(self) -> Mapping[str, object]:
+        """Return what the tester is made of; nothing while it is closed."""
+        facts: Mapping[str, object] = json.loads(self._tester.facts()) if self._tester is not None else {}
+        return facts
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what the reader of a trial must know of the open tester."""
+        return notes_of(self.facts())
+
+    def ask(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        progress: Callable[[float], object] | None = None,
+    ) -> Mapping[str, Any]:
+        """Return the outcome of a request, which gets the wires' rate, a seed and a mark of its own.
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            The tester failed.
+        """
+        assert self._tester is not None
+        wires = [port.wire_bps for port in self._bed.ports if port.is_virtual]
+        whole = {
+            **request,
+            "wire_bps": min(wires) if wires else None,
+            "seed": seed,
+            "trial_id": next(self._marks) % _TRIAL_IDS,
+        }
+        try:
+            found: Mapping[str, Any] = json.loads(self._tester.trial(json.dumps(whole), progress))
+        except RoutecastError:
+            raise
+        except Exception as problem:
+            if type(problem).__name__ != "TesterError":
+                raise
+            raise EnvironmentProblem(f"the tester failed: {said(problem)}") from problem
+        return found
+
+    def learn(self, streams: Streams, phases: Phases, *, seed: int) -> None:
+        """Send learning frames, unless the device has just had the same ones and no pause is to follow them."""
+        frames = phases.learning_frames
+        learning = learning_streams(streams, self._bed.ports, frames=frames, rate_pps=_LEARNING_PPS)
+        what = json.dumps([stream["flows"] for stream in learning])
+        now_s = time.monotonic()
+        is_known = now_s - self._learnt.get(what, -math.inf) < _REMEMBERED_S
+        if frames and not (is_known and phases.wait_before_s == 0.0):
+            request = {"duration_s": frames / _LEARNING_PPS, "wait_s": 0.0, "streams": learning}
+            self.ask(request, seed=seed)
+            self._learnt[what] = now_s
+
+    def forget(self) -> None:
+        """Take the device to know none of its neighbours."""
+        self._learnt.clear()
+
+    def read(self) -> Reading:
+        """Return what the links, the CPUs and the device have counted so far."""
+        assert self._watch is not None
+        return self._watch.read(self._bed.device_threads(), dict(self._bed.device.counters()))
+
 
 _BETWEEN_ATTEMPTS_S = 0.2
 
@@ -209,9 +386,7 @@ class Measure:
             raise failed[0]
         if not happened.is_set():
             trial = replace(trial, invalid=(*trial.invalid, "the trial ended before the reset"))
-        return replace(
-            trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes)
-        )
+        return replace(trial, notes=(f"reset of the {kind} {at_s:g} s after the start (RFC 6201)", *trial.notes))
 
     def facts(self) -> Mapping[str, object]:
         """Return what answers: the device, the bed, the tester, and how trials are run (RFC 2544 sec. 7)."""
@@ -342,7 +517,5 @@ class Measure:
             **outcome,
             "ports": [int(stream["port"]) for stream in streams.streams],
             "to_ports": stream_ports(streams.streams),
-            "is_even": [
-                stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams
-            ],
+            "is_even": [stream["schedule"]["kind"] == "cbr" and not stream["steps"] for stream in streams.streams],
         }

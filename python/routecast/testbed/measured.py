@@ -6,13 +6,57 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from routecast.evaluate.trial import Bottleneck, Resource, Trial
+from routecast.evaluate.trial import Bottleneck, Moment, Resource, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad, line_rate_pps
 from routecast.testbed.checks import Seen, notes_of, reasons_against
-from routecast.testbed.over_time import over_time_of
+from routecast.testbed.counted import Slice
 from routecast.testbed.streams import Streams
 
-__all__ = ["trial_of"]
+__all__ = ["over_time_of", "trial_of"]
+
+
+# How a measured trial went over time: the parts of the tester's outcomes as moments of the trial.
+
+
+_RATES = {
+    "offered_pps": "sent_frames",
+    "forwarded_pps": "received_frames",
+    "dropped_pps": "lost_frames",
+}
+
+
+def over_time_of(slices: Sequence[Slice], duration_s: float) -> tuple[Moment, ...]:
+    """Return the rates during equal parts of a trial.
+
+    Offered and lost frames count where they were due, forwarded ones where they arrived; what arrives after the end
+    of a slice is in no part. The parts of n equal slices are put together by n, so that a trial has as many as a slice.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+        Of equal length.
+    duration_s : float
+        Of the trial.
+
+    Returns
+    -------
+    tuple of Moment
+        Empty where the tester did not count by parts: nobody asked, or a slice began too late.
+    """
+    found = [one for part in slices if (one := part.outcome.get("over_time")) is not None]
+    if not found or len(found) < len(slices):
+        return ()
+    together = len(found)
+    counts: dict[str, list[int]] = {}
+    for rate, name in _RATES.items():
+        parts = [int(count) for one in found for count in one[name]]
+        counts[rate] = [sum(parts[at : at + together]) for at in range(0, len(parts), together)]
+    number = len(counts["offered_pps"])
+    part_s = duration_s / number
+    return tuple(
+        Moment(time_s=part_s * at, **{rate: here[at] / part_s for rate, here in counts.items()}) for at in range(number)
+    )
+
 
 _DROP = re.compile(r"drop|discard|error|no_route|missed|fail|too_big")
 """Names of a device's counters that count lost frames, each by its place."""
@@ -153,20 +197,14 @@ def _carried(seen: Seen, port: int) -> list[tuple[str, int, float]]:
         frames = sum(int(stream[count]) for stream in some)
         received = sum(int(stream["received_frames"]) for stream in some)
         if frames and received:
-            found.append(
-                (direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received)
-            )
+            found.append((direction, frames, sum(int(stream["received_bytes"]) for stream in some) / received))
     return found
 
 
 def _bottleneck(seen: Seen, resources: Sequence[Resource], load: OfferedLoad) -> Bottleneck:
     counts = seen.counted
-    busiest = max(
-        (one for one in resources if one.kind == "pool"), key=lambda one: one.utilisation_ratio, default=None
-    )
-    full = max(
-        (one for one in resources if one.kind == "link"), key=lambda one: one.utilisation_ratio, default=None
-    )
+    busiest = max((one for one in resources if one.kind == "pool"), key=lambda one: one.utilisation_ratio, default=None)
+    full = max((one for one in resources if one.kind == "link"), key=lambda one: one.utilisation_ratio, default=None)
     if full is not None and full.utilisation_ratio >= _AT_LINE_RATE_RATIO:
         return Bottleneck(name=full.name, kind="link", reason="is at its line rate")
     if counts.lost_frames == 0:

@@ -38,9 +38,7 @@ End = tuple[str, str, str]
 class Namespaces(Bed):
     """The test bed of a ``kind = "namespaces"`` file; see :class:`routecast.testbed.bed.Bed`."""
 
-    def __init__(
-        self, file: NamespacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def __init__(self, file: NamespacesFile, device: Device, *, said: Callable[[str], None] = lambda _: None) -> None:
         super().__init__(file, device, said=said)
         self._file = file
         self._bound: tuple[int, ...] = ()
@@ -70,14 +68,10 @@ class Namespaces(Bed):
         """Return what a reader must know of trials whose frames enter the device by these ports."""
         notes = super().notes_for(entering)
         if self.device.data_path == "kernel" and not self._bound:
-            notes += (
-                "the device's kernel thread could not be bound to a core: generator and device may share one",
-            )
+            notes += ("the device's kernel thread could not be bound to a core: generator and device may share one",)
         if 1 in entering and self.device.data_path == "kernel":
             core = self.placement.tester
-            notes += (
-                f"frames that enter by d1 are forwarded on the generator's core {core}, not on the device's",
-            )
+            notes += (f"frames that enter by d1 are forwarded on the generator's core {core}, not on the device's",)
         return notes
 
     def beside_generator(self) -> Mapping[str, bool]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from routecast.errors import QuantityProblem
 from routecast.testbed.bed import Bed
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile
@@ -17,7 +18,32 @@ from routecast.testbed.power.of_file import meter_for
 from routecast.testbed.reading import read_testbed
 from routecast.testbed.timed import measure_of
 
-__all__ = ["make_bed", "open_testbed"]
+__all__ = ["make_bed", "open_testbed", "pairs"]
+
+
+# Options of a device under test as people write them on a command line.
+
+
+def pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Split what people write after ``--dut-option``.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        A text is no ``key=value``.
+
+    Examples
+    --------
+    >>> pairs(["rules=100", "ipv6=true"])
+    {'rules': '100', 'ipv6': 'true'}
+    """
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise QuantityProblem(text, f"--dut-option {text!r}: write key=value, such as rules=100")
+        found[key.strip()] = value.strip()
+    return found
 
 
 def make_bed(

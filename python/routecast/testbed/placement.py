@@ -49,9 +49,7 @@ def place(tester: int | None = None, receiver: int | None = None, dut: int | Non
     allowed = sorted(os.sched_getaffinity(0))
     for role, core in (("tester", tester), ("receiver", receiver), ("dut", dut)):
         if core is not None and core not in allowed:
-            raise EnvironmentProblem(
-                f"cores.{role}: core {core} cannot be used here; allowed are {_text(allowed)}"
-            )
+            raise EnvironmentProblem(f"cores.{role}: core {core} cannot be used here; allowed are {_text(allowed)}")
     if tester is None:
         others = [core for core in allowed if core != dut] or allowed
         free = [core for core in others if core != receiver]

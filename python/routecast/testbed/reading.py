@@ -137,10 +137,7 @@ def _device_problems(bed: NamespacesFile | InterfacesFile) -> list[Problem]:
         make_device(bed.dut.device, bed.dut.options)
     except FileProblem as problem:
         places = {"name": "device"}
-        return [
-            Problem(place_of(["dut", places.get(one.place, one.place)]), one.message)
-            for one in problem.problems
-        ]
+        return [Problem(place_of(["dut", places.get(one.place, one.place)]), one.message) for one in problem.problems]
     return []
 
 

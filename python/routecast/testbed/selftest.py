@@ -163,11 +163,7 @@ def self_test(
                         found.append(_run(measure, step))
                     facts = measure.facts()
             except EnvironmentProblem as problem:
-                done = {
-                    (one.name, one.frame_bytes)
-                    for one in found
-                    if (one.where, one.back_end) == (place, back_end)
-                }
+                done = {(one.name, one.frame_bytes) for one in found if (one.where, one.back_end) == (place, back_end)}
                 found += [
                     Check(
                         name=step.name,
@@ -178,8 +174,7 @@ def self_test(
                         reason=str(problem),
                     )
                     for step in steps
-                    if (step.where, step.back_end) == (place, back_end)
-                    and (step.name, step.frame_bytes) not in done
+                    if (step.where, step.back_end) == (place, back_end) and (step.name, step.frame_bytes) not in done
                 ]
     return SelfTest(checks=tuple(found), facts=facts)
 
@@ -235,6 +230,4 @@ def _run(measure: Measure, step: _Step) -> Check:
         # More than can be sent is asked for: that the tester falls short is the finding, no reason to try again.
         measure = measure.attempted_once()
     trial = measure.trial(load, step.duration_s)
-    return Check(
-        name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial
-    )
+    return Check(name=step.name, back_end=step.back_end, frame_bytes=step.frame_bytes, where=step.where, trial=trial)

@@ -105,9 +105,7 @@ class BedState:
 
     def is_in_use(self) -> bool:
         """Whether the process that made the bed is there."""
-        return (
-            not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
-        )
+        return not self.is_kept and self.pid_start_ticks != 0 and start_ticks(self.pid) == self.pid_start_ticks
 
     def add_process(self, pid: int, command: str) -> None:
         """Note a process that belongs to the bed."""
@@ -322,13 +320,7 @@ def _owner(bed: str) -> str:
     if state is None:
         return "another process"
     try:
-        command = (
-            Path(f"/proc/{state.pid}/cmdline")
-            .read_bytes()
-            .replace(b"\0", b" ")
-            .decode(errors="replace")
-            .strip()
-        )
+        command = Path(f"/proc/{state.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         command = ""
     return f"process {state.pid}" + (f" ({command[:80]})" if command else "")

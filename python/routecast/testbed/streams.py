@@ -130,9 +130,7 @@ def streams_of(load: OfferedLoad, ports: Sequence[TesterPort], addressing: Addre
     )
 
 
-def learning_streams(
-    streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float
-) -> list[Any]:
+def learning_streams(streams: Streams, ports: Sequence[TesterPort], *, frames: int, rate_pps: float) -> list[Any]:
     """Return learning frames (RFC 2544 sec. 23 b): a few from each port that receives to the one that sends to it."""
     pairs = dict.fromkeys((stream["to_port"], stream["port"]) for stream in streams.streams)
     found = []
@@ -151,9 +149,7 @@ def learning_streams(
                     {
                         "source_mac": ports[sender].mac,
                         "destination_mac": ports[sender].device_mac if is_routed else ports[receiver].mac,
-                        "source_address": ports[sender].ipv6
-                        if ":" in flow["source_address"]
-                        else ports[sender].ipv4,
+                        "source_address": ports[sender].ipv6 if ":" in flow["source_address"] else ports[sender].ipv4,
                         "destination_address": flow["source_address"],
                         "source_port": _SOURCE_PORT,
                         "destination_port": UDP_ECHO_PORT,
@@ -172,9 +168,7 @@ def _port_problems(load: OfferedLoad, ports: Sequence[TesterPort]) -> list[Probl
     if any(flow.ingress == flow.egress for flow in load.flows.flows):
         problems.append(Problem("flows", "leave by the port they enter by: give them another egress"))
     if len(load.flows.flows) > _MOST_FLOWS:
-        problems.append(
-            Problem("flows", f"are {len(load.flows.flows):,}: the tester sends at most {_MOST_FLOWS:,}")
-        )
+        problems.append(Problem("flows", f"are {len(load.flows.flows):,}: the tester sends at most {_MOST_FLOWS:,}"))
     return problems
 
 
@@ -197,9 +191,7 @@ def _frame_problems(frames: FrameMix, ports: Sequence[TesterPort], addressing: A
             what = f"{largest} B hold an IP packet of {packet} B, port {port.name} ({port.interface}) has an MTU of"
             problems.append(Problem("frames", f"{what} {port.mtu} B: send smaller frames or raise the MTU"))
     if addressing.version == 6 and not all(port.ipv6 for port in ports):
-        problems.append(
-            Problem("ipv6", "the bed has no IPv6 addresses: set ipv6 = true, or give each port one")
-        )
+        problems.append(Problem("ipv6", "the bed has no IPv6 addresses: set ipv6 = true, or give each port one"))
     return problems
 
 
@@ -290,10 +282,7 @@ def _repeats(weights: Sequence[float], notes: list[str]) -> list[int]:
         return [1] * len(weights)
     for scale in range(1, 101):
         repeats = [round(weight / least * scale) for weight in weights]
-        if all(
-            abs(got - weight / least * scale) < 1e-6 * got
-            for got, weight in zip(repeats, weights, strict=True)
-        ):
+        if all(abs(got - weight / least * scale) < 1e-6 * got for got, weight in zip(repeats, weights, strict=True)):
             break
     else:
         scale = 10

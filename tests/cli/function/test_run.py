@@ -70,9 +70,7 @@ def test_run_and_estimate_stand_side_by_side(
     assert requests[0]["offered_pps"] is None
 
 
-def test_the_table_fits_a_terminal(
-    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_fits_a_terminal(requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["function", "bng", "--run"]) == 0
     shown = capsys.readouterr().out
     assert "access" in shown
@@ -86,9 +84,7 @@ def test_frames_are_as_long_as_the_headers_need(requests: list[dict[str, Any]]) 
     assert [(one["direction"], one["frame_bytes"]) for one in requests] == [("access", 64), ("core", 74)]
 
 
-def test_a_paced_run_tells_latency_and_loss(
-    requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_paced_run_tells_latency_and_loss(requests: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["function", "l2_switch", "--run", "--load", "1 Mpps", "--table", "mac=1k"]) == 0
     shown = capsys.readouterr().out
     assert "latency" in shown

@@ -18,9 +18,7 @@ def short(tmp_path: Path) -> Path:
     """The example, over two days of its trace."""
     path = tmp_path / "short.cluster.toml"
     text = (
-        EXAMPLE.read_text(encoding="utf-8")
-        .replace("days = 21", "days = 2")
-        .replace("[2000, 2500, 4000]", "[2000, 9]")
+        EXAMPLE.read_text(encoding="utf-8").replace("days = 21", "days = 2").replace("[2000, 2500, 4000]", "[2000, 9]")
     )
     path.write_text(text, encoding="utf-8")
     return path
@@ -50,9 +48,7 @@ def test_the_plan_says_what_to_buy_what_it_needs_and_which_machines_are_on(
     assert "9 $: the budget 9 is 1991 too small" in printed.err
 
 
-def test_the_json_has_base_units_and_a_plan_for_every_step(
-    short: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_json_has_base_units_and_a_plan_for_every_step(short: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan", "cluster", str(short), "--budget", "2000", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["budget"] == 2000
@@ -90,9 +86,7 @@ def test_a_trace_without_a_unit_and_one_with_a_gap_leave_with_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bare = tmp_path / "bare.csv"
-    bare.write_text(
-        "time,traffic\n" + "".join(f"2020-01-01 {h:02d}:00:00,{h + 1}\n" for h in range(24) if h != 7)
-    )
+    bare.write_text("time,traffic\n" + "".join(f"2020-01-01 {h:02d}:00:00,{h + 1}\n" for h in range(24) if h != 7))
     assert run(["plan", "cluster", str(EXAMPLE), "--trace", str(bare)]) == 2
     assert "unit" in capsys.readouterr().err
     assert run(["plan", "cluster", str(EXAMPLE), "--trace", str(bare), "--unit", "Mbit/s"]) == 2

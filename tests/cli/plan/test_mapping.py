@@ -144,9 +144,7 @@ def test_the_router_of_a_mapping_is_the_one_that_was_compared(tmp_path: Path) ->
 
 def test_what_is_mapped_need_not_be_a_router_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Seven blocks with an engine each on three engines: only sharing makes it a router.
-    text = EXAMPLE.read_text(encoding="utf-8").replace(
-        "count = 8, code_words = 2000", "count = 3, code_words = 4000"
-    )
+    text = EXAMPLE.read_text(encoding="utf-8").replace("count = 8, code_words = 2000", "count = 3, code_words = 4000")
     file = tmp_path / "x.router.toml"
     file.write_text(text, encoding="utf-8")
     assert run(["plan", "mapping", str(file), "--no-simulate", "--json"]) == 0

@@ -24,9 +24,7 @@ def test_the_answer_says_where_everything_goes_what_sharing_costs_and_what_comes
         assert words in said
 
 
-def test_the_json_and_the_folder_hold_each_frame_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_json_and_the_folder_hold_each_frame_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, file = tmp_path / "out", tmp_path / "one.placement.toml"
     file.write_text(EXAMPLE.read_text(encoding="utf-8").replace("count = 2", "count = 1"), encoding="utf-8")
     asked = ["--frames", "64 B", "--frames", "1500 B", "--offered", "100 kpps", "--json", "--out", str(out)]

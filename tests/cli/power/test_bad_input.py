@@ -29,9 +29,7 @@ def test_options_of_a_day_are_refused_without_a_day(option: str, capsys: pytest.
 
 
 @pytest.mark.parametrize("loads", ["200,30,0", "100,-1,0", "nan,30,0"])
-def test_loads_outside_0_to_100_percent_are_refused_in_percent(
-    loads: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_loads_outside_0_to_100_percent_are_refused_in_percent(loads: str, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "table", str(EXAMPLE), f"--loads={loads}")
     assert "is outside 0 to 100: loads are percents of the throughput" in said
     assert "load_ratios" not in said
@@ -48,9 +46,7 @@ def test_a_router_is_no_power_model_and_the_message_says_what_shows_its_watts(
     assert "routecast power table" in refused(capsys, "show", str(EXAMPLE))
 
 
-def test_a_frame_size_is_refused_where_no_port_is_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_frame_size_is_refused_where_no_port_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "box.power.toml"
     model.write_text(LINEAR, encoding="utf-8")
     for shown in ("form", "platforms", str(model)):
@@ -70,9 +66,7 @@ def test_a_power_model_is_known_by_what_it_says_not_by_its_name(
     assert "kWh a day" in said[0]
 
 
-def test_options_that_the_file_has_no_use_for_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_that_the_file_has_no_use_for_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "box.toml"
     model.write_text(LINEAR, encoding="utf-8")
     day = ("--profile", "synthetic", "--peak", "1 Gbit/s")
@@ -190,9 +184,7 @@ def test_yaml_that_stands_for_more_than_it_says_is_refused(
     assert "device.yaml" in said
 
 
-def test_a_list_in_the_place_of_a_number_is_not_written_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_list_in_the_place_of_a_number_is_not_written_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ports = "Device: x\nPort_type: SFP\nPort_speed: 1G\nTransceivers: T\n"
     file = tmp_path / "device.yaml"
     file.write_text(f"{ports}P_BASE: [[1], [2, [3]]]\n", encoding="utf-8")

@@ -43,12 +43,8 @@ def ports(tmp_path: Path) -> Path:
     return file
 
 
-def test_errors_are_those_of_the_points_that_were_not_fitted(
-    servers: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (
-        run(["power", "fit", str(servers), "--points", "0,20,50,100", "--between", "linear", "--json"]) == 0
-    )
+def test_errors_are_those_of_the_points_that_were_not_fitted(servers: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["power", "fit", str(servers), "--points", "0,20,50,100", "--between", "linear", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["model"] == "piecewise"
     lean, bent = found["devices"]["lean"], found["devices"]["bent"]
@@ -60,9 +56,7 @@ def test_errors_are_those_of_the_points_that_were_not_fitted(
     assert found["errors"]["count"] == 14
 
 
-def test_a_table_has_a_row_for_each_device_and_one_for_all(
-    servers: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_has_a_row_for_each_device_and_one_for_all(servers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "fit", str(servers)]) == 0
     printed = capsys.readouterr()
     for words in ("lean", "bent", "▸ all", "Fitted at 0, 10, 50, 100 % of load"):
@@ -149,9 +143,7 @@ def test_a_fitted_switch_is_equipped_on_the_command_line_and_its_day_added_by_ha
     assert json.loads(capsys.readouterr().out)["power_w"] == pytest.approx(by_hand, rel=1e-6)
     assert run([*day, "--equip", "SFP/T/10G=2", "--json"]) == 0
     two = json.loads(capsys.readouterr().out)["power_w"]
-    assert [more - less for more, less in zip(by_hand, two, strict=True)] == pytest.approx(
-        [6 * 1.7] * len(two)
-    )
+    assert [more - less for more, less in zip(by_hand, two, strict=True)] == pytest.approx([6 * 1.7] * len(two))
 
 
 def test_wrong_ports_are_all_named_with_the_nearest_and_only_models_of_ports_take_them(
@@ -196,9 +188,7 @@ def test_an_equipped_switch_is_shown_over_load_as_its_ports_come_to(
     assert "106.8" in capsys.readouterr().out
 
 
-def test_a_router_is_fitted_and_shown_by_clock_and_cores(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_router_is_fitted_and_shown_by_clock_and_cores(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = ["rate_pps,frequency_hz,cores,power_w"]
     for hertz, most in ((2e9, 700e3), (3e9, 1000e3)):
         rows += [f"{t * most},{hertz},1,{20 + 10 * t}" for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
@@ -249,16 +239,12 @@ def test_what_cannot_be_fitted_leaves_with_2_and_says_why(
     assert message in capsys.readouterr().err
 
 
-def test_a_model_file_that_is_not_there_leaves_with_2(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_file_that_is_not_there_leaves_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["power", "show", str(tmp_path / "no.power.toml")]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
-def test_a_port_is_shown_over_load_with_a_frame_size(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_is_shown_over_load_with_a_frame_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "switch.power.toml"
     file.write_text(
         'model = "port"\n[ports."SFP/T/10G"]\nbase = "100 W"\nport = "1 W"\ntrx_in = "0.5 W"\noffset = "0.1 W"\n'

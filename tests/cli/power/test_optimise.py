@@ -13,9 +13,7 @@ from routecast.cli.run import run
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "green.router.toml"
 QUICK = ("--duration", "10 ms", "--replications", "2")
-SERIES = "time,load (Mbit/s)\n" + "".join(
-    f"2020-01-01T{hour:02d}:00:00,{100 + 20 * hour}\n" for hour in range(24)
-)
+SERIES = "time,load (Mbit/s)\n" + "".join(f"2020-01-01T{hour:02d}:00:00,{100 + 20 * hour}\n" for hour in range(24))
 
 
 def optimise(*arguments: str, expected: int = 0, router: Path = EXAMPLE) -> None:
@@ -72,9 +70,7 @@ def test_an_unreachable_target_leaves_with_1_and_says_what_is_reachable(
         (("--day", "synthetic"), "give --peak"),
     ],
 )
-def test_wrong_options_leave_with_2(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_options_leave_with_2(arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     optimise(*arguments, expected=2)
     assert told in capsys.readouterr().err
 

@@ -51,8 +51,7 @@ def results_of(
                 letter=LETTERS[column],
                 name=f"factor {LETTERS[column]}",
                 levels=tuple(
-                    Level(coded=level, label=f"{LETTERS[column]} at {level:g}", overrides={})
-                    for level in levels
+                    Level(coded=level, label=f"{LETTERS[column]} at {level:g}", overrides={}) for level in levels
                 ),
                 is_quantity=quantities,
             )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.checks.advice import box_cox
+from routecast.experiment.analysis.checks import box_cox
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]
@@ -36,9 +36,7 @@ def test_the_reactor_has_the_books_five_large_effects(results_of: Make, standard
     found = analyse(results_of(standard_order(5), [[value] for value in REACTOR]), "y")
     # From low to high: catalyst 19.5, temperature 10.75, concentration -6.25, and the interactions BD and DE.
     twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
-    assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx(
-        [19.5, 10.75, -6.25, 13.25, -11.0]
-    )
+    assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx([19.5, 10.75, -6.25, 13.25, -11.0])
     assert [effect.name for effect in found.effects][:5] == ["B", "BD", "DE", "D", "E"]
     assert {effect.name for effect in found.effects if effect.is_significant} == {"B", "D", "E", "BD", "DE"}
 
@@ -56,9 +54,7 @@ def test_half_of_the_reactors_runs_tell_the_same_story_with_each_effect_in_a_cha
     found = analyse(results_of(rows, [[value] for value in answers], kind="fractional"), "y")
     twice = {effect.name: 2 * (effect.value or 0) for effect in found.effects}
     assert len(twice) == 15
-    assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx(
-        [20.5, 12.25, -6.25, 10.75, -9.5]
-    )
+    assert [twice[name] for name in ("B", "D", "E", "BD", "DE")] == pytest.approx([20.5, 12.25, -6.25, 10.75, -9.5])
     assert found.effect("B").aliases == ("+ACDE",)
     assert found.effect("BD").aliases == ("+ACE",)
 
@@ -78,9 +74,7 @@ def test_the_poisons_have_box_and_coxs_analysis_of_variance(results_of: Make) ->
     # within groups 22.2.
     found = analyse(poison(results_of, "none"), "y")
     ms = {row.component: 1000 * (row.ms or 0) for row in found.anova}
-    assert [ms[name] for name in ("A", "B", "AB", "errors")] == pytest.approx(
-        [516.3, 307.1, 41.7, 22.2], rel=2e-3
-    )
+    assert [ms[name] for name in ("A", "B", "AB", "errors")] == pytest.approx([516.3, 307.1, 41.7, 22.2], rel=2e-3)
     # Their point: of the reciprocals the interaction is smaller and both factors stand out more.
     rates = analyse(poison(results_of, "reciprocal"), "y")
     ratio = {row.component: row.f or 0 for row in rates.anova}

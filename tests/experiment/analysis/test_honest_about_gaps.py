@@ -32,9 +32,7 @@ def true(a: float, b: float, c: float) -> float:
     return 100 + 20 * a - 7 * b + 3 * c + 5 * a * b
 
 
-def test_a_missing_run_is_named_with_its_levels_and_its_reason(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_a_missing_run_is_named_with_its_levels_and_its_reason(results_of: Make, standard_order: Order) -> None:
     answers: list[list[float | str]] = [[true(*row)] for row in standard_order(3)]
     answers[5] = [INVALID]
     found = analyse(results_of(standard_order(3), answers, evaluator="solve"), "y")
@@ -78,9 +76,7 @@ def test_fewer_runs_than_effects_say_which_effects_are_mixed(results_of: Make, s
 def test_a_factor_that_failed_at_one_level_cannot_be_told_from_the_mean(
     results_of: Make, standard_order: Order
 ) -> None:
-    answers: list[list[float | str]] = [
-        [true(*row)] if row[1] < 0 else [INVALID] for row in standard_order(3)
-    ]
+    answers: list[list[float | str]] = [[true(*row)] if row[1] < 0 else [INVALID] for row in standard_order(3)]
     found = analyse(results_of(standard_order(3), answers), "y")
     assert any(
         sentence.startswith("B (factor B) cannot be told from the mean: it has one level")
@@ -109,14 +105,10 @@ def test_rounding_in_the_last_digit_is_not_a_variation(results_of: Make, standar
 
 
 def test_a_formula_run_once_has_no_intervals_and_says_why(results_of: Make, standard_order: Order) -> None:
-    found = analyse(
-        results_of(standard_order(3), [[true(*row)] for row in standard_order(3)], evaluator="solve"), "y"
-    )
+    found = analyse(results_of(standard_order(3), [[true(*row)] for row in standard_order(3)], evaluator="solve"), "y")
     assert found.s_e is None
     assert found.lenth is None
-    assert all(
-        (effect.low, effect.p_value, effect.is_significant) == (None, None, None) for effect in found.effects
-    )
+    assert all((effect.low, effect.p_value, effect.is_significant) == (None, None, None) for effect in found.effects)
     assert "exact" in found.noise
     assert interval_of_further_runs(found, 0) is None
     assert contrast_of_effects(found, {"A": 1, "B": 1}).low is None
@@ -129,9 +121,7 @@ def test_identical_replications_have_no_noise_either(results_of: Make, standard_
     assert found.noise == "none: repeated runs answered the same, so intervals have no meaning"
 
 
-def test_an_answer_that_is_not_a_number_or_has_no_logarithm_is_missing(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_an_answer_that_is_not_a_number_or_has_no_logarithm_is_missing(results_of: Make, standard_order: Order) -> None:
     answers = [[math.nan], [2.0], [math.inf], [0.0]]
     found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
     assert [missing.why for missing in found.missing] == [
@@ -143,9 +133,7 @@ def test_an_answer_that_is_not_a_number_or_has_no_logarithm_is_missing(
     assert found.mean == pytest.approx(math.log(2))
 
 
-def test_without_any_answer_there_is_an_analysis_that_says_so(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_without_any_answer_there_is_an_analysis_that_says_so(results_of: Make, standard_order: Order) -> None:
     found = analyse(results_of(standard_order(2), [[INVALID]] * 4), "y")
     assert found.mean is None
     assert len(found.missing) == 4
@@ -182,9 +170,7 @@ def test_bad_questions_are_refused_with_what_is_allowed(results_of: Make, standa
 def test_the_mean_of_many_further_runs_is_as_sure_as_the_predicted_mean(
     results_of: Make, standard_order: Order
 ) -> None:
-    found = analyse(
-        results_of(standard_order(2), [[15, 18, 12], [45, 48, 51], [25, 28, 19], [75, 75, 81]]), "y"
-    )
+    found = analyse(results_of(standard_order(2), [[15, 18, 12], [45, 48, 51], [25, 28, 19], [75, 75, 81]]), "y")
     one, many = interval_of_further_runs(found, 0, 1), interval_of_further_runs(found, 0, 10**9)
     assert one is not None
     assert many is not None
@@ -233,9 +219,7 @@ def test_a_large_effect_with_an_interaction_of_two_in_its_chain_asks_for_more_ru
     found = analyse(results_of(rows, [[true(*row)] for row in rows], kind="fractional"), "y")
     assert any(sentence.startswith("A explains much but may in truth be BC") for sentence in found.advice)
     assert any("at least twice" in sentence for sentence in found.advice)
-    exact = analyse(
-        results_of(rows, [[true(*row)] for row in rows], kind="fractional", evaluator="solve"), "y"
-    )
+    exact = analyse(results_of(rows, [[true(*row)] for row in rows], kind="fractional", evaluator="solve"), "y")
     assert not any("at least twice" in sentence for sentence in exact.advice)
 
 
@@ -256,9 +240,7 @@ def test_with_common_random_numbers_the_mean_is_as_sure_as_whole_replications(
 ) -> None:
     # Each replication is lifted as a whole: effects do not feel it, the mean does.
     lifts = [0.0, 3.0, -1.0, 2.0]
-    answers = [
-        [10 + 2 * a + lift + 0.01 * n * b for n, lift in enumerate(lifts)] for a, b in standard_order(2)
-    ]
+    answers = [[10 + 2 * a + lift + 0.01 * n * b for n, lift in enumerate(lifts)] for a, b in standard_order(2)]
     plain = results_of(standard_order(2), answers, evaluator="simulate")
     common = replace(plain, experiment=replace(plain.experiment, has_common_seeds=True))
     found = analyse(common, "y")
@@ -302,15 +284,9 @@ def test_every_kind_of_design_is_analysed_whatever_is_missing(
     data: st.DataObject,
 ) -> None:
     rows = DESIGNS[kind]
-    value = st.one_of(
-        st.just(INVALID), st.just(math.nan), st.floats(-1e3, 1e3), st.sampled_from([0.0, 2.0, 3.0])
-    )
-    answers = data.draw(
-        st.lists(st.lists(value, min_size=1, max_size=2), min_size=len(rows), max_size=len(rows))
-    )
-    results = results_of(
-        rows, answers, kind=kind, quantities=quantities, evaluator=evaluator, transform=transform
-    )
+    value = st.one_of(st.just(INVALID), st.just(math.nan), st.floats(-1e3, 1e3), st.sampled_from([0.0, 2.0, 3.0]))
+    answers = data.draw(st.lists(st.lists(value, min_size=1, max_size=2), min_size=len(rows), max_size=len(rows)))
+    results = results_of(rows, answers, kind=kind, quantities=quantities, evaluator=evaluator, transform=transform)
     found = analyse(results, "y", order=order)
     assert all_numbers_are_finite(found.to_json())
     assert found.count + len(found.missing) == len(results.runs)
@@ -328,8 +304,7 @@ def test_an_effect_that_is_known_in_part_has_a_share_and_no_value(results_of: Ma
     part = found.effect("AB")
     assert (part.df, part.value, part.levels) == (1, None, ())
     assert any(
-        sentence.startswith("AB (factor A x factor B) is known only in part")
-        for sentence in found.not_told_apart
+        sentence.startswith("AB (factor A x factor B) is known only in part") for sentence in found.not_told_apart
     )
 
 
@@ -344,9 +319,7 @@ def test_without_a_level_at_which_every_run_failed_effects_are_those_of_a_design
     found = analyse(results_of(rows, failed, kind="multilevel"), "y")
     kept = [number for number, (a, _) in enumerate(rows) if a != lost]
     alone = analyse(
-        results_of(
-            [rows[number] for number in kept], [answers[number] for number in kept], kind="multilevel"
-        ),
+        results_of([rows[number] for number in kept], [answers[number] for number in kept], kind="multilevel"),
         "y",
     )
     assert found.mean == pytest.approx(alone.mean)

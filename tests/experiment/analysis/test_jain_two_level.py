@@ -46,9 +46,7 @@ def test_the_workstation_design_of_three_factors_has_jains_effects_and_shares(
     assert found.mean == pytest.approx(40)
     assert values(found) == pytest.approx({"A": 10, "B": 5, "C": 20, "AB": 5, "AC": 2, "BC": 3, "ABC": 1})
     assert found.sst == pytest.approx(4512)
-    assert percentages(found) == pytest.approx(
-        {"A": 18, "B": 4, "C": 71, "AB": 4, "AC": 1, "BC": 2, "ABC": 0}, abs=0.5
-    )
+    assert percentages(found) == pytest.approx({"A": 18, "B": 4, "C": 71, "AB": 4, "AC": 1, "BC": 2, "ABC": 0}, abs=0.5)
     assert [effect.name for effect in found.effects][:2] == ["C", "A"]
 
 
@@ -79,9 +77,7 @@ def test_the_replicated_memory_and_cache_study_has_jains_confidence_intervals(
         assert effect.is_significant
 
 
-def test_the_papers_effects_explain_the_stated_shares_of_the_variation(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_the_papers_effects_explain_the_stated_shares_of_the_variation(results_of: Make, standard_order: Order) -> None:
     # B. Heller, "Performance Analysis of a Diversified Router" (2006), sec. 5.3: q_A = +464, q_B = +148 and
     # q_AB = -215 Mbit/s, said to explain 75.7, 7.7 and 16.3 %. The other four effects are not stated: "minimal". The
     # shares add up to 99.7 %, so those four carry 0.3 %, however it is divided; here in equal parts. q_0 is free.
@@ -130,9 +126,7 @@ def test_the_replicated_workstation_design_has_jains_table(results_of: Make, sta
     assert significant == {"A", "B", "C", "AB", "AC", "BC"}
 
 
-def test_seven_factors_in_eight_runs_have_jains_shares_and_aliases(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_seven_factors_in_eight_runs_have_jains_shares_and_aliases(results_of: Make, standard_order: Order) -> None:
     # Example 19.1: a 2^(7-4) design with D = AB, E = AC, F = BC, G = ABC. (The book prints 4.74 for B; its own total
     # of 35 for the column gives 4.47.)
     rows = [(a, b, c, a * b, a * c, b * c, a * b * c) for a, b, c in standard_order(3)]

@@ -78,9 +78,7 @@ def test_a_half_fraction_has_montgomerys_contributions_and_lenths_margins(
 
 def test_the_yield_surface_has_montgomerys_table_and_lack_of_fit(results_of: Make) -> None:
     rows, answers = zip(*YIELD, strict=True)
-    found = analyse(
-        results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y"
-    )
+    found = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
     table = {row.component: (row.df, row.ss, row.f, row.p_value) for row in found.anova}
     for name, ss, f in (
         ("A", 7.92, 111.93), ("B", 2.12, 30.01), ("A^2", 13.18, 186.22), ("B^2", 6.97, 98.56), ("AB", 0.25, 3.53)
@@ -99,9 +97,7 @@ def test_the_yield_surface_has_montgomerys_table_and_lack_of_fit(results_of: Mak
 def test_the_yield_surface_has_its_maximum_where_montgomery_finds_it(results_of: Make) -> None:
     # The book: a maximum of 80.21 at 87 minutes and 176.5 degrees, coded (time - 85)/5 and (temperature - 175)/5.
     rows, answers = zip(*YIELD, strict=True)
-    found = analyse(
-        results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y"
-    )
+    found = analyse(results_of(rows, [[value] for value in answers], kind="central_composite", quantities=True), "y")
     surface = found.surface
     assert surface is not None
     stationary = surface.stationary

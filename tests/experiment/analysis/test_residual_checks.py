@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.checks.advice import box_cox
-from routecast.experiment.analysis.checks.residuals import durbin_watson, normal_scores
+from routecast.experiment.analysis.checks import box_cox, durbin_watson, normal_scores
 from routecast.experiment.model import Results
-from routecast.experiment.wire_order import wire_order
+from routecast.experiment.runs import wire_order
 
 Order = Callable[[int], list[tuple[float, ...]]]
 Make = Callable[..., Results]
@@ -89,9 +88,7 @@ def test_the_power_for_a_sample_without_factors_is_scipys() -> None:
     assert (low, high) == pytest.approx(interval, abs=0.051)  # one step
 
 
-def test_two_degrees_of_freedom_are_too_few_to_check_anything(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_two_degrees_of_freedom_are_too_few_to_check_anything(results_of: Make, standard_order: Order) -> None:
     found = analyse(results_of([(-1,), (1,)], [[1.0, 2.0], [4.0]]), "y")
     assert found.residuals is not None
     assert all(check.is_doubtful is None for check in found.residuals.checks)
@@ -105,8 +102,6 @@ def test_a_logarithm_that_was_taken_is_not_advised_again(results_of: Make, stand
     ]
     found = analyse(results_of(standard_order(2), answers, transform="log"), "y")
     assert found.residuals is not None
-    said = [
-        one.verdict for one in found.residuals.checks if one.name == "constant spread" and one.is_doubtful
-    ]
+    said = [one.verdict for one in found.residuals.checks if one.name == "constant spread" and one.is_doubtful]
     assert said
     assert not any("the logarithm" in one for one in said)

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import qmc
 
 from routecast.experiment.analysis import analyse, screen
-from routecast.experiment.analysis.outcome.screening import Screened, Screening
-from routecast.experiment.analysis.screening.chaos import fit_chaos, indices
+from routecast.experiment.analysis.outcome import Screened, Screening
+from routecast.experiment.analysis.screening import fit_chaos, indices
 from routecast.experiment.model import Results
 
 Order = Callable[[int], list[tuple[float, ...]]]
@@ -94,9 +94,7 @@ def test_the_same_seed_gives_the_same_intervals(results_of: Make) -> None:
     assert screen(results, "y", seed=5) != screen(results, "y", seed=6)
 
 
-def test_a_two_level_design_is_ranked_by_shares_with_interactions(
-    results_of: Make, standard_order: Order
-) -> None:
+def test_a_two_level_design_is_ranked_by_shares_with_interactions(results_of: Make, standard_order: Order) -> None:
     rows = standard_order(3)
     answers = [[10 + 3 * a + 2 * b * c] for a, b, c in rows]
     factors = by_letter(screen(results_of(rows, answers, evaluator="solve"), "y"))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.experiment.analysis import analyse
-from routecast.experiment.analysis.checks.residuals import breusch_pagan, durbin_watson
+from routecast.experiment.analysis.checks import breusch_pagan, durbin_watson
 from routecast.experiment.model import Results
 
 Make = Callable[..., Results]
@@ -48,9 +48,7 @@ def test_two_level_designs_with_some_runs_missing(
 ) -> None:  # fmt: skip
     random = np.random.default_rng(seed)
     rows = standard_order(factors)
-    answers: list[list[float | str]] = [
-        [float(value) for value in random.normal(10, 3, replications)] for _ in rows
-    ]
+    answers: list[list[float | str]] = [[float(value) for value in random.normal(10, 3, replications)] for _ in rows]
     for row in random.choice(len(rows), size=min(lost, len(rows)), replace=False):
         answers[row] = [*answers[row][:-1], "the level makes the router invalid"]
     letters = "ABCD"[:factors]
@@ -92,9 +90,7 @@ def test_two_level_designs_with_some_runs_missing(
     replications=st.integers(1, 3),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_designs_of_many_levels(
-    results_of: Make, levels: tuple[int, int], replications: int, seed: int
-) -> None:
+def test_designs_of_many_levels(results_of: Make, levels: tuple[int, int], replications: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     rows = [(a, b) for b in np.linspace(-1, 1, levels[1]) for a in np.linspace(-1, 1, levels[0])]
     answers = [[float(value) for value in random.normal(5, 2, replications)] for _ in rows]
@@ -124,16 +120,12 @@ def test_second_order_surfaces(results_of: Make, count: int, seed: int) -> None:
     y = [float(value) for value in random.normal(0, 1, count)]
     table = {"A": [row[0] for row in rows], "B": [row[1] for row in rows], "y": y}
     reference = fitted("y ~ A + B + A:B + I(A**2) + I(B**2)", table)
-    found = analyse(
-        results_of(rows, [[value] for value in y], kind="latin_hypercube", quantities=True), "y", order=2
-    )
+    found = analyse(results_of(rows, [[value] for value in y], kind="latin_hypercube", quantities=True), "y", order=2)
     surface = found.surface
     assert surface is not None
     values = {term.name: term.value for term in surface.terms}
     names = {"1": "Intercept", "A": "A", "B": "B", "AB": "A:B", "A^2": "I(A ** 2)", "B^2": "I(B ** 2)"}
-    assert values == pytest.approx(
-        {name: reference.params[names[name]] for name in names}, rel=1e-6, abs=1e-8
-    )
+    assert values == pytest.approx({name: reference.params[names[name]] for name in names}, rel=1e-6, abs=1e-8)
     import pandas as pd
 
     frame = reference.get_prediction(pd.DataFrame({"A": [0.2], "B": [-0.6]})).summary_frame(0.05)

@@ -35,9 +35,7 @@ def test_a_quadratic_on_three_levels_comes_back_and_is_flat_at_its_stationary_po
     if surface is None:
         assert np.ptp([value for (value,) in answers]) < 1e-9
         return
-    values = [
-        next(term.value for term in surface.terms if term.name == name) for name in ("1", "A", "B", "AB")
-    ]
+    values = [next(term.value for term in surface.terms if term.name == name) for name in ("1", "A", "B", "AB")]
     assert values == pytest.approx(list(weights[:4]), abs=1e-9)
     at = surface.stationary
     if at is None:
@@ -141,9 +139,7 @@ def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(result
     ]
     rows += [(0.0, 0.0)] * 5
     answers = [[math.exp(2 * a + b)] for a, b in rows]
-    found = analyse(
-        results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y"
-    )
+    found = analyse(results_of(rows, answers, kind="central_composite", quantities=True, evaluator="simulate"), "y")
     assert found.sse > 0
     assert found.s_e is None
     assert all(effect.low is None and effect.is_significant is None for effect in found.effects)
@@ -151,7 +147,5 @@ def test_what_a_surface_misses_of_runs_that_repeat_themselves_is_no_noise(result
     assert found.surface.interval((0.0, 0.0)) is None
     assert found.noise.startswith("none that shows: repeated runs answered the same")
     noisy = [[value + 0.1 * number] for number, (value,) in enumerate(answers)]
-    again = analyse(
-        results_of(rows, noisy, kind="central_composite", quantities=True, evaluator="simulate"), "y"
-    )
+    again = analyse(results_of(rows, noisy, kind="central_composite", quantities=True, evaluator="simulate"), "y")
     assert again.s_e is not None

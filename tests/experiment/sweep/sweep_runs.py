@@ -46,9 +46,7 @@ def awkward(run: Run) -> Answer:
     values = (0.1 + 0.2, math.inf, -0.0, 5e-324)
     if run.row % 5 == 4:
         return Answer(key=run.key, values={}, problem='4 cores on a "1-core" host: é', unsteady="")
-    return Answer(
-        key=run.key, values={"wait": values[run.row % 5]}, unsteady="drifts" if run.row == 7 else ""
-    )
+    return Answer(key=run.key, values={"wait": values[run.row % 5]}, unsteady="drifts" if run.row == 7 else "")
 
 
 def slowly(run: Run) -> Answer:

@@ -101,9 +101,7 @@ def test_a_cluster_that_loses_a_worker_answers_what_this_process_answers(
             assert executor.workers == 2
             solved = runs_of(read_experiment(EXAMPLE))
             assert sweep(solved, answer, executor=executor) == tuple(map(answer, solved))
-            found = sweep(
-                runs, sweep_runs.slowly, executor=executor, out=out, progress=kill_one_in_the_middle
-            )
+            found = sweep(runs, sweep_runs.slowly, executor=executor, out=out, progress=kill_one_in_the_middle)
         assert {answer.key: answer.values for answer in found} == {
             run.key: sweep_runs.waits(run).values for run in runs
         }
@@ -194,9 +192,7 @@ def test_a_lost_scheduler_is_told_and_what_is_finished_stays(tmp_path: Path) -> 
     assert len(answers_on_disk(out)) > 20
 
 
-def test_a_scheduler_without_workers_is_told_how_to_get_some(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_scheduler_without_workers_is_told_how_to_get_some(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with cluster_of(0, tmp_path) as cluster:
         monkeypatch.setattr(dask_module, "WORKERS_WITHIN_S", 0.5)
         with (

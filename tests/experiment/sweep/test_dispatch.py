@@ -24,10 +24,9 @@ from routecast.evaluate import ledger as ledger_module
 from routecast.experiment.executor import check_executor, chosen_executor, open_executor, stop_if_ended
 from routecast.experiment.model import Answer, Run
 from routecast.experiment.sweep import answers_on_disk, sweep
-from routecast.experiment.sweep import book as book_module
+from routecast.experiment.sweep import dispatch as book_module
 from routecast.experiment.sweep import dispatch as dispatch_module
-from routecast.experiment.sweep.book import open_book
-from routecast.experiment.sweep.pace import Pace, remaining
+from routecast.experiment.sweep.dispatch import Pace, open_book, remaining
 
 
 class Inline(Executor):
@@ -55,9 +54,7 @@ def expected() -> tuple[Answer, ...]:
     return tuple(sweep_runs.waits(run) for run in sweep_runs.runs_of(300))
 
 
-@pytest.mark.parametrize(
-    ("spec", "workers"), [("threads", 1), ("threads", 5), ("processes", 1), ("processes", 3)]
-)
+@pytest.mark.parametrize(("spec", "workers"), [("threads", 1), ("threads", 5), ("processes", 1), ("processes", 3)])
 def test_answers_depend_on_neither_the_executor_nor_the_number_of_workers(
     spec: str, workers: int, expected: tuple[Answer, ...], tmp_path: Path
 ) -> None:
@@ -233,9 +230,7 @@ def test_a_script_without_a_guard_is_told_what_is_missing(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("spec", ["threads", "processes"])
-def test_an_error_that_is_no_answer_ends_the_sweep_names_the_run_and_keeps_the_rest(
-    spec: str, tmp_path: Path
-) -> None:
+def test_an_error_that_is_no_answer_ends_the_sweep_names_the_run_and_keeps_the_rest(spec: str, tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError) as caught, open_executor(spec, 1) as executor:
         sweep(sweep_runs.runs_of(10), sweep_runs.faulty, executor=executor, out=tmp_path)
     assert "row 7," in caught.value.__notes__[0]
@@ -248,9 +243,7 @@ def test_what_the_machine_lacks_ends_the_sweep_with_its_exit_code() -> None:
     assert caught.value.exit_code == 3
 
 
-def test_an_answer_is_written_though_nothing_comes_after_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_answer_is_written_though_nothing_comes_after_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = [100.0]
     monkeypatch.setattr(book_module.time, "monotonic", lambda: now[0])
     run = sweep_runs.runs_of(1)[0]

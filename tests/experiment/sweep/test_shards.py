@@ -76,9 +76,7 @@ def sharded(tmp_path: Path) -> Path:
     runs = sweep_runs.runs_of(20, tmp_path)
     for number in (1, 3):
         with open_executor("threads", 2) as executor:
-            found = sweep(
-                runs, sweep_runs.counted, executor=executor, out=tmp_path / "out", shard=Shard(number, 3)
-            )
+            found = sweep(runs, sweep_runs.counted, executor=executor, out=tmp_path / "out", shard=Shard(number, 3))
         assert [answer.key for answer in found] == [run.key for run in Shard(number, 3).of(runs)]
     return tmp_path
 

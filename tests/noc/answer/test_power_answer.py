@@ -10,7 +10,7 @@ from routecast.noc.answer.optimum import optimum_answer
 from routecast.noc.answer.power import NO_DVFS, power_answer
 from routecast.noc.file.reading import NocChange, parse_noc, read_noc
 from routecast.noc.planes.toy import closed_form
-from routecast.noc.power.router_table_file import router_table
+from routecast.noc.power.router_table import router_table
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 HOT_SPOT = (EXAMPLES / "hotspot.noc.toml").read_text(encoding="utf-8")
@@ -28,13 +28,9 @@ def test_power_without_scaling_is_linear_in_load_and_with_it_cubic_until_alpha_m
     found = power_answer(parse_noc(HOT_SPOT, change=NocChange(load="0.25, 0.5, 0.8, 1", routings="xy")))
     full = found.of(NO_DVFS)[-1].power
     assert full is not None
-    assert [row.power for row in found.of(NO_DVFS)] == pytest.approx(
-        [full * load for load in (0.25, 0.5, 0.8, 1)]
-    )
+    assert [row.power for row in found.of(NO_DVFS)] == pytest.approx([full * load for load in (0.25, 0.5, 0.8, 1)])
     # Property 1 of the thesis; below load 1/alpha_max = 1/3 the voltage is at its least.
-    assert [row.power for row in found.of("xy")] == pytest.approx(
-        [full * 0.25 / 9, full * 0.5**3, full * 0.8**3, full]
-    )
+    assert [row.power for row in found.of("xy")] == pytest.approx([full * 0.25 / 9, full * 0.5**3, full * 0.8**3, full])
 
 
 def test_the_fifth_figure_of_chapter_6_at_load_1() -> None:
@@ -78,8 +74,7 @@ def test_planes_carry_together_what_one_carries_alone() -> None:
         assert len(row.planes) == 2
         assert row.hop_flow == pytest.approx(alone.hop_flow)  # all of them take shortest paths
         assert all(
-            alpha * bottleneck <= 1 + 1e-9
-            for alpha, bottleneck in zip(row.alphas, row.bottlenecks, strict=True)
+            alpha * bottleneck <= 1 + 1e-9 for alpha, bottleneck in zip(row.alphas, row.bottlenecks, strict=True)
         )
         assert row.power == pytest.approx(
             sum(loads.sum() / alpha**2 for loads, alpha in zip(row.link_loads, row.alphas, strict=True))
@@ -131,9 +126,7 @@ def test_no_allocation_of_whole_flows_is_below_their_bound() -> None:
 
 def test_watts_follow_the_table_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "router.nocpower.toml").write_text(TABLE, encoding="utf-8")
-    text = HOT_SPOT.replace(
-        "alpha_max = 3 ", 'alpha_max = 2\ntable = "router.nocpower.toml"\nclocks = "listed" '
-    )
+    text = HOT_SPOT.replace("alpha_max = 3 ", 'alpha_max = 2\ntable = "router.nocpower.toml"\nclocks = "listed" ')
     found = power_answer(parse_noc(text, folder=tmp_path, change=NocChange(load="0.4", routings="xy")))
     table = router_table(tmp_path / "router.nocpower.toml")
     no_dvfs, xy = found.rows

@@ -37,9 +37,7 @@ def test_a_routing_that_can_deadlock_is_refused_with_a_cycle_that_closes() -> No
         assert before[2:] == after[:2]
     assert "2 virtual channels" in told.value.problems[0].message
     with pytest.raises(FileProblem, match=r"simulation\.queueing"):
-        simulation_answer(
-            parse_noc(GRID + '[simulation]\nrouting = "2p_es"\nqueueing = "virtual_output_queues"\n')
-        )
+        simulation_answer(parse_noc(GRID + '[simulation]\nrouting = "2p_es"\nqueueing = "virtual_output_queues"\n'))
 
 
 def test_a_torus_is_advised_no_more_channels_than_its_datelines_need() -> None:
@@ -76,9 +74,7 @@ def test_with_a_channel_for_each_class_the_same_routing_runs() -> None:
 
 
 def test_a_load_over_saturation_is_simulated_and_said_to_be_one() -> None:
-    case = parse_noc(
-        GRID + "[simulation]\nvirtual_channels = 2\nloads = [0.2, 1.5]\n" + SHORT.replace("3000", "4000")
-    )
+    case = parse_noc(GRID + "[simulation]\nvirtual_channels = 2\nloads = [0.2, 1.5]\n" + SHORT.replace("3000", "4000"))
     found = simulation_answer(case)
     low, high = found.rows
     assert not low.simulated.is_saturated
@@ -105,9 +101,7 @@ def test_what_full_clock_does_not_carry_is_simulated_at_full_clock() -> None:
     (row,) = simulation_answer(parse_noc(planes)).rows
     assert row.alphas == (1.0, 1.0)
     assert row.simulated.is_saturated
-    assert row.simulated.demand_flits_node_cycle == pytest.approx(
-        3.0 * parse_noc(planes).traffic.demand.sum() / 9
-    )
+    assert row.simulated.demand_flits_node_cycle == pytest.approx(3.0 * parse_noc(planes).traffic.demand.sum() / 9)
 
 
 def test_a_turn_model_has_no_scaled_clock() -> None:
@@ -143,8 +137,7 @@ def test_a_file_without_a_simulation_says_what_to_add() -> None:
 def test_one_seed_has_one_answer_and_another_another() -> None:
     text = GRID + "[simulation]\nloads = [0.2]\n" + SHORT
     same, again, other = (
-        simulation_answer(parse_noc(text, change=NocChange(seed=seed))).to_json()["rows"]
-        for seed in (1, 1, 2)
+        simulation_answer(parse_noc(text, change=NocChange(seed=seed))).to_json()["rows"] for seed in (1, 1, 2)
     )
     assert same == again
     assert same != other
@@ -171,6 +164,4 @@ freedom = "plane"
     assert not low.simulated.is_saturated
     assert high.simulated.is_saturated
     assert high.alphas == (1.0, 1.0)
-    assert high.simulated.demand_flits_node_cycle == pytest.approx(
-        low.simulated.demand_flits_node_cycle * 1.4 / 0.3
-    )
+    assert high.simulated.demand_flits_node_cycle == pytest.approx(low.simulated.demand_flits_node_cycle * 1.4 / 0.3)

@@ -220,9 +220,7 @@ def test_traffic_that_crosses_no_link_cannot_be_normalised() -> None:
 
 def test_a_command_line_takes_the_place_of_loads_routings_and_seeds() -> None:
     text = SMALL + "[simulation]\nloads = [0.9]\n"
-    case = parse_noc(
-        text, change=NocChange(load="0.5, 0.2", routings="yx,romm", simulated="odd_even", seed=7)
-    )
+    case = parse_noc(text, change=NocChange(load="0.5, 0.2", routings="yx,romm", simulated="odd_even", seed=7))
     assert case.loads == (0.2, 0.5)
     assert [routes.policy for routes in case.routings] == ["yx", "romm"]
     assert case.simulation is not None

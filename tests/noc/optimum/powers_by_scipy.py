@@ -67,10 +67,7 @@ def power_at(topology, demand, clocks, *, paths, widths=None, may_change=False):
 def least_of_grid(topology, demand, slowest, *, paths, widths=None, points=9):
     """Return the least power over a grid of clocks: no less than the optimum."""
     ranges = [np.linspace(least, 1.0, points) for least in slowest]
-    return min(
-        power_at(topology, demand, clocks, paths=paths, widths=widths)
-        for clocks in itertools.product(*ranges)
-    )
+    return min(power_at(topology, demand, clocks, paths=paths, widths=widths) for clocks in itertools.product(*ranges))
 
 
 def _matrix(entries, rows, columns):

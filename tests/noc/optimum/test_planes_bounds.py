@@ -11,16 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.noc.optimum.arcs import allowed_arcs, grid_of
-from routecast.noc.optimum.cells import Cells, Symmetry
-from routecast.noc.optimum.cones import Fan
-from routecast.noc.optimum.costs import Priced, Pricing
 from routecast.noc.optimum.model import PathSet
-from routecast.noc.optimum.plane_program import PlaneProgram
+from routecast.noc.optimum.planes import Cells, Fan, PlaneProgram, Priced, Pricing, Symmetry
 from routecast.noc.topology import Topology, TopologyKind
 
-_SPEC = importlib.util.spec_from_file_location(
-    "powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py")
-)
+_SPEC = importlib.util.spec_from_file_location("powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py"))
 assert _SPEC is not None
 assert _SPEC.loader is not None
 scipy_way = importlib.util.module_from_spec(_SPEC)

@@ -14,22 +14,18 @@ from hypothesis import strategies as st
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import grid_of
 from routecast.noc.optimum.model import PathSet
-from routecast.noc.optimum.overload import Overload
 from routecast.noc.optimum.planes import optimum_of_planes
-from routecast.noc.optimum.single import optimum
+from routecast.noc.optimum.single import Overload, optimum
 from routecast.noc.planes.toy import balanced, closed_form, concentrated, one_plane, toy_demand
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, uniform
-from routecast.noc.traffic.placing import mapped
-from routecast.noc.traffic.task_graph import task_graph
+from routecast.noc.traffic.task_graph import mapped, task_graph
 
-_SPEC = importlib.util.spec_from_file_location(
-    "powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py")
-)
+_SPEC = importlib.util.spec_from_file_location("powers_by_scipy", Path(__file__).with_name("powers_by_scipy.py"))
 assert _SPEC is not None
 assert _SPEC.loader is not None
 scipy_way = importlib.util.module_from_spec(_SPEC)
@@ -184,9 +180,7 @@ def test_any_paths_never_need_more_than_shortest_ones():
 
 def test_power_grows_with_load_and_falls_with_width():
     demand = random_demand(OBLONG, 8, load=1.0)
-    bounds = [
-        optimum_of_planes(OBLONG, load * demand, TWO_PLANES, gap=0.005) for load in (0.4, 0.7, 1.0, 1.3)
-    ]
+    bounds = [optimum_of_planes(OBLONG, load * demand, TWO_PLANES, gap=0.005) for load in (0.4, 0.7, 1.0, 1.3)]
     for less, more in pairwise(bounds):
         assert less.power < more.power
         assert less.lower_bound < more.lower_bound

@@ -18,12 +18,11 @@ from routecast.errors import RoutecastError
 from routecast.noc.optimum import program
 from routecast.noc.optimum.arcs import allowed_arcs, distances, shortest_hops
 from routecast.noc.optimum.model import PathSet
-from routecast.noc.optimum.overload import Overload
-from routecast.noc.optimum.single import least_load, optimum
+from routecast.noc.optimum.single import Overload, least_load, optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers, links
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
 
 
@@ -343,7 +342,6 @@ def test_distances_are_hops_where_links_are_one_long():
             way = distances(topology, np.ones(len(links(topology))), arcs)
             assert way == pytest.approx(shortest_hops(topology))
             expected = [
-                [topology.distance(i, j) for j in range(topology.router_count)]
-                for i in range(topology.router_count)
+                [topology.distance(i, j) for j in range(topology.router_count)] for i in range(topology.router_count)
             ]
             assert way.tolist() == expected

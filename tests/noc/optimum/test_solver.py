@@ -8,8 +8,8 @@ import highspy
 import numpy as np
 import pytest
 
-from routecast.noc.optimum import solver
-from routecast.noc.optimum.solver import run, silent_solver, solution
+from routecast.noc.optimum import program as solver
+from routecast.noc.optimum.program import run, silent_solver, solution
 
 
 def small_program() -> highspy.Highs:
@@ -42,9 +42,7 @@ def test_it_solves() -> None:
 
 
 @pytest.mark.parametrize("moment", ["start", "ended"])
-def test_ctrl_c_as_it_starts_or_ends_leaves_the_next_one_alone(
-    moment: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_as_it_starts_or_ends_leaves_the_next_one_alone(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done = getattr(solver._Solving, moment)
     due: list[bool] = []
 

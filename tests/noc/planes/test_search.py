@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.planes import optimum_of_planes
-from routecast.noc.planes.candidates import candidates_of, dimension_order, minimal_paths
-from routecast.noc.planes.detours import light_paths
-from routecast.noc.planes.flows import flows_of
-from routecast.noc.planes.freedom import Freedom, usable_links
+from routecast.noc.planes.candidates import (
+    Freedom,
+    candidates_of,
+    dimension_order,
+    flows_of,
+    minimal_paths,
+    usable_links,
+)
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.neighbourhood import Neighbourhood
 from routecast.noc.planes.on_table import power_on_tables
-from routecast.noc.planes.overloads import Overloads
-from routecast.noc.planes.placement import Placement
+from routecast.noc.planes.placement import Neighbourhood, Placement
 from routecast.noc.planes.relaxation import Relaxation
-from routecast.noc.planes.search import allocate
+from routecast.noc.planes.search import Overloads, allocate, light_paths
 from routecast.noc.planes.thesis import balance, four_phase, mini
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.router_table import RouterPoint, RouterTable
@@ -115,9 +117,7 @@ def test_on_tiny_cases_nothing_is_better(freedom: Freedom, seed: int) -> None:
     demand = few_flows(MESH_23, seed, flows)
     for scalings in (TWO, unequal):
         ours = allocate(MESH_23, demand, scalings, freedom=freedom, steps=1000)
-        assert recomputed(ours, demand) == pytest.approx(
-            best_of_all(MESH_23, demand, scalings, freedom), rel=1e-6
-        )
+        assert recomputed(ours, demand) == pytest.approx(best_of_all(MESH_23, demand, scalings, freedom), rel=1e-6)
 
 
 @settings(max_examples=4, deadline=None)
@@ -164,9 +164,7 @@ def test_single_moves_are_foreseen_as_they_turn_out() -> None:
     ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
     candidates = candidates_of(flows, [[minimal_paths(TORUS_3, *pair)] * 3 for pair in ends])
     random = np.random.default_rng(2)
-    choice = np.array(
-        [random.integers(a, b) for a, b in zip(candidates.first, candidates.first[1:], strict=False)]
-    )
+    choice = np.array([random.integers(a, b) for a, b in zip(candidates.first, candidates.first[1:], strict=False)])
     scalings, widths = (Scaling(alpha_max=3), Scaling(alpha_max=2), Scaling(alpha_max=4)), (1.0, 2.0, 0.5)
     state = Placement(candidates, scalings, widths, choice)
     around = Neighbourhood(candidates, widths)

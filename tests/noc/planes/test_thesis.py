@@ -23,9 +23,7 @@ TORUS_4 = Topology(kind=TopologyKind.TORUS, columns=4, rows=4)
 TWO = (Scaling(alpha_max=3), Scaling(alpha_max=3))
 
 
-def at_load(
-    topology: Topology, demand: NDArray[np.float64], load: float
-) -> tuple[NDArray[np.float64], float]:
+def at_load(topology: Topology, demand: NDArray[np.float64], load: float) -> tuple[NDArray[np.float64], float]:
     """Return the demand with the XY bottleneck of one plane at the load (eq. 7.13), and its power without scaling."""
     between = demand.astype(float)
     np.fill_diagonal(between, 0.0)
@@ -90,9 +88,7 @@ def test_every_flow_is_on_exactly_one_plane(seed: int, topology: Topology, plane
 
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), alpha_max=st.sampled_from([1.5, 2.0, 3.0]))
-def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(
-    seed: int, alpha_max: float
-) -> None:
+def test_mini_lets_the_slave_run_at_its_slowest_clock_and_4phase_is_never_worse(seed: int, alpha_max: float) -> None:
     demand = random_demand(MESH_3, seed)
     scalings = (Scaling(alpha_max=alpha_max),) * 2
     concentrated_one = mini(MESH_3, demand, scalings)
@@ -159,9 +155,7 @@ def test_power_with_unbounded_alpha_is_cubic_in_the_load(load: float) -> None:
 
 @pytest.mark.parametrize(("low_flows", "low_rate"), [(3, 0.1), (20, 0.2), (60, 0.3), (79, 0.5)])
 @pytest.mark.parametrize("alpha_max", [1.5, 2.0, 3.0])
-def test_the_toy_scenario_gives_equations_7_4_to_7_6(
-    low_flows: int, low_rate: float, alpha_max: float
-) -> None:
+def test_the_toy_scenario_gives_equations_7_4_to_7_6(low_flows: int, low_rate: float, alpha_max: float) -> None:
     demand = toy_demand(MESH_5, low_flows=low_flows, low_rate=low_rate)
     scaling = Scaling(alpha_max=alpha_max)
     wanted = closed_form(low_flows=low_flows, low_rate=low_rate, alpha_max=alpha_max)
@@ -194,9 +188,7 @@ def test_one_answer_for_one_demand() -> None:
     demand = random_demand(MESH_5, 3)
     for allocate in (balance, mini, four_phase):
         first, second = (allocate(MESH_5, demand, TWO) for _ in range(2))
-        assert all(
-            np.array_equal(a.demand, b.demand) for a, b in zip(first.planes, second.planes, strict=True)
-        )
+        assert all(np.array_equal(a.demand, b.demand) for a, b in zip(first.planes, second.planes, strict=True))
 
 
 def test_minimal_paths_are_as_many_as_the_binomial_says_and_all_different() -> None:

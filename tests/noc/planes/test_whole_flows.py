@@ -42,9 +42,7 @@ def test_tornado_is_at_best_four_times_below_no_scaling() -> None:
     planes=st.integers(2, 3),
 )
 @settings(max_examples=40)
-def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(
-    rates: list[float], planes: int
-) -> None:
+def test_it_is_the_best_choice_of_a_plane_for_each_flow_where_links_are_free(rates: list[float], planes: int) -> None:
     # Flows between neighbours over links of their own: capacity binds no two of them together.
     demand = np.zeros((MESH_3.router_count, MESH_3.router_count))
     for (source, target), rate in zip(((0, 1), (1, 2), (3, 4), (4, 5), (6, 7), (7, 8)), rates, strict=False):

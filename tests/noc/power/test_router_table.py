@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, ModelProblem, RoutecastError
-from routecast.noc.power.router_table import Clocks, RouterPoint, RouterTable
-from routecast.noc.power.router_table_file import ROUTER_TABLES, read_router_table, router_table
+from routecast.noc.power.router_table import (
+    ROUTER_TABLES,
+    Clocks,
+    RouterPoint,
+    RouterTable,
+    read_router_table,
+    router_table,
+)
 
 GHZ = 1e9
 
@@ -112,9 +118,7 @@ def test_without_idle_power_the_power_is_bounded_by_none_and_by_full() -> None:
 
 
 def test_a_clock_outside_the_stated_ones_is_refused_with_their_range() -> None:
-    with pytest.raises(
-        RoutecastError, match=r"states full power from 2 to 2\.35 GHz only, and 1 GHz is asked"
-    ):
+    with pytest.raises(RoutecastError, match=r"states full power from 2 to 2\.35 GHz only, and 1 GHz is asked"):
         router_table("intel-48-core").full_w(1 * GHZ)
 
 

@@ -13,7 +13,7 @@ from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot
 
 MESH = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
@@ -46,9 +46,7 @@ def test_ratio_to_no_scaling_is_the_theoretical_one_of_table_6_1(load: float, ra
 
 
 @given(load=st.floats(0.0, 1.0), alpha_max=st.floats(1.0, 10.0))
-def test_expansion_stays_in_its_bounds_and_never_overloads_the_bottleneck(
-    load: float, alpha_max: float
-) -> None:
+def test_expansion_stays_in_its_bounds_and_never_overloads_the_bottleneck(load: float, alpha_max: float) -> None:
     alpha = Scaling(alpha_max=alpha_max).alpha(load)
     assert 1 <= alpha <= alpha_max
     assert load * alpha <= 1 + 1e-12

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
 from routecast.noc.planes.model import Allocation, Plane
-from routecast.noc.power.router_table import Clocks, RouterPoint, RouterTable
-from routecast.noc.power.router_table_file import router_table
+from routecast.noc.power.router_table import Clocks, RouterPoint, RouterTable, router_table
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.power.table_power import allocation_power, plane_power, router_loads
 from routecast.noc.routing.model import Path, Routes
@@ -86,8 +85,7 @@ def test_a_second_plane_costs_at_low_load_and_pays_at_high_load() -> None:
         whole = Allocation(policy="one", planes=(plane(0.4 * scale, 0.6 * scale),))
         halves = Allocation(policy="two", planes=(plane(0.4 * scale, 0), plane(0, 0.6 * scale)))
         one, two = (
-            sum(power.power_w for power in allocation_power(MADE_UP, allocation))
-            for allocation in (whole, halves)
+            sum(power.power_w for power in allocation_power(MADE_UP, allocation)) for allocation in (whole, halves)
         )
         return one, two
 

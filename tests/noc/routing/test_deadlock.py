@@ -64,9 +64,7 @@ def test_datelines_free_every_torus_from_deadlock(policy: str, wide: int, high: 
 @pytest.mark.parametrize("policy", ["4p_es", "romm", "valiant"])
 @pytest.mark.parametrize(("columns", "rows"), [(2, 2), (3, 2), (4, 4), (5, 3), (6, 2), (5, 5), (1, 7)])
 def test_datelines_free_routes_over_a_router_from_deadlock(policy: str, columns: int, rows: int) -> None:
-    assert (
-        channel_cycle(routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))) is None
-    )
+    assert channel_cycle(routes(policy, Topology(kind=TopologyKind.TORUS, columns=columns, rows=rows))) is None
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(8, 8), (5, 4), (7, 1), (2, 3)])
@@ -97,9 +95,7 @@ def test_load_balancing_in_one_class_can_deadlock(policy: str) -> None:
 
 def test_paths_without_a_share_do_not_count() -> None:
     found = in_one_class(routes("o1turn", mesh(2, 2)))
-    xy_alone = tuple(
-        replace(path, share=1.0 if number % 2 == 0 else 0.0) for number, path in enumerate(found.paths)
-    )
+    xy_alone = tuple(replace(path, share=1.0 if number % 2 == 0 else 0.0) for number, path in enumerate(found.paths))
     assert channel_cycle(replace(found, paths=xy_alone)) is None
 
 
@@ -124,9 +120,7 @@ def test_words_name_the_routers_and_the_class_where_there_are_several() -> None:
 @given(st.integers(1, 7), st.data())
 def test_shortest_cycle_is_as_long_as_the_first_power_with_a_trace(size: int, data: st.DataObject) -> None:
     matrix = np.array(
-        data.draw(
-            st.lists(st.lists(st.integers(0, 1), min_size=size, max_size=size), min_size=size, max_size=size)
-        )
+        data.draw(st.lists(st.lists(st.integers(0, 1), min_size=size, max_size=size), min_size=size, max_size=size))
     )
     if data.draw(st.booleans()):
         matrix = np.triu(matrix, 1)

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing.deadlock import channel_cycle
-from routecast.noc.routing.layers import layered
+from routecast.noc.routing.deadlock import channel_cycle, layered
 from routecast.noc.routing.model import Path, Routes
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind, link_numbers, links
@@ -81,9 +80,7 @@ def test_classes_that_were_not_needed_are_dropped() -> None:
     found = routes("xy", Topology(kind=TopologyKind.MESH, columns=3, rows=3))
     spread = replace(
         found,
-        paths=tuple(
-            replace(path, layers=(number % 4,) * len(path.links)) for number, path in enumerate(found.paths)
-        ),
+        paths=tuple(replace(path, layers=(number % 4,) * len(path.links)) for number, path in enumerate(found.paths)),
     )
     assert spread.layer_count == 4
     assert layered(spread).layer_count == 1

@@ -31,9 +31,7 @@ def mesh(columns: int, rows: int) -> Topology:
     rows=st.integers(2, 5),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_loads_by_the_rule_are_the_sums_over_all_paths(
-    policy: str, columns: int, rows: int, seed: int
-) -> None:
+def test_loads_by_the_rule_are_the_sums_over_all_paths(policy: str, columns: int, rows: int, seed: int) -> None:
     topology = mesh(columns, rows)
     draw = np.random.default_rng(seed)
     size = topology.router_count

@@ -77,9 +77,7 @@ def test_every_flow_goes_whole_over_connected_paths_that_cannot_deadlock(
 
 @settings(max_examples=40, deadline=None)
 @given(topology=topologies(), policy=st.sampled_from(MINIMAL), seed=st.integers(0, 99))
-def test_paths_are_shortest_and_the_hop_flow_is_rate_times_distance(
-    topology: Topology, policy: str, seed: int
-) -> None:
+def test_paths_are_shortest_and_the_hop_flow_is_rate_times_distance(topology: Topology, policy: str, seed: int) -> None:
     demand = demand_of(topology, seed)
     found = routes(policy, topology, demand=demand, seed=seed)
     assert all(len(path.links) == topology.distance(path.source, path.target) for path in found.paths)
@@ -152,9 +150,7 @@ def test_random_splits_follow_their_seed_and_are_even_in_the_mean() -> None:
     assert loads(3) != pytest.approx(loads(4))
     mean = np.mean([loads(seed) for seed in range(400)], axis=0)
     # The part of a flow has the standard deviation 1/sqrt(12); no link carries flows of more than 1 each.
-    assert mean == pytest.approx(
-        link_loads(routes("2p_es", topology), demand), abs=4 * np.sqrt(12 / 12 / 400)
-    )
+    assert mean == pytest.approx(link_loads(routes("2p_es", topology), demand), abs=4 * np.sqrt(12 / 12 / 400))
 
 
 def test_four_paths_are_both_orders_and_two_more_over_one_inner_router() -> None:
@@ -247,8 +243,7 @@ def shortest_paths(topology: Topology, source: int, target: int) -> list[list[in
     return [
         [number, *rest]
         for number, link in enumerate(links(topology))
-        if link.source == source
-        and topology.distance(link.target, target) < topology.distance(source, target)
+        if link.source == source and topology.distance(link.target, target) < topology.distance(source, target)
         for rest in shortest_paths(topology, link.target, target)
     ]
 
@@ -261,8 +256,7 @@ def test_adaptive_takes_the_least_loaded_of_all_shortest_paths_flow_after_flow(
     topology = torus(columns, rows) if is_ring else mesh(columns, rows)
     demand = demand_of(topology, seed)  # all flows differ
     chosen = {
-        (path.source, path.target): list(path.links)
-        for path in routes("adaptive", topology, demand=demand).paths
+        (path.source, path.target): list(path.links) for path in routes("adaptive", topology, demand=demand).paths
     }
     loads = np.zeros(len(links(topology)))
     for source, target in sorted(chosen, key=lambda flow: -demand[flow]):

@@ -14,8 +14,7 @@ from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import hop_flow, link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import Traffic, normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
 
 MESH = Topology(kind=TopologyKind.MESH, columns=5, rows=5)

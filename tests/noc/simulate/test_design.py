@@ -12,9 +12,7 @@ from routecast.noc.simulate import OnOff, Packets, RouterDesign, Run
 
 @pytest.mark.parametrize("flits", [1, 4, 8])
 @pytest.mark.parametrize("routers", [1, 2, 15])
-def test_zero_load_law_of_the_reference_design_is_the_one_measured_on_booksim(
-    routers: int, flits: int
-) -> None:
+def test_zero_load_law_of_the_reference_design_is_the_one_measured_on_booksim(routers: int, flits: int) -> None:
     # BookSim2, commit 28f4329: 4 hops + packet_flits + 1 (header of booksim_uniform.csv).
     assert RouterDesign.booksim().zero_load_cycles(routers, flits) == 4 * routers + flits + 1
 

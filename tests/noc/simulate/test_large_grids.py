@@ -11,7 +11,7 @@ from routecast import _core
 from routecast.noc.routing.model import link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, Run, simulate, single
-from routecast.noc.simulate.scenario import scenario_texts
+from routecast.noc.simulate.simulator import scenario_texts
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.noc.traffic.model import Traffic
 from routecast.noc.traffic.patterns import hot_spot, transpose
@@ -26,12 +26,8 @@ def mesh(side: int) -> Topology:
 @pytest.mark.parametrize("policy", ["romm", "valiant", "o1turn"])
 def test_links_carry_at_the_flit_level_what_the_flow_level_shares_out(policy: str) -> None:
     topology = mesh(5)
-    traffic = Traffic(
-        name="both", demand=0.04 * (transpose(topology).demand + 0.5 * hot_spot(topology).demand)
-    )
-    of = single(
-        topology, traffic, routes(policy, topology), design=RouterDesign(virtual_channels=4), packets=FOUR
-    )
+    traffic = Traffic(name="both", demand=0.04 * (transpose(topology).demand + 0.5 * hot_spot(topology).demand))
+    of = single(topology, traffic, routes(policy, topology), design=RouterDesign(virtual_channels=4), packets=FOUR)
     found = simulate(of, Run(seed=3, replications=2, measure_cycles=150_000))
     expected = link_loads(routes(policy, topology), traffic.between_routers(topology))
     assert not found.is_saturated

@@ -30,8 +30,7 @@ from routecast.noc.simulate import (
     sweep,
 )
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import Traffic, normalised
 from routecast.noc.traffic.patterns import hot_spot, neighbour, transpose, uniform
 
 FOUR = Packets(flits=(4,))
@@ -164,9 +163,7 @@ def test_a_hot_spot_that_gets_more_than_its_node_takes_is_named() -> None:
     # All 24 others send 0.6 of what they send to node 12, the centre.
     offered = float(of.planes[0].demand[:, 12].sum())
     assert offered > 1
-    assert (
-        simulate(of, SHORT).overload[0].startswith(f"the channel to node 12 is offered {offered:.3g} times")
-    )
+    assert simulate(of, SHORT).overload[0].startswith(f"the channel to node 12 is offered {offered:.3g} times")
 
 
 def test_a_bottleneck_of_one_link_over_its_capacity_is_seen() -> None:
@@ -187,9 +184,7 @@ def test_what_is_offered_arrives_below_saturation() -> None:
     topology = mesh(4, 4)
     for answer in sweep(fabric(topology, uniform(topology)), [0.05, 0.2, 0.4], SHORT):
         assert not answer.is_saturated
-        assert answer.accepted_flits_node_cycle.value == pytest.approx(
-            answer.demand_flits_node_cycle, rel=0.03
-        )
+        assert answer.accepted_flits_node_cycle.value == pytest.approx(answer.demand_flits_node_cycle, rel=0.03)
         assert answer.load == pytest.approx(answer.demand_flits_node_cycle)
 
 
@@ -227,8 +222,7 @@ def test_one_seed_gives_one_result_and_another_seed_another() -> None:
     topology = mesh(3, 3)
     of = fabric(topology, uniform(topology).scaled(0.2))
     first, again, other = (
-        simulate(of, Run(seed=seed, replications=2, warmup_cycles=100, measure_cycles=1_000))
-        for seed in (3, 3, 4)
+        simulate(of, Run(seed=seed, replications=2, warmup_cycles=100, measure_cycles=1_000)) for seed in (3, 3, 4)
     )
     assert first.to_json() == again.to_json()
     assert first.to_json() != other.to_json()
@@ -290,9 +284,7 @@ def test_planes_run_on_their_own_and_their_power_adds_up() -> None:
     assert answer.power.value == pytest.approx(sum(plane.power.value for plane in answer.planes))
     for given, plane, simulated in zip(allocation.planes, of.planes, answer.planes, strict=True):
         assert simulated.link_loads.sum() == pytest.approx(given.link_loads.sum(), rel=0.05)
-        assert simulated.power.value == pytest.approx(
-            hop_flow(given.routes, given.demand) / plane.alpha**2, rel=0.05
-        )
+        assert simulated.power.value == pytest.approx(hop_flow(given.routes, given.demand) / plane.alpha**2, rel=0.05)
         assert simulated.busy_ratios.max() < 0.8
     latencies = [plane.packet_latency.mean_cycles.value for plane in answer.planes if plane.packet_latency]
     assert answer.packet_latency_cycles is not None

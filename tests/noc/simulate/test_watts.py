@@ -12,7 +12,7 @@ from routecast.noc.power.table_power import router_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate import Packets, RouterDesign, Run, simulate, simulated_power, single
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import uniform
 
 TABLE = RouterTable(
@@ -41,8 +41,7 @@ def test_table_power_of_a_simulation_is_that_of_the_loads_of_the_flow_level(alph
     (answer,) = simulated_power(TABLE, simulate(of, RUN))
     plane = Plane(demand=traffic.between_routers(TOPOLOGY), routes=routing, scaling=Scaling(alpha_max=4.0))
     expected = [
-        TABLE.power_w(load * alpha, TABLE.fastest_hz / alpha)
-        for load in router_loads(plane, TABLE.ports).tolist()
+        TABLE.power_w(load * alpha, TABLE.fastest_hz / alpha) for load in router_loads(plane, TABLE.ports).tolist()
     ]
     assert answer.frequency_hz == pytest.approx(TABLE.fastest_hz / alpha)
     assert answer.power_w == pytest.approx(sum(expected), rel=0.02)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from routecast.errors import RoutecastError
 from routecast.noc.routing.model import Path, Routes, link_loads
 from routecast.noc.topology import Direction, Topology, TopologyKind, link_numbers
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.normalised import bottleneck, normalised
+from routecast.noc.traffic.model import Traffic, bottleneck, normalised
 
 MESH = Topology(kind=TopologyKind.MESH, columns=2, rows=2)
 NUMBERS = link_numbers(MESH)
@@ -41,17 +40,13 @@ positive = st.floats(min_value=1e-3, max_value=1e3)
 
 
 @given(to_east=positive, to_corner=positive, load=st.floats(min_value=0, max_value=1))
-def test_the_most_loaded_link_over_all_routings_gets_the_load(
-    to_east: float, to_corner: float, load: float
-) -> None:
+def test_the_most_loaded_link_over_all_routings_gets_the_load(to_east: float, to_corner: float, load: float) -> None:
     scaled = normalised(traffic(to_east, to_corner), [HALVES, XY], load)
     demand = scaled.between_routers(MESH)
     # XY puts both flows on the link to the east, halves only one and a half of them: XY is the worst.
     assert link_loads(XY, demand).max() == pytest.approx(load)
     assert link_loads(HALVES, demand).max() <= link_loads(XY, demand).max() + 1e-12
-    assert bottleneck(scaled, [HALVES]) == pytest.approx(
-        load * (to_east + to_corner / 2) / (to_east + to_corner)
-    )
+    assert bottleneck(scaled, [HALVES]) == pytest.approx(load * (to_east + to_corner / 2) / (to_east + to_corner))
 
 
 def test_proportions_stay() -> None:

@@ -13,10 +13,17 @@ from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, RoutecastError
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.graph import TaskGraph
-from routecast.noc.traffic.mapping import best_mapping, rate_hops
-from routecast.noc.traffic.placing import mapped, placed, tiles_of
-from routecast.noc.traffic.task_graph import TASK_GRAPHS, parse_task_graph, task_graph
+from routecast.noc.traffic.task_graph import (
+    TASK_GRAPHS,
+    TaskGraph,
+    best_mapping,
+    mapped,
+    parse_task_graph,
+    placed,
+    rate_hops,
+    task_graph,
+    tiles_of,
+)
 
 MESH_4X4 = Topology(kind=TopologyKind.MESH, columns=4, rows=4)
 MEGABYTE = 1e6

@@ -8,8 +8,7 @@ import pytest
 from routecast.noc.routing.model import Routes, hop_flow, link_loads
 from routecast.noc.routing.policies import routes
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.model import Traffic
-from routecast.noc.traffic.normalised import bottleneck, normalised
+from routecast.noc.traffic.model import Traffic, bottleneck, normalised
 from routecast.noc.traffic.patterns import hot_spot, normal, tornado, transpose, uniform
 
 MESH_5X5 = Topology(kind=TopologyKind.MESH, columns=5, rows=5)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from routecast.load.frames import FrameMix
-from routecast.plan.placement.classes import classes_of, meant
-from routecast.plan.placement.columns import obeys
+from routecast.plan.placement.classes import classes_of, meant, obeys
 from routecast.plan.placement.mapping import mapping_of
 from routecast.plan.placement.model import (
     Chain,

@@ -30,9 +30,7 @@ def function(name: str, microseconds: float, *, count: int = 1) -> ElementGroup:
     return ElementGroup(name=name, kind="function", count=count, functions={name: cost(microseconds)})
 
 
-def chains(
-    *some: Chain, elements: tuple[ElementGroup, ...], servers: tuple[ServerGroup, ...]
-) -> PlacementProblem:
+def chains(*some: Chain, elements: tuple[ElementGroup, ...], servers: tuple[ServerGroup, ...]) -> PlacementProblem:
     return PlacementProblem(
         name="test",
         servers=servers,
@@ -158,9 +156,7 @@ def test_sharing_costs_nothing_where_cores_are_left_over() -> None:
     servers = (ServerGroup(name="s", cores=16, technology=technology(balance=3.0)),)
     found = answer(multistage(1, 1, servers), simulate=False)
     assert [one.cost_ratio for one in found.sharing] == pytest.approx([0.0], abs=1e-6)
-    crowded = answer(
-        replace(multistage(1, 1, servers), servers=(replace(servers[0], cores=1),)), simulate=False
-    )
+    crowded = answer(replace(multistage(1, 1, servers), servers=(replace(servers[0], cores=1),)), simulate=False)
     assert crowded.sharing[0].cost_ratio > 0.2
 
 

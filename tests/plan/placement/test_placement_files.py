@@ -10,7 +10,7 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.plan.placement.answer import answer
-from routecast.plan.placement.infeasible import InfeasiblePlacement
+from routecast.plan.placement.feasibility import InfeasiblePlacement
 from routecast.plan.placement.reading import parse_placement, placement_schema, read_placement
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -90,8 +90,7 @@ def test_every_fault_of_a_file_is_told_at_once_with_its_place() -> None:
 
 def test_chains_are_held_to_what_can_be_passed() -> None:
     text = (
-        small()
-        + '[[chain]]\nname = "a"\nstages = ["br", "lb", "xx"]\n[[chain]]\nname = "a"\nstages = ["br", "lb"]\n'
+        small() + '[[chain]]\nname = "a"\nstages = ["br", "lb", "xx"]\n[[chain]]\nname = "a"\nstages = ["br", "lb"]\n'
     )
     with pytest.raises(FileProblem) as told:
         parse_placement(text)

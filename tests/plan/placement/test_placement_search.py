@@ -11,10 +11,9 @@ from placements import FREE, every_placement, lossless_pps, multistage, technolo
 
 from routecast.plan.placement.answer import answer
 from routecast.plan.placement.classes import classes_of
-from routecast.plan.placement.found import most_by_work
 from routecast.plan.placement.model import Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.plan.placement.prediction import predict, predict_lossless_pps
-from routecast.plan.placement.search import Search
+from routecast.plan.placement.search import Search, most_by_work
 from routecast.plan.placement.server_load import ServerLoads
 from routecast.plan.placement.server_view import server_view
 from routecast.plan.placement.whole import Placement, load_of, router_of
@@ -37,9 +36,7 @@ def problems(draw: st.DrawFn) -> PlacementProblem:
     )
     servers = [ServerGroup(name="s", number=draw(st.integers(1, 2)), cores=2, technology=technique)]
     if draw(st.booleans()):
-        servers.append(
-            ServerGroup(name="fast", cores=draw(st.integers(1, 3)), speed_ratio=1.3, technology=technique)
-        )
+        servers.append(ServerGroup(name="fast", cores=draw(st.integers(1, 3)), speed_ratio=1.3, technology=technique))
     rules = FREE
     if len(servers) > 1:
         rules = draw(
@@ -102,9 +99,7 @@ def _different(problem: PlacementProblem) -> list[tuple[tuple[str, str], ...]]:
 
 @pytest.mark.parametrize("balancing", ["round_robin", "local"])
 @pytest.mark.parametrize("switch_cost", [0.0, 0.5])
-def test_a_placement_carries_what_the_fullest_of_its_servers_carries_alone(
-    balancing: str, switch_cost: float
-) -> None:
+def test_a_placement_carries_what_the_fullest_of_its_servers_carries_alone(balancing: str, switch_cost: float) -> None:
     technique = technology(sigma=0.15, switch_cost=switch_cost)
     problem = multistage(2, 2, two(technique), balancing=balancing, joined=Joined(link_bps=1e9))
     for placement in every_placement(problem):
@@ -176,9 +171,7 @@ def test_in_overload_the_answer_forwards_what_the_best_of_all_placements_forward
     found = answer(problem, simulate=False)
     assert found.best.value == pytest.approx(max(tried), rel=1e-6)
     assert found.gap_ratio == 0.0
-    assert [one.value for one in found.runners_up] == pytest.approx(
-        sorted(tried, reverse=True)[1:3], rel=1e-6
-    )
+    assert [one.value for one in found.runners_up] == pytest.approx(sorted(tried, reverse=True)[1:3], rel=1e-6)
 
 
 def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> None:
@@ -188,10 +181,7 @@ def test_like_servers_and_like_elements_in_any_order_give_the_same_answer() -> N
     one, other = answer(first, simulate=False), answer(second, simulate=False)
     assert one.best.value == pytest.approx(other.best.value)
     named = [
-        sorted(
-            tuple(sorted(name.split()[0] for name in found.best.placement.on(server)))
-            for server in ("s 1", "s 2")
-        )
+        sorted(tuple(sorted(name.split()[0] for name in found.best.placement.on(server))) for server in ("s 1", "s 2"))
         for found in (one, other)
     ]
     assert named[0] == named[1]
@@ -210,7 +200,7 @@ def test_rules_are_obeyed_or_their_contradiction_is_told(
     together: tuple[tuple[str, ...], ...],
     pinned: dict[str, tuple[str, ...]],
 ) -> None:
-    from routecast.plan.placement.infeasible import InfeasiblePlacement
+    from routecast.plan.placement.feasibility import InfeasiblePlacement
 
     servers = (ServerGroup(name="s", number=3, cores=2, technology=PLAIN),)
     rules = Rules(pins=("free",), apart=apart, together=together, on=pinned)

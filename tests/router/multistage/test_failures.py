@@ -50,9 +50,7 @@ def down(events):
 
 def test_elements_are_the_machines_and_names_that_start_alike_are_two(model):
     assert set(elements(model)) == {"lb 1", "lb 2", "br 1", "br 2", "br 10"}
-    assert not [
-        task for task in down(failover(model, "br 1", at_s=1, detection_s=0.1)) if "br 10 " in task[:6]
-    ]
+    assert not [task for task in down(failover(model, "br 1", at_s=1, detection_s=0.1)) if "br 10 " in task[:6]]
 
 
 def test_all_threads_of_an_element_are_down_and_nothing_else(model):

@@ -32,9 +32,7 @@ def elements(kvm, *, routers=2, speed=1.0, **kinds):
         )
         for n in range(1, routers + 1)
     ]
-    server = Server(
-        name="server 1", cores=4 + 2 * routers, technology=kvm, speed_ratio=speed, interrupt_cores=(0,)
-    )
+    server = Server(name="server 1", cores=4 + 2 * routers, technology=kvm, speed_ratio=speed, interrupt_cores=(0,))
     return multistage_router([server], [balancer], behind, ports_per_balancer=2, link_bps=10e9, **kinds)
 
 

@@ -24,9 +24,7 @@ def model(kvm, **kinds):
         backend_cores=((next(cores),), (next(cores),)),
     )
     routers = [
-        Machine(
-            name=f"br {n}", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),),)
-        )
+        Machine(name=f"br {n}", server="server 1", vcpu_cores=((next(cores),),), backend_cores=((next(cores),),))
         for n in range(1, ROUTERS + 1)
     ]
     server = Server(name="server 1", cores=10, technology=kvm, interrupt_cores=(0,))
@@ -40,9 +38,7 @@ def load(flows=6):
 
 @pytest.mark.parametrize("detection_s", [0.0, 5e-3, 30e-3])
 @pytest.mark.parametrize("until_s", [25e-3, 60e-3, float("inf")])
-def test_a_failed_router_costs_its_share_of_the_frames_until_it_is_detected_or_back(
-    kvm, detection_s, until_s
-):
+def test_a_failed_router_costs_its_share_of_the_frames_until_it_is_detected_or_back(kvm, detection_s, until_s):
     """Thesis, sec. 1.2: the router recovers from the failure of an element by itself; the loss is up to then."""
     router = model(kvm)
     events = failover(router, "br 2", at_s=20e-3, until_s=until_s, detection_s=detection_s)

@@ -52,9 +52,7 @@ def test_a_machine_with_one_backend_thread_has_two_threads(kvm):
 @pytest.mark.parametrize("name", technologies())
 @pytest.mark.parametrize("joined", ["cable", "switch"])
 @pytest.mark.parametrize("balancing", ["round_robin", "flow_hash", "local"])
-def test_each_frame_is_balanced_forwarded_and_returned_once_on_every_technology(
-    name, joined, balancing, passing
-):
+def test_each_frame_is_balanced_forwarded_and_returned_once_on_every_technology(name, joined, balancing, passing):
     model = multistage_router(
         servers(technology(name), 1, 2),
         machines("lb", [1, 2]),
@@ -110,16 +108,12 @@ def test_by_flow_hash_all_frames_of_a_flow_see_one_router_and_many_flows_all(kvm
 
 
 def test_local_balancers_keep_to_their_own_server_at_the_cost_of_their_simpler_work(kvm, passing):
-    model = multistage_router(
-        servers(kvm, 1, 2), machines("lb", [1, 2]), machines("br", [1, 2]), balancing="local"
-    )
+    model = multistage_router(servers(kvm, 1, 2), machines("lb", [1, 2]), machines("br", [1, 2]), balancing="local")
     seen = passing.passes(model, Flow(rss_hash=0, ingress=1, egress=1))
     assert seen["br 2 forward"] == 1.0
     assert seen["br 1 forward"] == 0.0
     assert not [
-        pool
-        for pool in passing.per_pool(model, Flow(rss_hash=0, ingress=1, egress=1))
-        if " to " in pool and seen[pool]
+        pool for pool in passing.per_pool(model, Flow(rss_hash=0, ingress=1, egress=1)) if " to " in pool and seen[pool]
     ]
     assert model.task("lb 1 balance").service.per_packet_s == pytest.approx(8e-9)
 
@@ -188,9 +182,7 @@ def test_copies_stop_at_the_backend_that_filters_and_cross_cables_but_not_a_phys
     flow = Flow(rss_hash=0, ingress=0, egress=0)
 
     def flooded(**kinds):
-        model = multistage_router(
-            servers(kvm, 1, 2), *elements, interconnect=Interconnect(kind="shared_hub", **kinds)
-        )
+        model = multistage_router(servers(kvm, 1, 2), *elements, interconnect=Interconnect(kind="shared_hub", **kinds))
         return passing.copies(model, flow)
 
     cable, switch = flooded(filtered_by="backend"), flooded(joined="switch", filtered_by="guest")
@@ -244,9 +236,7 @@ def test_affinities_of_the_thesis_pin_all_threads_of_a_machine_to_its_cores(kvm)
 
 def test_bindings_of_fig_4_5_put_each_thread_where_the_thesis_says(kvm):
     cases = figure_4_5(kvm)
-    pins = {
-        name: {task.thread: task.pin for task in cases[name].model().tasks if task.thread} for name in cases
-    }
+    pins = {name: {task.thread: task.pin for task in cases[name].model().tasks if task.thread} for name in cases}
     assert pins["2 cores, bind A"] == {
         "lb 1 vcpu 0": (0,),
         "br 1 vcpu 0": (0,),

@@ -43,9 +43,7 @@ def test_softirqs_of_a_backend_run_on_the_interrupt_cores_unless_told_otherwise(
 
 @pytest.mark.parametrize("rate_pps", [300e3, 450e3])
 @pytest.mark.parametrize("core", [2, 3])
-def test_a_vcpu_pinned_to_a_core_without_interrupts_forwards_as_much_as_a_free_one(
-    core: int, rate_pps: float
-) -> None:
+def test_a_vcpu_pinned_to_a_core_without_interrupts_forwards_as_much_as_a_free_one(core: int, rate_pps: float) -> None:
     load = OfferedLoad(rate_pps=rate_pps, flows=FlowSet.random(64))
     free, pinned = (
         Simulate(built(machine=machine), steady_state=False).trial(load, 0.05).forwarded_pps

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from routecast.errors import FileProblem
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.catalogue import (
+    TechnologyTable,
     parse_technology,
     read_technology,
     technologies,
@@ -20,7 +21,6 @@ from routecast.router.virtual.catalogue import (
     technology_schema,
     technology_sources,
 )
-from routecast.router.virtual.file_models import TechnologyTable
 from routecast.router.virtual.technology import Technology
 
 AGREED = {
@@ -80,9 +80,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 
 def test_all_faults_of_a_file_come_at_once() -> None:
-    text = (
-        OWN.replace('"1 us"', '"1 W"').replace('"100 frames"', '"0 frames"').replace("reference", "refernce")
-    )
+    text = OWN.replace('"1 us"', '"1 W"').replace('"100 frames"', '"0 frames"').replace("reference", "refernce")
     with pytest.raises(FileProblem) as caught:
         parse_technology(text)
     places = {problem.place for problem in caught.value.problems}
@@ -90,9 +88,7 @@ def test_all_faults_of_a_file_come_at_once() -> None:
 
 
 def test_a_value_without_a_source_and_a_source_without_a_value_are_refused() -> None:
-    text = OWN.replace('queue = "configured"', 'quue = "configured"').replace(
-        '{ forward = "measured" }', "{}"
-    )
+    text = OWN.replace('queue = "configured"', 'quue = "configured"').replace('{ forward = "measured" }', "{}")
     with pytest.raises(FileProblem) as caught:
         parse_technology(text)
     told = {problem.place: problem.message for problem in caught.value.problems}
@@ -167,9 +163,7 @@ def test_the_schema_describes_every_key() -> None:
 
 
 SAID = {
-    **dict.fromkeys(
-        ("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake"), "1 us"
-    ),
+    **dict.fromkeys(("nic_interrupt", "nic_moderation", "backend_wake", "backend_moderation", "guest_wake"), "1 us"),
     **dict.fromkeys(("switch_cost", "migration_cost"), "1 us"),
     **dict.fromkeys(
         (

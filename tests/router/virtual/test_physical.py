@@ -18,9 +18,7 @@ LOAD = OfferedLoad(rate_pps=1e6, frames=FrameMix.fixed(64), flows=FlowSet.crafte
 
 def forwarded(name: str, cores: int) -> float:
     server = Server(name="host", cores=6, technology=technology(name))
-    machine = Machine(
-        name="router", server="host", vcpus=cores, vcpu_cores=tuple((core,) for core in range(cores))
-    )
+    machine = Machine(name="router", server="host", vcpus=cores, vcpu_cores=tuple((core,) for core in range(cores)))
     return lossless_pps(virtual_router(server, machine, link_bps=100e9), LOAD)
 
 

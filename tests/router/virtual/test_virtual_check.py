@@ -115,14 +115,9 @@ def test_a_polling_backend_has_cores_of_the_server_and_none_of_its_own() -> None
     host = replace(HOST, technology=VSWITCH, switch_cores=(0, 1))
     problems = told((host,), (replace(VM, backend_cores=((3,),)),))
     assert "switch_cores of the server" in problems["machine[0].backend_cores"]
-    assert not told(
-        (replace(HOST, technology=replace(KVM, backend="softirq")),), (replace(VM, backend_cores=((3,),)),)
-    )
+    assert not told((replace(HOST, technology=replace(KVM, backend="softirq")),), (replace(VM, backend_cores=((3,),)),))
     without = replace(HOST, technology=replace(KVM, backend="none"))
-    assert (
-        "has no backend"
-        in told((without,), (replace(VM, backend_cores=((3,),)),))["machine[0].backend_cores"]
-    )
+    assert "has no backend" in told((without,), (replace(VM, backend_cores=((3,),)),))["machine[0].backend_cores"]
     assert not told((host,), (replace(VM, vcpu_cores=((0,),)),))  # they share the core, as under Linux
 
 
@@ -148,9 +143,7 @@ def test_all_faults_come_at_once() -> None:
 
 def test_more_pinned_threads_than_cores_share_them() -> None:
     host = replace(HOST, cores=1)
-    machines = [
-        Machine(name=f"vm {n}", server="host", vcpu_cores=((0,),), backend_cores=((0,),)) for n in range(5)
-    ]
+    machines = [Machine(name=f"vm {n}", server="host", vcpu_cores=((0,),), backend_cores=((0,),)) for n in range(5)]
     model = parallel_router(host, machines)
     assert {task.thread for task in model.tasks if task.thread} == {
         *(f"vm {n} vcpu 0" for n in range(5)),

@@ -155,9 +155,7 @@ def test_a_number_of_machines_copies_the_one_that_is_given() -> None:
 
 def test_the_schema_knows_the_builders_of_virtual_routers() -> None:
     tables = router_schema()["$defs"]
-    assert {"VirtualRouter", "ParallelRouter", "TechnologyTable", "MachineTable", "ServerTable"} <= set(
-        tables
-    )
+    assert {"VirtualRouter", "ParallelRouter", "TechnologyTable", "MachineTable", "ServerTable"} <= set(tables)
     technology_key = tables["VirtualRouter"]["properties"]["technology"]["anyOf"]
     assert {"type": "string"} in technology_key
 
@@ -225,8 +223,7 @@ def test_a_technique_that_does_not_ship_is_named_once() -> None:
 def test_a_function_that_no_builder_lays_and_the_base_does_not_know_is_refused_with_the_nearest() -> None:
     table = '{ base = "kvm-vhost-2012", functions = { forwrd = { per_packet = "1 us" } } }'
     assert refused(VIRTUAL.replace('"kvm-vhost-2012"', table)) == {
-        "technology.functions.forwrd": "is no function that builders lay or the base knows: "
-        'did you mean "forward"?'
+        "technology.functions.forwrd": 'is no function that builders lay or the base knows: did you mean "forward"?'
     }
 
 

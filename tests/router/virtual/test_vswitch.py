@@ -31,9 +31,7 @@ def load(frames: FrameMix) -> OfferedLoad:
 def chain(length: int, one: Technology, *, link_bps: float = 25e9) -> RouterModel:
     """Lay frames of port 0 through machines one after the other, and those of port 1 back."""
     server = Server(name="host", cores=length + 1, technology=one, switch_cores=(0,))
-    machines = [
-        Machine(name=f"nf {number}", server="host", vcpu_cores=((number + 1,),)) for number in range(length)
-    ]
+    machines = [Machine(name=f"nf {number}", server="host", vcpu_cores=((number + 1,),)) for number in range(length)]
     assembly = Assembly((server,))
     for port, way in enumerate((machines, machines[::-1])):
         to = assembly.to_port(
@@ -84,9 +82,7 @@ def test_a_frame_between_cards_visits_the_vswitch_once_into_the_machine_and_once
     server = Server(name="host", cores=2, technology=one, switch_cores=(0,))
     model = virtual_router(server, Machine(name="vm", server="host", vcpu_cores=((1,),)), link_bps=10e9)
     into, out = model.task("port 0 to vm").service, model.task("vm send 0").service
-    assert into.mean_s(64) == pytest.approx(
-        sum(c.mean_s(64) for c in (one.nic_receive, one.switch, one.receive))
-    )
+    assert into.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (one.nic_receive, one.switch, one.receive)))
     assert out.mean_s(64) == pytest.approx(sum(c.mean_s(64) for c in (one.send, one.switch, one.nic_send)))
 
 
@@ -158,9 +154,7 @@ def csit_errors() -> Iterator[tuple[str, str, float, bool]]:
     text = (files("routecast") / "data" / "measured" / "csit1701.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
     plain = {
-        row["series"]: float(row["throughput_pps"])
-        for row in rows
-        if (row["cores"], row["frame_bytes"]) == ("1", "64")
+        row["series"]: float(row["throughput_pps"]) for row in rows if (row["cores"], row["frame_bytes"]) == ("1", "64")
     }
     one = technology("dpdk-vhost-user")
     machine = Machine(name="vm", server="host", vcpus=2, vcpu_cores=((2,), (3,)))
@@ -176,9 +170,7 @@ def csit_errors() -> Iterator[tuple[str, str, float, bool]]:
             name="host",
             cores=4,
             technology=replace(one, switch=switching),
-            switch_cores=(0,)
-            if row["cores"] == "1"
-            else (0, 1),  # two rings of the machine feed two cores at most
+            switch_cores=(0,) if row["cores"] == "1" else (0, 1),  # two rings of the machine feed two cores at most
         )
         wire_bytes = frames.mean_bytes + 20
         tunnel = wire_bytes / (wire_bytes + float(row["encapsulation_bytes"]))

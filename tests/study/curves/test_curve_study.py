@@ -186,9 +186,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("more", "message"), WRONG)
-def test_a_study_that_contradicts_itself_is_refused_with_the_place(
-    tmp_path: Path, more: str, message: str
-) -> None:
+def test_a_study_that_contradicts_itself_is_refused_with_the_place(tmp_path: Path, more: str, message: str) -> None:
     path = tmp_path / "wrong.study.toml"
     path.write_text(STUDY + "\n" + more + "\n")
     with pytest.raises(FileProblem, match=message):

@@ -52,9 +52,7 @@ def test_the_vhost_thread_is_the_bottleneck_while_other_cores_idle() -> None:
 
 
 def test_two_free_cores_collapse_below_one_and_two_bound_ones_do_not() -> None:
-    one, free, bound = (
-        kpps("single", name, 1200) for name in ("1 core", "2 cores, no bind", "2 cores, bind")
-    )
+    one, free, bound = (kpps("single", name, 1200) for name in ("1 core", "2 cores, no bind", "2 cores, bind"))
     assert free < one < bound
     assert kpps("single", "2 cores, no bind", 700) > 600  # it is a collapse: less load, more forwarded
 

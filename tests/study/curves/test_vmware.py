@@ -125,9 +125,7 @@ def test_balancers_of_their_own_cost_what_they_cost_in_a_multistage_router() -> 
         behind = [task for task in model.tasks if task.name.endswith("behind interrupts")]
         task = behind[0] if behind else work
         driver = driver_s(name)
-        assert task.service.per_packet_s == pytest.approx(
-            shipped.functions["balance"].per_packet_s + driver, rel=1e-9
-        )
+        assert task.service.per_packet_s == pytest.approx(shipped.functions["balance"].per_packet_s + driver, rel=1e-9)
 
 
 def driver_s(name: str) -> float:

@@ -62,9 +62,7 @@ def test_the_effects_have_the_stated_signs_and_sizes(diversified: ExperimentsRes
 def test_large_packets_do_not_care_for_the_queue_manager_so_its_effect_and_the_interaction_cancel(
     diversified: ExperimentsResult,
 ) -> None:
-    assert fact(diversified, "q_AB, both") == pytest.approx(
-        -fact(diversified, "q_B, no queue manager"), rel=0.05
-    )
+    assert fact(diversified, "q_AB, both") == pytest.approx(-fact(diversified, "q_B, no queue manager"), rel=0.05)
 
 
 def test_one_queue_manager_limits_as_many_engines_as_there_are(diversified: ExperimentsResult) -> None:

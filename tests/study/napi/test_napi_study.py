@@ -80,9 +80,7 @@ def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
     shipped: tuple[NapiStudy, Path], tmp_path: Path
 ) -> None:
     study, folder = shipped
-    shorter = study.model_copy(
-        update={"run": study.run.model_copy(update={"frames": 8000, "compare": False})}
-    )
+    shorter = study.model_copy(update={"run": study.run.model_copy(update={"frames": 8000, "compare": False})})
     result = run_napi_study(shorter, tmp_path / "out", folder)
     assert [criterion.name for criterion in result.criteria if not criterion.is_met] == []
     assert {each.curve.name for each in result.idle} == {"xdp", "linux"}

@@ -34,9 +34,7 @@ def problems(folder: Path, text: str) -> dict[str, str]:
 
 def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
     text = HEAD + CASE + 'maps = ["2p_se"]\nplanes = { allocations = ["search", "search"] }\n'
-    text += (
-        '[[case.stated]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhere = "p. 1"\nat_most = true\n'
-    )
+    text += '[[case.stated]]\ncurve = "serch"\nload = 0.7\nrelative_power = 0.5\nwhere = "p. 1"\nat_most = true\n'
     text += CASE.replace('"uniform"', '"uniform", share = 0.6')
     found = problems(tmp_path, text)
     assert set(found) == {
@@ -67,9 +65,7 @@ def test_all_faults_of_all_cases_are_told_at_once(tmp_path: Path) -> None:
         ("has_optimum = false\n[criteria]\ngap = 0.5", "criteria.gap"),
     ],
 )
-def test_what_a_case_does_not_have_can_be_neither_drawn_nor_judged(
-    tmp_path: Path, more: str, place: str
-) -> None:
+def test_what_a_case_does_not_have_can_be_neither_drawn_nor_judged(tmp_path: Path, more: str, place: str) -> None:
     assert place in problems(tmp_path, f"{HEAD}{CASE}{more}\n")
 
 
@@ -100,9 +96,7 @@ def test_traffic_that_does_not_fit_is_refused_before_anything_is_computed(
         ('title = "A"\n', 'title = "A"\nmatrixes = 3\n', "case[0].matrixes"),
     ],
 )
-def test_single_values_are_checked_with_their_place(
-    tmp_path: Path, before: str, after: str, place: str
-) -> None:
+def test_single_values_are_checked_with_their_place(tmp_path: Path, before: str, after: str, place: str) -> None:
     assert before in CASE
     assert place in problems(tmp_path, HEAD + CASE.replace(before, after))
 

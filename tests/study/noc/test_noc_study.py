@@ -232,17 +232,13 @@ def test_the_least_is_the_larger_bound_of_each_matrix(case: Case) -> None:
     ("before", "ours", "closed"),
     [(0.5, 0.2, 1.0), (0.5, 0.5, 0.0), (0.5, 0.8, -1.0), (0.2, 0.2, 1.0), (0.2, 0.3, 0.0)],
 )
-def test_what_is_closed_is_a_part_of_the_distance(
-    case: Case, before: float, ours: float, closed: float
-) -> None:
+def test_what_is_closed_is_a_part_of_the_distance(case: Case, before: float, ours: float, closed: float) -> None:
     pairs = {"four_phase": before, "search": ours, "optimum": 0.2}
     one = by_hand(case, **{curve: (power, power) for curve, power in pairs.items()})
     assert closed_ratio(one, 1.0) == pytest.approx(closed)
 
 
-@pytest.mark.parametrize(
-    ("at_most", "power", "met"), [(True, 0.1, True), (False, 0.1, False), (True, 0.3, False)]
-)
+@pytest.mark.parametrize(("at_most", "power", "met"), [(True, 0.1, True), (False, 0.1, False), (True, 0.3, False)])
 def test_a_limit_may_be_undercut_and_a_stated_value_may_not(
     result: NocResult, case: Case, at_most: bool, power: float, met: bool
 ) -> None:

@@ -59,9 +59,7 @@ def undisturbed(study: WireStudy, folder: Path) -> WireResult:
 
 @needs_tester
 def test_more_work_forwards_less_and_overload_loses_what_is_over(tmp_path: Path) -> None:
-    (tmp_path / "bed.testbed.toml").write_text(
-        'name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n'
-    )
+    (tmp_path / "bed.testbed.toml").write_text('name = "study-test"\nkind = "namespaces"\nwire = "100 Gbit/s"\n')
     study = WireStudy.model_validate(tomllib.loads(STUDY))
     result = undisturbed(study, tmp_path)
     rates = [row.measured_pps.median for row in result.series[0].rows]

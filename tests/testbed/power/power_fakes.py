@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.power.meter import PowerReading, PowerSpan, Zone, reading_of
 
 
 class Clock:
@@ -51,9 +51,7 @@ class FakeMeter:
         self.calls.append("stop")
         zone = Zone(name="all", scope=self.scope)
         spans = [
-            PowerSpan(
-                from_s=a, to_s=b, zones_w={"all": w, **{z.name: 1.5 for z in self.others}}, low_w=w, high_w=w
-            )
+            PowerSpan(from_s=a, to_s=b, zones_w={"all": w, **{z.name: 1.5 for z in self.others}}, low_w=w, high_w=w)
             for a, b, w in self.spans
         ]
         window = (spans[0].from_s, spans[-1].to_s) if spans else (0.0, 0.0)

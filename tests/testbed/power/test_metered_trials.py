@@ -35,12 +35,10 @@ LOAD = OfferedLoad(
 
 @pytest.fixture(autouse=True)
 def fake_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
 
 
-def trial(
-    meter: FakeMeter | None, *, loss_ratio: float = 0.0, duration_s: float = 0.5, **values: Any
-) -> Trial:
+def trial(meter: FakeMeter | None, *, loss_ratio: float = 0.0, duration_s: float = 0.5, **values: Any) -> Trial:
     evaluator = Measure(
         FakeBed(),  # type: ignore[arg-type]  # as much of a bed as Measure needs
         tester=FakeTester(loss_ratio=loss_ratio),
@@ -219,9 +217,7 @@ def test_a_table_of_trials_keeps_their_watts(name: str, tmp_path: Path) -> None:
         write_parquet(records, path)
         found = read_parquet(path)
     # As JSON: a NaN, of frames that were all lost, is not equal to itself.
-    assert [one.trial.to_json()["power"] for one in found] == [
-        one.trial.to_json()["power"] for one in records
-    ]
+    assert [one.trial.to_json()["power"] for one in found] == [one.trial.to_json()["power"] for one in records]
 
 
 def test_a_row_with_watts_is_appended_to_a_table_that_was_begun_without(tmp_path: Path) -> None:

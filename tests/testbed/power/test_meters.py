@@ -30,9 +30,9 @@ from routecast.testbed.power import (
     metering,
     no_power,
 )
-from routecast.testbed.power.credentials import Credentials, credentials_for
 from routecast.testbed.power.ipmi import parse_dcmi
 from routecast.testbed.power.perf import cores_of_mask, energy_events, open_event
+from routecast.testbed.power.web import Credentials, credentials_for
 
 SCALE = "2.3283064365386962890625e-10"
 """2^-32 J: the unit of all energy events (arch/x86/events/rapl.c)."""
@@ -82,9 +82,7 @@ class Counters:
 @pytest.fixture
 def rereading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file be read from its start each time, as a perf event is."""
-    monkeypatch.setattr(
-        "routecast.testbed.power.perf.os.read", lambda handle, size: os.pread(handle, size, 0)
-    )
+    monkeypatch.setattr("routecast.testbed.power.perf.os.read", lambda handle, size: os.pread(handle, size, 0))
 
 
 @pytest.mark.usefixtures("rereading")
@@ -116,9 +114,7 @@ def test_energy_events_that_the_kernel_refuses_say_what_to_do(tmp_path: Path) ->
         raise OSError(13, "Permission denied")
 
     source = PerfSource(write_pmu(tmp_path, {"energy-pkg": "0x02"}), opener=refuse)
-    with pytest.raises(
-        EnvironmentProblem, match=r"CAP_PERFMON, or after sysctl -w kernel\.perf_event_paranoid=0"
-    ):
+    with pytest.raises(EnvironmentProblem, match=r"CAP_PERFMON, or after sysctl -w kernel\.perf_event_paranoid=0"):
         source.open()
 
 
@@ -203,14 +199,10 @@ def test_a_missing_ipmitool_names_its_package(tmp_path: Path, monkeypatch: pytes
         IpmiSource().read()
 
 
-def from_log(
-    path: Path, begin_s: float, end_s: float, more: str, wall_s: float = 1_772_366_400.0
-) -> PowerReading:
+def from_log(path: Path, begin_s: float, end_s: float, more: str, wall_s: float = 1_772_366_400.0) -> PowerReading:
     """Meter a log to which lines are appended; the clock of trials shows 0 when it is ``wall_s``."""
     clock = Clock(begin_s)
-    meter = CsvMeter(
-        path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + wall_s
-    )
+    meter = CsvMeter(path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + wall_s)
     assert isinstance(meter, PowerMeter)
     with metering(meter) as metered:
         clock.now_s = end_s
@@ -273,9 +265,7 @@ def test_a_log_that_stands_still_tells_nothing(tmp_path: Path) -> None:
 def test_a_log_that_begins_anew_or_goes_away_is_told(tmp_path: Path) -> None:
     path, clock = tmp_path / "pdu.csv", Clock(0.0)
     path.write_text("time,watts\n" + "1772366300,50\n" * 9)
-    meter = CsvMeter(
-        path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + 1_772_366_400
-    )
+    meter = CsvMeter(path, interval_s=math.inf, wait_s=0.0, clock=clock, wall_clock=lambda: clock.now_s + 1_772_366_400)
     meter.start()
     clock.wait(2.0)
     path.write_text("time,watts\n1772366401,50\n1772366402,70\n")

@@ -12,8 +12,7 @@ import pytest
 from power_fakes import FakeMeter
 from testbed_fakes import FakeBed, FakeTester, FakeWatch
 
-from routecast.benchmark.power_result import PowerTable
-from routecast.benchmark.power_table import PowerTableSettings
+from routecast.benchmark.power_table import PowerTable, PowerTableSettings
 from routecast.benchmark.power_wire import intervals_s, search_profile, wire_power_table
 from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, ModelProblem
 from routecast.load.flows import FlowSet
@@ -36,15 +35,13 @@ def both_ports_receive(monkeypatch: pytest.MonkeyPatch) -> None:
         links["rcfake0"]["rx_frames"] = next(reads) * 10**9
 
     monkeypatch.setattr(FakeWatch, "bend", staticmethod(bend))
-    monkeypatch.setattr("routecast.testbed.sender.Watch", FakeWatch)
+    monkeypatch.setattr("routecast.testbed.measure.Watch", FakeWatch)
 
 
 class Router(FakeTester):
     """A tester before a router that forwards at most ``capacity_pps`` and loses the rest."""
 
-    def __init__(
-        self, capacity_pps: float = CAPACITY_PPS, change: Callable[[dict[str, Any]], None] | None = None
-    ):
+    def __init__(self, capacity_pps: float = CAPACITY_PPS, change: Callable[[dict[str, Any]], None] | None = None):
         super().__init__(*([change] if change else []))
         self.capacity_pps = capacity_pps
 

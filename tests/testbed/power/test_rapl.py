@@ -25,7 +25,7 @@ from rapl_trees import (
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.power import PowerMeter, PowerReading, RaplSource, SampledMeter, find_meters, metering
-from routecast.testbed.power.zones import energy_step_uj, rapl_zones, read_text, wrapped_difference
+from routecast.testbed.power.rapl import energy_step_uj, rapl_zones, read_text, wrapped_difference
 
 RANGES = st.sampled_from([INTEL_RANGE_UJ, DRAM_RANGE_UJ, AMD_RANGE_UJ])
 UNIT = {INTEL_RANGE_UJ: 61_035, DRAM_RANGE_UJ: 15_300, AMD_RANGE_UJ: 15_258}
@@ -41,9 +41,7 @@ def meter(root: Path, clock: Clock, covers: str = "package") -> SampledMeter:
     return SampledMeter(RaplSource(root, covers=covers), interval_s=math.inf, clock=clock)
 
 
-def after(
-    root: Path, energy_uj: dict[str, int], time_s: float = 10.0, covers: str = "package"
-) -> PowerReading:
+def after(root: Path, energy_uj: dict[str, int], time_s: float = 10.0, covers: str = "package") -> PowerReading:
     """Meter a machine whose counters go on so far."""
     clock = Clock()
     with metering(meter(root, clock, covers)) as metered:
@@ -59,9 +57,7 @@ def test_the_range_of_a_counter_tells_its_step(range_uj: int) -> None:
 
 
 @given(RANGES, st.integers(0, 2**34), st.integers(0, 2**32 - 1))
-def test_two_readings_with_at_most_one_wrap_between_them_give_the_energy(
-    range_uj: int, start: int, more: int
-) -> None:
+def test_two_readings_with_at_most_one_wrap_between_them_give_the_energy(range_uj: int, start: int, more: int) -> None:
     unit = UNIT[range_uj]
     found = wrapped_difference(shown_uj(start, unit), shown_uj(start + more, unit), range_uj)
     # Each reading is cut to whole microjoules, and so is the range that the step is taken from. A full turn and none
@@ -72,9 +68,7 @@ def test_two_readings_with_at_most_one_wrap_between_them_give_the_energy(
     assert 0.0 <= found < turn
 
 
-@given(
-    RANGES, st.integers(0, 2**32 - 1), st.lists(st.integers(10_000, 2**32 - 10_000), min_size=1, max_size=40)
-)
+@given(RANGES, st.integers(0, 2**32 - 1), st.lists(st.integers(10_000, 2**32 - 10_000), min_size=1, max_size=40))
 def test_the_differences_of_many_samples_sum_up_to_the_energy_over_any_number_of_wraps(
     range_uj: int, start: int, steps: list[int]
 ) -> None:
@@ -135,9 +129,7 @@ def test_the_platform_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("covers", "mean_w"), [("package", 190.0), ("dram", 30.0), ("package+dram", 220.0)])
-def test_sockets_add_up_and_memory_beside_them_only_if_asked_for(
-    tmp_path: Path, covers: str, mean_w: float
-) -> None:
+def test_sockets_add_up_and_memory_beside_them_only_if_asked_for(tmp_path: Path, covers: str, mean_w: float) -> None:
     moved = {
         "intel-rapl:0": 1_000_000_000,
         "intel-rapl:0:0": 200_000_000,

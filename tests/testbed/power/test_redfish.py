@@ -26,8 +26,7 @@ from redfish_mock import (
 
 from routecast.errors import EnvironmentProblem, FileProblem
 from routecast.testbed.power import HttpSource, PowerReading, RedfishSource, SampledMeter, metering
-from routecast.testbed.power.credentials import Credentials
-from routecast.testbed.power.web import masked
+from routecast.testbed.power.web import Credentials, masked
 
 NOBODY = Credentials()
 ADMIN = Credentials(user="admin", password=PASSWORD)
@@ -100,9 +99,7 @@ def test_an_enclosure_holds_the_power_of_what_is_in_it_and_neighbours_add_up() -
     documents = {
         "/redfish/v1/Chassis": members("box", "blade", "shelf", "empty"),
         "/redfish/v1/Chassis/box": chassis("box", EnvironmentMetrics="/e/box"),
-        "/redfish/v1/Chassis/blade": chassis(
-            "blade", EnvironmentMetrics="/e/blade", within="/redfish/v1/Chassis/box"
-        ),
+        "/redfish/v1/Chassis/blade": chassis("blade", EnvironmentMetrics="/e/blade", within="/redfish/v1/Chassis/box"),
         "/redfish/v1/Chassis/shelf": chassis("shelf", EnvironmentMetrics="/e/shelf"),
         "/redfish/v1/Chassis/empty": chassis("empty"),
         "/e/box": environment(500),
@@ -193,9 +190,7 @@ def test_a_redirect_is_not_followed_with_the_password() -> None:
 def test_a_document_cannot_send_the_password_to_another_host() -> None:
     documents = {
         **RACK,
-        "/redfish/v1/Chassis": {
-            "Members": [{"@odata.id": "//elsewhere/redfish"}, {"@odata.id": "http://x/y"}]
-        },
+        "/redfish/v1/Chassis": {"Members": [{"@odata.id": "//elsewhere/redfish"}, {"@odata.id": "http://x/y"}]},
     }
     assert "looked at none" in refusal(Mock(documents), ADMIN)
 

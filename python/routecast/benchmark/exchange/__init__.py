@@ -7,7 +7,7 @@ result makes it invalid, with its reason; what is missing or contradictory is an
 from routecast.benchmark.exchange.formats import FORMATS, read_records
 from routecast.benchmark.exchange.record import Record
 from routecast.benchmark.exchange.table import csv_text, write_parquet
-from routecast.benchmark.exchange.uti_writing import uti_documents
+from routecast.benchmark.exchange.uti import uti_documents
 from routecast.benchmark.exchange.validate_table import validate_text
 
 __all__ = [

@@ -65,9 +65,7 @@ def _bounds(document: Document, row: Node, lossy: list[float]) -> list[Record]:
     goal = "ndr" if loss_ratio == 0.0 else "pdr" if lossy[:1] == [loss_ratio] else "search"
     lower_pps, upper_pps = row.get("lower_pps").number(least=0.0), row.get("upper_pps").number(least=0.0)
     forwarded_pps = row.get("conditional_pps").number(least=0.0)
-    link_bps = (
-        [node.number(least=0.0) for node in setup.get("link_bps").items()] if setup.get("link_bps") else []
-    )
+    link_bps = [node.number(least=0.0) for node in setup.get("link_bps").items()] if setup.get("link_bps") else []
     per_port, rate = row.get("per_port_pps").number(), row.get("throughput_pps").number()
     ports = round(rate / per_port) if per_port > 0.0 and rate > 0.0 else 0
     duration_s = row.get("final_trial_s").number(least=0.0)

@@ -94,9 +94,7 @@ class Node:
             self.problem(f"got {_shown(value)}: wants a number")
             return math.nan
         if math.isfinite(value) and not least <= value <= most:
-            bounds = (
-                f"at least {least:g}" if most == MOST and value < least else f"from {least:g} to {most:g}"
-            )
+            bounds = f"at least {least:g}" if most == MOST and value < least else f"from {least:g} to {most:g}"
             self.problem(f"got {_shown(value)}: wants a number {bounds}")
             return math.nan
         return float(value) if math.isfinite(value) else math.nan
@@ -180,9 +178,7 @@ def parse_document(text: str, *, name: str) -> Document:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         cut = not text[error.pos :].strip() or error.msg.startswith("Unterminated string")
-        what = (
-            "is cut off: the file ends in the middle of its document" if cut else f"is no JSON: {error.msg}"
-        )
+        what = "is cut off: the file ends in the middle of its document" if cut else f"is no JSON: {error.msg}"
         raise FileProblem(name, [Problem(place, what)]) from None
     except RecursionError:
         raise FileProblem(name, [Problem("", "is nested too deeply to be a result")]) from None
@@ -191,9 +187,7 @@ def parse_document(text: str, *, name: str) -> Document:
     document = Document(name, value)
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-        document.notes.append(
-            f"{name}: {', '.join(wrong[:3])}{more}: not a number (NaN or infinite), left out"
-        )
+        document.notes.append(f"{name}: {', '.join(wrong[:3])}{more}: not a number (NaN or infinite), left out")
     return document
 
 

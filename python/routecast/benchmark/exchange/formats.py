@@ -70,9 +70,7 @@ def read_records(path: Path | str, *, format_name: str = "auto") -> tuple[Record
     if format_name == "auto":
         found = next((name for name, (is_it, _) in _JSON.items() if is_it(document.root)), None)
         if found is None:
-            message = (
-                f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
-            )
+            message = f"has no format that routecast knows; it reads {', '.join(FORMATS)}: name one with --format"
             raise FileProblem(str(path), [Problem("", message)])
         format_name = found
     return _JSON[format_name][1](document)

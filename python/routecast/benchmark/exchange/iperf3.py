@@ -87,9 +87,7 @@ def read_iperf3(document: Document) -> tuple[Record, ...]:
     if not root.get("end").value:
         root.get("end").problem("is missing or empty: the test did not end")
     document.check()
-    records = tuple(
-        record for way in WAYS if way.sum in root.get("end") if (record := _way(document, way)) is not None
-    )
+    records = tuple(record for way in WAYS if way.sum in root.get("end") if (record := _way(document, way)) is not None)
     if not records:
         root.need("end.sum")
     document.check()
@@ -110,9 +108,7 @@ def _way(document: Document, way: _Way) -> Record | None:
         )
     sent, lost, arrived, notes_of_counts = _counts(end, way, payload_bytes)
     notes += notes_of_counts
-    duration_s = (
-        (end.get(way.sent) if way.sent in end else end.get(way.sum)).need("seconds").finite(least=0.0)
-    )
+    duration_s = (end.get(way.sent) if way.sent in end else end.get(way.sum)).need("seconds").finite(least=0.0)
     if math.isnan(sent + lost + arrived) or math.isnan(duration_s) or document.problems:
         return None
     if sent <= 0.0 or duration_s <= 0.0:
@@ -120,9 +116,7 @@ def _way(document: Document, way: _Way) -> Record | None:
         return None
     invalid = []
     if arrived > sent:
-        invalid.append(
-            f"{arrived:,.0f} datagrams arrived of {sent:,.0f} sent: the counts contradict each other"
-        )
+        invalid.append(f"{arrived:,.0f} datagrams arrived of {sent:,.0f} sent: the counts contradict each other")
     if lost > sent:
         invalid.append(f"{lost:,.0f} datagrams lost of {sent:,.0f} sent: the counts contradict each other")
     for at in ("warning", "server_output_text"):
@@ -131,9 +125,7 @@ def _way(document: Document, way: _Way) -> Record | None:
     target_bps = start.get("target_bitrate").number(least=0.0)
     streams = start.get("num_streams").count() or 1
     intended_pps = target_bps * streams / (8.0 * payload_bytes) if target_bps > 0.0 else math.nan
-    jitter_s = 1e-3 * end.get(way.received if way.received in end else way.sum).get("jitter_ms").number(
-        least=0.0
-    )
+    jitter_s = 1e-3 * end.get(way.received if way.received in end else way.sum).get("jitter_ms").number(least=0.0)
     reordered = _reordered(end) if not way.name else None
     arrived = min(arrived, sent)
     trial = measured(

@@ -82,9 +82,7 @@ def _found(document: Document, name: str, chain: Node, size: str, goal: Goal, no
         name,
         chain,
         size,
-        trial=_trial(
-            document, size, intended_pps, offered_pps, sent, received, loss, _delay(overall), invalid
-        ),
+        trial=_trial(document, size, intended_pps, offered_pps, sent, received, loss, _delay(overall), invalid),
         goal=goal,
         goal_loss_ratio=goal_loss,
         facts={"load_percent_per_direction": node.get("load_percent_per_direction").number()},
@@ -153,9 +151,7 @@ def _trial(
         notes.append(f"{received:,} frames were received of {sent:,} sent; loss is taken as 0")
         received = sent
     if loss < 0.0:
-        notes.append(
-            f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0"
-        )
+        notes.append(f"drop_percentage is {100.0 * loss:g}: more frames came than were sent; loss is taken as 0")
     return measured(
         intended_pps=intended_pps,
         offered_pps=offered_pps,

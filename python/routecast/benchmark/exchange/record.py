@@ -77,9 +77,7 @@ class Record:
     def with_frame_bytes(self, frame_bytes: float) -> Record:
         """Return the record with a frame size that the reader knows, and the bit rates that follow from it (S2)."""
         rate_pps = self.trial.forwarded_pps
-        trial = replace(
-            self.trial, l1_bps=rate_pps * 8.0 * (frame_bytes + 20.0), l2_bps=rate_pps * 8.0 * frame_bytes
-        )
+        trial = replace(self.trial, l1_bps=rate_pps * 8.0 * (frame_bytes + 20.0), l2_bps=rate_pps * 8.0 * frame_bytes)
         return replace(self, frame_bytes=frame_bytes, trial=trial)
 
     def to_json(self) -> dict[str, object]:

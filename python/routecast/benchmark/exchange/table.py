@@ -123,10 +123,7 @@ def csv_text(records: Sequence[Record]) -> str:
     for record in records:
         # repr() keeps every digit of a float.
         writer.writerow(
-            [
-                "" if cell is None else repr(cell) if isinstance(cell, float) else cell
-                for cell in _row(record).values()
-            ]
+            ["" if cell is None else repr(cell) if isinstance(cell, float) else cell for cell in _row(record).values()]
         )
     return out.getvalue()
 
@@ -165,9 +162,7 @@ def read_parquet(path: Path) -> tuple[Record, ...]:
     if not is_table(frame.columns):
         raise FileProblem(str(path), [Problem("", _header_message(frame.columns))])
     problems: list[Problem] = []
-    records = [
-        _record(row, f"row {number}", problems) for number, row in enumerate(frame.to_dicts(), start=1)
-    ]
+    records = [_record(row, f"row {number}", problems) for number, row in enumerate(frame.to_dicts(), start=1)]
     if problems:
         raise FileProblem(str(path), problems)
     return tuple(records)
@@ -195,10 +190,7 @@ def read_csv(path: Path) -> tuple[Record, ...]:
             message = f"has {len(cells)} cells, the header names {len(header)} columns: is the file cut off?"
             problems.append(Problem(f"row {number}", message))
             continue
-        row = {
-            name: _typed(name, cell, f"row {number}", problems)
-            for name, cell in zip(header, cells, strict=True)
-        }
+        row = {name: _typed(name, cell, f"row {number}", problems) for name, cell in zip(header, cells, strict=True)}
         records.append(_record(row, f"row {number}", problems))
     if problems:
         raise FileProblem(str(path), problems)
@@ -248,9 +240,7 @@ def _record(row: Mapping[str, Cell], place: str, problems: list[Problem]) -> Rec
 
     bound, kind = text("bound"), text("bottleneck_kind") or "load"
     if bound not in ("", "lower", "upper"):
-        problems.append(
-            Problem(f"{place}, column bound", f"got {bound[:40]!r}: allowed are lower, upper, nothing")
-        )
+        problems.append(Problem(f"{place}, column bound", f"got {bound[:40]!r}: allowed are lower, upper, nothing"))
     if kind not in ("pool", "task", "link", "load"):
         problems.append(Problem(f"{place}, column bottleneck_kind", f"got {kind[:40]!r}"))
     drops, facts, invalid, notes = load("drops_pps"), load("facts"), load("invalid"), load("notes")
@@ -265,9 +255,7 @@ def _record(row: Mapping[str, Cell], place: str, problems: list[Problem]) -> Rec
     of_trial["notes"] = tuple(map(str, notes)) if isinstance(notes, list) else ()
     trial = Trial(evaluator=text("evaluator") or "measure", attempts=count("attempts") or 1, **of_trial)
     of_record: dict[str, Any] = {name: text(name) for name in _RECORD_TEXTS}
-    of_record |= {name: number(name) for name in _RECORD_NUMBERS} | {
-        name: count(name) for name in _RECORD_COUNTS
-    }
+    of_record |= {name: number(name) for name in _RECORD_NUMBERS} | {name: count(name) for name in _RECORD_COUNTS}
     return Record(trial=trial, facts=facts if isinstance(facts, dict) else {}, **of_record)
 
 

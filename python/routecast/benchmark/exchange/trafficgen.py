@@ -51,9 +51,7 @@ def read_trafficgen(document: Document) -> tuple[Record, ...]:
 def _record(document: Document, node: Node, *, is_result: bool) -> Record | None:
     params, stats = node.get("trial_params"), node.need("stats")
     if params.get("traffic_generator").value == "trex-astf" or "astf" in stats:
-        params.get("traffic_generator").problem(
-            "got trex-astf: its trials count connections, only frames are read"
-        )
+        params.get("traffic_generator").problem("got trex-astf: its trials count connections, only frames are read")
         return None
     before = len(document.problems)
     result = node.need("result").text()
@@ -77,9 +75,7 @@ def _record(document: Document, node: Node, *, is_result: bool) -> Record | None
         l1_bps = sum(_or(port.get("tx_l1_bps").number(), 0.0) for port in ports)
         if l1_bps > 0.0:
             frame_bytes = round(l1_bps / (8.0 * sent_pps) - 20.0, 1)
-            notes.append(
-                f"frame size {frame_bytes:g} B follows from tx_l1_bps and tx_pps: a profile was sent"
-            )
+            notes.append(f"frame size {frame_bytes:g} B follows from tx_l1_bps and tx_pps: a profile was sent")
     if target_pps > 0.0 and sent_pps < (1.0 - _RATE_TOLERANCE_RATIO) * target_pps:
         invalid.append(f"the tester sent {sent_pps:,.0f} pps of the intended {target_pps:,.0f}")
     trial = measured(

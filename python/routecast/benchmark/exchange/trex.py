@@ -47,12 +47,8 @@ def read_trex(document: Document) -> tuple[Record, ...]:
     notes = [*document.notes, *_notes(results, sent_pps, received_pps, loss)]
     frame_bytes = _frame_bytes(results, sent_pps)
     if math.isfinite(frame_bytes):
-        notes.append(
-            f"frame size {frame_bytes:g} B follows from results.tx_bps and tx_pps: TRex does not state it"
-        )
-    duration_s = (
-        config.get("iteration_duration").number(least=0.0) / 2.0
-    )  # what it writes is twice what it waited
+        notes.append(f"frame size {frame_bytes:g} B follows from results.tx_bps and tx_pps: TRex does not state it")
+    duration_s = config.get("iteration_duration").number(least=0.0) / 2.0  # what it writes is twice what it waited
     goal_loss = config.get("pdr").number(least=0.0, most=100.0) / 100.0
     counted_loss = min(max(loss, 0.0), 1.0)
     trial = measured(
@@ -119,14 +115,10 @@ def _notes(results: Node, sent_pps: float, received_pps: float, loss: float) -> 
 def _invalid(results: Node, config: Node, loss: float) -> tuple[str, ...]:
     invalid = []
     if loss > 1.0:
-        invalid.append(
-            f"results.drop_rate_percentage is {100.0 * loss:g}: more than all frames cannot be lost"
-        )
+        invalid.append(f"results.drop_rate_percentage is {100.0 * loss:g}: more than all frames cannot be lost")
     full, allowed = results.get("queue_full_percentage").number(), config.get("q_full_resolution").number()
     if full > allowed:
-        invalid.append(
-            f"the tester's queues were full for {full:g} % of the frames, allowed are {allowed:g} %"
-        )
+        invalid.append(f"the tester's queues were full for {full:g} % of the frames, allowed are {allowed:g} %")
     if results.get("valid_latency").value is False:
         invalid.append("latency exceeded the limit that the search was given")
     return tuple(invalid)
@@ -146,11 +138,7 @@ def _frame_bytes(results: Node, sent_pps: float) -> float:
     if not frame_bytes > 0.0:
         return math.nan
     nearest = round(frame_bytes)
-    return (
-        float(nearest)
-        if abs(frame_bytes - nearest) <= _STANDARD_SHARE * frame_bytes
-        else round(frame_bytes, 1)
-    )
+    return float(nearest) if abs(frame_bytes - nearest) <= _STANDARD_SHARE * frame_bytes else round(frame_bytes, 1)
 
 
 def _latency(groups: Node) -> Delay | None:
@@ -173,9 +161,7 @@ def _latency(groups: Node) -> Delay | None:
         return None
     method = "TRex latency streams, software time stamps"
     if counts:
-        method += (
-            f"; percentiles are upper edges of a histogram of one digit, {sum(counts.values()):,.0f} frames"
-        )
+        method += f"; percentiles are upper edges of a histogram of one digit, {sum(counts.values()):,.0f} frames"
     percentiles = [min(_percentile_us(counts, ratio), most) * 1e-6 for ratio in (0.5, 0.9, 0.99, 0.999)]
     return Delay(
         mean_s=weighted_us / weight * 1e-6,

@@ -100,12 +100,8 @@ def validate_text(
         raise FileProblem(name, [Problem("", message)])
     asked = {key for key in (*best, *at_tester) if key[2] in calibrate_bytes}
     if asked and not asked & free:
-        message = (
-            "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
-        )
-        raise FileProblem(
-            name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in asked]
-        )
+        message = "cannot calibrate, for the tester or the medium limited it: give another size to --calibrate"
+        raise FileProblem(name, [Problem(_words(key), message) for key in (*best, *at_tester) if key in asked])
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(_HEADER)

@@ -24,9 +24,7 @@ __all__ = ["mlr_search"]
 _NO_TIME_LIMIT_S = 1e9
 
 
-def mlr_search(
-    probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float
-) -> tuple[Bounds, ...]:
+def mlr_search(probe: Probe, goals: Sequence[GoalProfile], *, least_pps: float, most_pps: float) -> tuple[Bounds, ...]:
     """Search for all goals at once.
 
     Parameters

@@ -25,9 +25,7 @@ class EvaluatorName(StrEnum):
     SOLVE = "solve"
 
 
-def streams_asked(
-    *, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int
-) -> Sequence[Stream]:
+def streams_asked(*, bidirectional: bool, ipv6: bool, networks: int, filters: int, burst: int) -> Sequence[Stream]:
     """Return the stream that the options describe; none if there are none."""
     from routecast.benchmark.profile import StreamProfile
     from routecast.benchmark.streams import stream_of
@@ -76,7 +74,7 @@ def rig_asked(
         if outages:
             raise QuantityProblem(outages[0], "--outage is for a simulated model: a device is really reset")
         from routecast.benchmark.bed_rig import BedRig
-        from routecast.testbed.options import pairs
+        from routecast.testbed.opening import pairs
 
         return BedRig(
             testbed or "namespaces",
@@ -92,9 +90,7 @@ def rig_asked(
     if testbed is not None or dut is not None:
         raise QuantityProblem("", f"--testbed and --dut are for --evaluator measure, not {evaluator.value}")
     if power is not None:
-        text = (
-            f"--power {power}: a model's watts come from its power states; a meter is for --evaluator measure"
-        )
+        text = f"--power {power}: a model's watts come from its power states; a meter is for --evaluator measure"
         raise QuantityProblem(power, text)
     from routecast.benchmark.rig import ModelRig
     from routecast.router.files import read_router_and_load

@@ -55,9 +55,7 @@ def rfc2544(
     ] = None,
     dut: Annotated[
         str | None,
-        typer.Option(
-            "--dut", metavar="DEVICE", help="Device under test, such as linux.", rich_help_panel=WHAT
-        ),
+        typer.Option("--dut", metavar="DEVICE", help="Device under test, such as linux.", rich_help_panel=WHAT),
     ] = None,
     dut_option: Annotated[
         list[str] | None,
@@ -121,9 +119,7 @@ def rfc2544(
     ] = False,
     networks: Annotated[
         int,
-        typer.Option(
-            "--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS
-        ),
+        typer.Option("--networks", min=1, max=256, help="Destination networks (sec. 12).", rich_help_panel=STREAMS),
     ] = 1,
     filters: Annotated[
         int,
@@ -147,9 +143,7 @@ def rfc2544(
     ] = 1,
     flows: Annotated[
         int,
-        typer.Option(
-            "--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS
-        ),
+        typer.Option("--flows", min=1, max=60_000, help="Flows each way (RFC 4814).", rich_help_panel=STREAMS),
     ] = 1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of a simulated model.")] = 1,
     out: Annotated[
@@ -181,9 +175,7 @@ def rfc2544(
         chosen,
         procedures=[name.strip() for name in procedures.split(",") if name.strip()],
         frame_bytes=[parse_frame_bytes(text) for text in frame or ()],
-        streams=streams_asked(
-            bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst
-        ),
+        streams=streams_asked(bidirectional=bidirectional, ipv6=ipv6, networks=networks, filters=filters, burst=burst),
         search=search.value if search else "",
         flows=flows,
     )
@@ -257,11 +249,7 @@ def _print(result: BenchmarkResult) -> None:
 
 def _folder_name(router: Path | None, testbed: str | None, dut: str | None, profile: Profile) -> str:
     """Name the folder after what is tested."""
-    what = (
-        router.name.partition(".")[0]
-        if router
-        else dut or Path(testbed or "namespaces").name.partition(".")[0]
-    )
+    what = router.name.partition(".")[0] if router else dut or Path(testbed or "namespaces").name.partition(".")[0]
     return f"{profile.name}-{what}"
 
 

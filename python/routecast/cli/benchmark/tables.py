@@ -114,11 +114,7 @@ def _throughput(result: Any, several: bool) -> Table:
                 row.upper_pps,
                 row.theoretical_pps,
                 row.of_theoretical_ratio,
-                *(
-                    (row.power.mean_w, 1e6 * row.power.packet_j)
-                    if row.power
-                    else watts and (math.nan, math.nan)
-                ),
+                *((row.power.mean_w, 1e6 * row.power.packet_j) if row.power else watts and (math.nan, math.nan)),
             ),
         ),
     )

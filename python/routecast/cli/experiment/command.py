@@ -22,15 +22,11 @@ _WHERE = "Where it runs"
 
 
 def experiment(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE.experiment.toml", help="The experiment.", dir_okay=False)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE.experiment.toml", help="The experiment.", dir_okay=False)],
     *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False
-        ),
+        typer.Option("--out", "-o", metavar="DIR", help="Folder of the results; ./NAME if not given.", file_okay=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON document.")] = False,
     executor: Annotated[
@@ -44,9 +40,7 @@ def experiment(
     ] = "auto",
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", min=1, help="How many; as there are cores if not given.", rich_help_panel=_WHERE
-        ),
+        typer.Option("--workers", min=1, help="How many; as there are cores if not given.", rich_help_panel=_WHERE),
     ] = None,
     shard: Annotated[
         str | None,
@@ -77,9 +71,7 @@ def experiment(
 
     part = Shard.parse(shard) if shard else None
     if part and join:
-        raise QuantityProblem(
-            str(part), "--shard runs a part, --join puts the parts together: give one of them"
-        )
+        raise QuantityProblem(str(part), "--shard runs a part, --join puts the parts together: give one of them")
     asked = read_experiment(file)
     if design_only:
         _print_plan(asked, as_json=as_json)
@@ -113,9 +105,7 @@ def _results(
         return join_experiment(asked, folder)
     try:
         with progress_bar(f"experiment {asked.name}") as progress:
-            return run_experiment(
-                asked, folder, executor=executor, workers=workers, shard=shard, progress=progress
-            )
+            return run_experiment(asked, folder, executor=executor, workers=workers, shard=shard, progress=progress)
     except KeyboardInterrupt:
         remark(f"What is finished is in {folder}; the same command goes on from there.")
         raise
@@ -134,9 +124,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
         first = next(answer.problem for answer in results.answers)
         raise RoutecastError(f"none of the {failed} runs has an answer; the first says: {first}")
     with progress_bar("analysis"):
-        analyses = {
-            response.name: analyse(results, response.name) for response in results.experiment.responses
-        }
+        analyses = {response.name: analyse(results, response.name) for response in results.experiment.responses}
         summary = summary_json(results, analyses, command=command)
         write_experiment(results, analyses, folder, command=command)
         write_whole(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
@@ -147,11 +135,7 @@ def _analyse(results: Results, folder: Path, *, command: str, as_json: bool) -> 
     if results.resumed:
         remark(f"{results.resumed} runs were there already")
     if failed:
-        lack = (
-            "have no answer"
-            if not any(one.problem and one.values for one in results.answers)
-            else "lack answers"
-        )
+        lack = "have no answer" if not any(one.problem and one.values for one in results.answers) else "lack answers"
         remark(f"{failed} of {len(results.answers)} runs {lack}; the others are analysed without them")
     remark(f"Report: {folder / 'report.html'}")
 

@@ -127,9 +127,7 @@ def _effects(analysis: Analysis, scale: Scale) -> Table:
             ),
         ),
         rows=tuple(rows),
-        strong=frozenset(
-            number for number, one in enumerate(effects, start=first) if one.is_significant is True
-        ),
+        strong=frozenset(number for number, one in enumerate(effects, start=first) if one.is_significant is True),
     )
 
 

@@ -36,9 +36,7 @@ def function(
     *,
     on: Annotated[
         str | None,
-        typer.Option(
-            "--on", metavar="HARDWARE", help="Host: a name of `hardware list`, or a *.hardware.toml."
-        ),
+        typer.Option("--on", metavar="HARDWARE", help="Host: a name of `hardware list`, or a *.hardware.toml."),
     ] = None,
     direction: Annotated[
         str | None, typer.Option("--direction", metavar="NAME", help="One direction of the function only.")
@@ -68,9 +66,7 @@ def function(
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(
-            "--table", metavar="NAME=ENTRIES", help="Size of a table, such as mac=2Mi; may be repeated."
-        ),
+        typer.Option("--table", metavar="NAME=ENTRIES", help="Size of a table, such as mac=2Mi; may be repeated."),
     ] = None,
     remote: Annotated[
         float,
@@ -88,21 +84,15 @@ def function(
     ] = False,
     simulate: Annotated[
         bool,
-        typer.Option(
-            "--simulate", help="Simulate the estimated router: latency and loss.", rich_help_panel=_ANSWER
-        ),
+        typer.Option("--simulate", help="Simulate the estimated router: latency and loss.", rich_help_panel=_ANSWER),
     ] = False,
     run: Annotated[
         bool,
-        typer.Option(
-            "--run", help="Run the real function on this host, beside its estimate.", rich_help_panel=_ANSWER
-        ),
+        typer.Option("--run", help="Run the real function on this host, beside its estimate.", rich_help_panel=_ANSWER),
     ] = False,
     counts: Annotated[
         bool,
-        typer.Option(
-            "--counts", help="Count the real function's instructions with valgrind.", rich_help_panel=_ANSWER
-        ),
+        typer.Option("--counts", help="Count the real function's instructions with valgrind.", rich_help_panel=_ANSWER),
     ] = False,
     refine: Annotated[
         bool,
@@ -176,10 +166,7 @@ def function(
     if simulate:
         from routecast.cli.function.simulate import simulated
 
-        trials = [
-            simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed)
-            for one in frames
-        ]
+        trials = [simulated(case, case.estimate(direction, one, remote), load_pps, duration_s, seed) for one in frames]
     if as_json:
         print_json(_document(case, direction, frames, remote, trials))
         return
@@ -209,7 +196,7 @@ def _named(case: Case, direction: str | None) -> list[tuple[str, str | None]]:
     """Return what is estimated: (name in tables, direction); several directions also together."""
     names = [one.name for one in case.function.directions]
     if direction is not None:
-        from routecast.function.directions import chosen_directions
+        from routecast.function.estimate import chosen_directions
 
         return [(names[number], names[number]) for number in chosen_directions(case.function, direction)]
     if len(names) == 1:

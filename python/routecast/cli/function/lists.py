@@ -54,8 +54,7 @@ def registry_table() -> Table:
             (
                 one.name,
                 ", ".join(
-                    name if parameter.default is None else f"[{name}]"
-                    for name, parameter in one.parameters.items()
+                    name if parameter.default is None else f"[{name}]" for name, parameter in one.parameters.items()
                 ),
                 "–" if one.row is None else str(one.row),
                 one.meaning,

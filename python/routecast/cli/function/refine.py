@@ -53,9 +53,7 @@ def check_refining(asked: Asked) -> None:
 
     problems = []
     if asked.hardware.stalls != "added":
-        what = (
-            f"{asked.hardware.name} does not say what a line of memory costs: name the file of a probed host"
-        )
+        what = f"{asked.hardware.name} does not say what a line of memory costs: name the file of a probed host"
         problems.append(Problem("--on", what))
     if asked.rate_pps is not None:
         problems.append(Problem("--load", "a refinement needs the capacity: leave the rate out"))
@@ -64,9 +62,7 @@ def check_refining(asked: Asked) -> None:
     if not all(frames.is_fixed for frames in asked.frames):
         problems.append(Problem("--frame", "a refinement is by frames of one size"))
     if asked.function.name not in function_names():
-        problems.append(
-            Problem("NAME", f"{asked.function.name} does not ship: only functions that do refine a host")
-        )
+        problems.append(Problem("NAME", f"{asked.function.name} does not ship: only functions that do refine a host"))
     if problems:
         raise ModelProblem("--refine", problems)
 

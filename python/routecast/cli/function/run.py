@@ -58,9 +58,7 @@ class _Ran:
         return self.estimated_pps / self.trial.forwarded_pps - 1.0
 
 
-def run_function(
-    asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *, as_json: bool = False
-) -> None:
+def run_function(asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *, as_json: bool = False) -> None:
     """Run the real function for every direction and frame size and print it beside its estimate.
 
     Parameters
@@ -149,7 +147,7 @@ def _worst(errors: Sequence[float]) -> float:
 
 def _without_cost(asked: Asked, direction: str) -> list[str]:
     """Return the operations of a direction that the hardware does not know: there can be no estimate."""
-    from routecast.function.manner import in_the_manner_of
+    from routecast.function.estimate import in_the_manner_of
 
     function = in_the_manner_of(asked.hardware, asked.function)
     steps = next(one.steps for one in function.directions if one.name == direction)

@@ -19,9 +19,7 @@ _LOAD_RATIO = 0.8
 _SIMULATED_S = 0.02
 
 
-def simulated(
-    case: Case, found: Estimate, load_pps: float | None, duration_s: float | None, seed: int
-) -> Trial:
+def simulated(case: Case, found: Estimate, load_pps: float | None, duration_s: float | None, seed: int) -> Trial:
     """Return a trial of the router that the estimate makes, at ``load_pps`` or 80 % of its throughput."""
     from routecast.evaluate.simulate import Simulate
     from routecast.load.flows import FlowSet
@@ -31,10 +29,7 @@ def simulated(
 
     sizes = found.frames.share_by_bytes
     by_size = (
-        {
-            size: case.estimate(found.direction, FrameMix.fixed(size), found.remote_ratio).packet_cycles
-            for size in sizes
-        }
+        {size: case.estimate(found.direction, FrameMix.fixed(size), found.remote_ratio).packet_cycles for size in sizes}
         if len(sizes) > 1
         else {}
     )
@@ -46,9 +41,7 @@ def simulated(
         flows=FlowSet.crafted(math.lcm(found.cores, ports), ports=ports),
     )
     with progress_bar(f"simulating {found.function}") as report:
-        simulator = Simulate(
-            model, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, "")
-        )
+        simulator = Simulate(model, seed=seed, on_progress=lambda share: report(round(100.0 * share), 100, ""))
         try:
             return simulator.trial(offered, duration_s or _SIMULATED_S)
         except TransientProblem as problem:

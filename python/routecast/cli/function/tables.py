@@ -125,9 +125,7 @@ def _parameters(step: StepEstimate) -> str:
     from routecast.function.operations import OPERATIONS
 
     usual = {name: one.default for name, one in OPERATIONS[step.operation].parameters.items()}
-    return ", ".join(
-        f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name]
-    )
+    return ", ".join(f"{name} {_number(value)}" for name, value in step.parameters.items() if value != usual[name])
 
 
 def _number(value: float) -> str:

@@ -32,16 +32,12 @@ def probe(
         bool,
         typer.Option("--quick", help="A few seconds instead of most of a minute: fewer sizes and repeats."),
     ] = False,
-    cpu: Annotated[
-        int | None, typer.Option("--cpu", metavar="N", min=0, help="The processor to measure on.")
-    ] = None,
+    cpu: Annotated[int | None, typer.Option("--cpu", metavar="N", min=0, help="The processor to measure on.")] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse a noisy host: write nothing and leave with 1.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random lines.")] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what was found as one JSON document.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as one JSON document.")] = False,
 ) -> None:
     """Measure this host: clock, caches and memory, elementary operations. Takes less than a minute."""
     from routecast.errors import CriterionFailed
@@ -144,8 +140,7 @@ def _document(probed: Probed, path: Path) -> dict[str, object]:
                 "name": level.name,
                 "size_bytes": level.size_bytes,
                 **{
-                    f"{pattern}_s": line_seconds(level, pattern, hz)
-                    for pattern in ("dependent", "batched", "streamed")
+                    f"{pattern}_s": line_seconds(level, pattern, hz) for pattern in ("dependent", "batched", "streamed")
                 },
             }
             for level in hardware.levels

@@ -54,8 +54,7 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
             Column(title="What it is", align="left"),
         ),
         rows=tuple(
-            (name, one.cpu.cores, format_frequency(one.cpu.frequency_hz), one.title)
-            for name, one in found.items()
+            (name, one.cpu.cores, format_frequency(one.cpu.frequency_hz), one.title) for name, one in found.items()
         ),
     )
     print_table(data(), table)
@@ -73,9 +72,7 @@ def show(
 ) -> None:
     """Show a host: clock, memory, network cards, and the formulas of its operations with their sources."""
     from routecast.cli.tables import print_table
-    from routecast.function.assumed import cost_on
-    from routecast.function.mapping import mapping_problems
-    from routecast.function.operations import OPERATIONS
+    from routecast.function.operations import OPERATIONS, cost_on, mapping_problems
     from routecast.hardware.catalogue import read_hardware
 
     hardware = read_hardware(name)
@@ -115,9 +112,7 @@ def _facts(hardware: Hardware) -> list[str]:
         )
     for nic in hardware.nics:
         bus = f", PCIe {nic.pcie.generation}.0 x{nic.pcie.lanes}" if nic.pcie else ""
-        lines.append(
-            f"card       {nic.name}, {nic.ports} x {format_bps(nic.link_bps)}{bus}, socket {nic.socket}"
-        )
+        lines.append(f"card       {nic.name}, {nic.ports} x {format_bps(nic.link_bps)}{bus}, socket {nic.socket}")
     call = hardware.call
     if call.per_batch_cycles or call.per_packet_cycles:
         lines.append(
@@ -168,11 +163,7 @@ def _document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]:
 def _texts(value: object) -> object:
     """Write formulas as their texts, and what JSON has no word for, such as a date, as text."""
     if isinstance(value, dict):
-        return (
-            value["text"]
-            if value.keys() == {"text"}
-            else {name: _texts(entry) for name, entry in value.items()}
-        )
+        return value["text"] if value.keys() == {"text"} else {name: _texts(entry) for name, entry in value.items()}
     if isinstance(value, list):
         return [_texts(entry) for entry in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)

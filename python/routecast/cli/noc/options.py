@@ -77,9 +77,7 @@ Seed = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.", rich_help_panel=RESULTS)]
 FigureFile = Annotated[
     Path | None,
-    typer.Option(
-        "--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False, rich_help_panel=RESULTS
-    ),
+    typer.Option("--figure", metavar="FILE.svg", help="Draw the answer.", dir_okay=False, rich_help_panel=RESULTS),
 ]
 MapFile = Annotated[
     Path | None,
@@ -117,9 +115,7 @@ def refuse_no_map_file(path: Path | None, option: str = "--map") -> None:
     try:
         refuse_no_figure_file(path)
     except FileProblem as problem:
-        raise FileProblem(
-            problem.subject, [Problem(option, one.message) for one in problem.problems]
-        ) from problem
+        raise FileProblem(problem.subject, [Problem(option, one.message) for one in problem.problems]) from problem
 
 
 def write_map(link_map: LinkMap, path: Path, option: str = "--map") -> None:

@@ -63,9 +63,7 @@ def cluster(
     ] = None,
     gaps: Annotated[
         str | None,
-        typer.Option(
-            "--gaps", metavar="refuse|hold|interpolate|drop", help="Missing steps.", rich_help_panel=TRAFFIC
-        ),
+        typer.Option("--gaps", metavar="refuse|hold|interpolate|drop", help="Missing steps.", rich_help_panel=TRAFFIC),
     ] = None,
     step: Annotated[
         str | None,
@@ -73,9 +71,7 @@ def cluster(
     ] = None,
     day: Annotated[
         str | None,
-        typer.Option(
-            "--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC
-        ),
+        typer.Option("--day", metavar='mean|"quantile Q"|all', help="Which day to plan for.", rich_help_panel=TRAFFIC),
     ] = None,
     peak: Annotated[
         str | None,
@@ -172,9 +168,7 @@ def _print(found: ClusterAnswer) -> None:
     if found.day_savings:
         print_table(
             console,
-            savings_table(
-                found.day_savings, case.days, name="day", title=f"Saving over the plan: {found.design.name}"
-            ),
+            savings_table(found.day_savings, case.days, name="day", title=f"Saving over the plan: {found.design.name}"),
         )
     if found.trace_savings and case.trace is not None:
         days = case.trace.duration_s / DAY_S

@@ -21,9 +21,7 @@ RESULTS = "Results"
 
 
 def mapping(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help='A *.router.toml of builder = "network_processor".')
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help='A *.router.toml of builder = "network_processor".')],
     *,
     ring: Annotated[
         list[str] | None,
@@ -38,12 +36,8 @@ def mapping(
         list[str] | None,
         typer.Option("--keep", metavar="STATE", help="A state that stays in its memory; may be repeated."),
     ] = None,
-    keep_states: Annotated[
-        bool, typer.Option("--keep-states", help="All states stay in their memories.")
-    ] = False,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer.")
-    ] = 60.0,
+    keep_states: Annotated[bool, typer.Option("--keep-states", help="All states stay in their memories.")] = False,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", min=0.1, help="Search no longer.")] = 60.0,
     simulate: Annotated[
         bool, typer.Option("--simulate/--no-simulate", help="Check the mappings by simulation.")
     ] = True,

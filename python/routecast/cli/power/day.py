@@ -33,9 +33,7 @@ PROFILE = "Profile"
 def power_day_command(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False
-        ),
+        typer.Argument(metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False),
     ],
     *,
     profile: Annotated[
@@ -88,9 +86,7 @@ def power_day_command(
         str, typer.Option("--duration", metavar="TIME", help="Length of a router's trials.")
     ] = "100 ms",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
-    price: Annotated[
-        float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")
-    ] = None,
+    price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
     carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
     figure: Annotated[
         Path | None,
@@ -111,9 +107,7 @@ def power_day_command(
     if is_router and capacity is not None:
         raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
     if is_router and equip:
-        raise QuantityProblem(
-            "", "--equip is of a power model of ports: a router's file names its ports itself"
-        )
+        raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
     if not is_router and evaluator is not PowerEvaluator.SOLVE:
         raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
     series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
@@ -123,9 +117,7 @@ def power_day_command(
             if is_router
             else _of_model(file, series, frame, capacity, equip or [])
         )
-        day = power_day(
-            series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon
-        )
+        day = power_day(series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon)
     day = replace(day, notes=(*day.notes, *notes))
     if figure is not None:
         write_figure(_day_figure(day), figure)

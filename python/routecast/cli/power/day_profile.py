@@ -68,9 +68,7 @@ def day_profile(
         )
     if profile == "synthetic":
         if peak_bps is None:
-            raise QuantityProblem(
-                "", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"'
-            )
+            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
         series = synthetic_day(mean_bps=peak_bps)
     else:
         series = read_series(profile, column=column, unit=unit, gaps=gaps.value)

@@ -31,15 +31,12 @@ def equipped_as_said(model: PowerModel, said: list[str]) -> PowerModel:
     routecast.errors.QuantityProblem
         Ports are given, and it is no model of ports.
     routecast.errors.ModelProblem
-        As :func:`routecast.power.equipped.equipped_with`.
+        As :func:`routecast.power.port.equipped_with`.
     """
     if not said:
         return model
-    from routecast.power.equipped import equipped_with
-    from routecast.power.port import PortPower
+    from routecast.power.port import PortPower, equipped_with
 
     if not isinstance(model, PortPower):
-        raise QuantityProblem(
-            "", "--equip is of a model of ports: the watts of the others rest on their load"
-        )
+        raise QuantityProblem("", "--equip is of a model of ports: the watts of the others rest on their load")
     return equipped_with(model, said)

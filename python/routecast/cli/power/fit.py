@@ -14,9 +14,8 @@ from routecast.cli.figure_file import refuse_no_figure_file, write_figure
 
 if TYPE_CHECKING:
     from routecast.errors import ModelProblem
-    from routecast.power.error_summary import ErrorSummary
     from routecast.power.fits import DeviceFit
-    from routecast.power.load_fit import Parameter
+    from routecast.power.load_fit import ErrorSummary, Parameter
 
 __all__ = ["fit", "percents"]
 
@@ -74,9 +73,7 @@ def fit(
         int | None,
         typer.Option("--cores", min=1, help="router: cores of the machine, those that never forward too."),
     ] = None,
-    scope: Annotated[
-        str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")
-    ] = None,
+    scope: Annotated[str | None, typer.Option("--scope", help="What the watts cover: package, server, wall.")] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Write the model: .toml, .json, or .yaml (NetPowerBench, ports)."),
@@ -92,9 +89,9 @@ def fit(
     """
     from routecast.errors import FileProblem, FitProblem, Problem
     from routecast.power.csv_file import UNNAMED_DEVICE
-    from routecast.power.error_summary import ErrorSummary
+    from routecast.power.files import file_suffix
     from routecast.power.fits import fit_file, model_for
-    from routecast.power.writing import file_suffix
+    from routecast.power.load_fit import ErrorSummary
 
     if out is not None:
         file_suffix(out)
@@ -117,9 +114,7 @@ def fit(
     unwritten: ModelProblem | None = None
     if out is not None:
         if len(fits) > 1:
-            raise FitProblem(
-                "", f"the file has {len(fits)} devices: name one with --device to write its model"
-            )
+            raise FitProblem("", f"the file has {len(fits)} devices: name one with --device to write its model")
         unwritten = _written(fits[0], out, samples)
     if figure is not None:
         from routecast.cli.power.fit_figure import fit_figure
@@ -131,9 +126,7 @@ def fit(
             {
                 "model": chosen,
                 "errors": _errors(together),
-                "fitted_errors": _errors(
-                    ErrorSummary.of([error for one in fits for error in one.fitted_error_ratio])
-                ),
+                "fitted_errors": _errors(ErrorSummary.of([error for one in fits for error in one.fitted_error_ratio])),
                 "devices": {one.device: _document(one) for one in fits},
             }
         )
@@ -161,7 +154,7 @@ def fit(
 def _written(fit: DeviceFit, out: Path, samples: Path) -> ModelProblem | None:
     """Write a fitted model; return why not where it has no place in the format: the fit is to be shown all the same."""
     from routecast.errors import ModelProblem
-    from routecast.power.writing import write_power_model
+    from routecast.power.files import write_power_model
 
     try:
         write_power_model(fit.model, out, name=fit.device, source=f"fitted to {samples.name}")
@@ -205,8 +198,8 @@ def _errors(summary: ErrorSummary) -> dict[str, object]:
 
 
 def _document(fit: DeviceFit) -> dict[str, object]:
-    from routecast.power.error_summary import ErrorSummary
-    from routecast.power.writing import power_model_document
+    from routecast.power.files import power_model_document
+    from routecast.power.load_fit import ErrorSummary
 
     return {
         "parameters": {name: _parameter(one) for name, one in fit.parameters.items()},

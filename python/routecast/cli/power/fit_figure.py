@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from routecast.power.error_summary import ErrorSummary
 from routecast.power.fits import DeviceFit, Fitted
+from routecast.power.load_fit import ErrorSummary
 from routecast.power.model import OperatingPoint
 from routecast.report.figures import Axis, Figure, Line, Points, palette
 

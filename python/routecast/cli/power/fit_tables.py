@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routecast.power.error_summary import ErrorSummary
 from routecast.power.fits import DeviceFit
-from routecast.power.load_fit import Parameter
+from routecast.power.load_fit import ErrorSummary, Parameter
 from routecast.report.tables import Column, Table, percent
 
 __all__ = ["error_table", "parameter_table"]

@@ -86,13 +86,9 @@ def read(
     ] = None,
     scope: Annotated[
         str | None,
-        typer.Option(
-            "--scope", metavar="LABEL", help="What a file or a web address covers: pdu (default), wall."
-        ),
+        typer.Option("--scope", metavar="LABEL", help="What a file or a web address covers: pdu (default), wall."),
     ] = None,
-    timeout: Annotated[
-        str, typer.Option("--timeout", metavar="TIME", help="For each answer of a host.")
-    ] = "5 s",
+    timeout: Annotated[str, typer.Option("--timeout", metavar="TIME", help="For each answer of a host.")] = "5 s",
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Take any certificate of a host, a forged one too.")
     ] = False,

@@ -86,9 +86,7 @@ def optimise(
             rich_help_panel=SEARCH,
         ),
     ] = "100 ms",
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)
-    ] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)] = 1,
     replications: Annotated[
         int,
         typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH),
@@ -132,15 +130,11 @@ def optimise(
     ] = None,
     switch_energy: Annotated[
         str,
-        typer.Option(
-            "--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY
-        ),
+        typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY),
     ] = "",
     dwell: Annotated[
         str,
-        typer.Option(
-            "--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY
-        ),
+        typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY),
     ] = "",
     figure: Annotated[
         Path | None,
@@ -237,8 +231,7 @@ def _one_load(
 ) -> None:
     from routecast.cli.power.optimise_figures import front_figure, has_front
     from routecast.cli.power.optimise_tables import found_document, print_found
-    from routecast.plan.operating.optimise import operating_point
-    from routecast.plan.operating.verdict import why_none
+    from routecast.plan.operating.optimise import operating_point, why_none
 
     found = operating_point(machine, load, targets, effort, on_progress=progress)
     if figure is not None and has_front(found):

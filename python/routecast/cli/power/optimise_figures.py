@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 from routecast.plan.operating.day import Course, DayPlan
-from routecast.plan.operating.judged import Judged, latency_quantity
 from routecast.plan.operating.optimise import Machine
-from routecast.plan.operating.search import Found
+from routecast.plan.operating.search import Found, Judged, latency_quantity
 from routecast.plan.operating.setting import AS_GIVEN, Setting
 from routecast.quantity import format_duration, format_frequency
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
@@ -81,9 +80,7 @@ def front_figure(found: Found, machine: Machine) -> Figure:
 
 def _with_latency(found: Found) -> list[Judged]:
     quantity = latency_quantity(found.targets)
-    return [
-        one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))
-    ]
+    return [one for one in found.judged if math.isfinite(one.power_w) and math.isfinite(one.latency_s(quantity))]
 
 
 def _front_line(front: Sequence[Judged], quantity: str, colour: str) -> Line:

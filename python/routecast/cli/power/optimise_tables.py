@@ -13,9 +13,8 @@ from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries
 from routecast.plan.operating.day import Course, DayPlan
 from routecast.plan.operating.evaluation import Checked
-from routecast.plan.operating.judged import Judged, latency_quantity
 from routecast.plan.operating.optimise import Machine
-from routecast.plan.operating.search import Found
+from routecast.plan.operating.search import Found, Judged, latency_quantity
 from routecast.plan.operating.setting import Setting
 from routecast.plan.operating.targets import Target
 from routecast.quantity import format_duration, format_energy, format_frequency, format_power, format_pps
@@ -52,9 +51,7 @@ def print_found(console: Console, found: Found, machine: Machine, load: OfferedL
     print_table(console, _front_table(found))
     for one, check in found.rejected:
         watts = format_power(one.power_w)
-        console.print(
-            f"Note: {one.setting}, {watts}, {_failure(found.targets, check)}.", markup=False, style="dim"
-        )
+        console.print(f"Note: {one.setting}, {watts}, {_failure(found.targets, check)}.", markup=False, style="dim")
     if found.unknown:
         console.print(
             f"Note: {found.unknown} settings were left out: what a target bounds is not known of them "
@@ -156,11 +153,7 @@ def _plan_table(plan: DayPlan, machine: Machine) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for _, group in itertools.groupby(range(len(plan.rates_pps)), key=lambda step: plan.plan.settings[step]):
         steps = list(group)
-        worst = (
-            max((plan.values[step][number] for step in steps), default=math.nan)
-            if number is not None
-            else None
-        )
+        worst = max((plan.values[step][number] for step in steps), default=math.nan) if number is not None else None
         watts = math.fsum(plan.plan.power_w[step] for step in steps) / len(steps)
         rows.append(
             (
@@ -226,13 +219,10 @@ def found_document(found: Found, machine: Machine, load: OfferedLoad) -> dict[st
         **_asked(machine, load, found.targets),
         "best": None if found.best is None else _judged(found.best, found.targets),
         "check": None if found.check is None else _checked(found.check, found.targets),
-        "nearest": None
-        if found.best is not None or found.nearest is None
-        else _judged(found.nearest, found.targets),
+        "nearest": None if found.best is not None or found.nearest is None else _judged(found.nearest, found.targets),
         "front": [_judged(one, found.targets) for one in found.front],
         "rejected": [
-            {**_judged(one, found.targets), "check": _checked(check, found.targets)}
-            for one, check in found.rejected
+            {**_judged(one, found.targets), "check": _checked(check, found.targets)} for one, check in found.rejected
         ],
         "settings": {
             "enumerated": found.enumerated,

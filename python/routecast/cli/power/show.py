@@ -68,9 +68,7 @@ def show(
 
 def _refuse_frame(frame: str | None) -> None:
     if frame is not None:
-        raise QuantityProblem(
-            "", "--frame is of a model of ports: the watts of the others rest on their load"
-        )
+        raise QuantityProblem("", "--frame is of a model of ports: the watts of the others rest on their load")
 
 
 def _refuse_equip(equip: list[str] | None) -> None:
@@ -80,7 +78,7 @@ def _refuse_equip(equip: list[str] | None) -> None:
 
 def _show_form(loads: list[float], *, as_json: bool) -> None:
     from routecast.power.form import PUBLISHED_FORM, greatest_deviation
-    from routecast.power.form_fit import monotone_of
+    from routecast.power.load_fit import monotone_of
 
     monotone = monotone_of()
     gap, place = greatest_deviation(PUBLISHED_FORM, monotone)
@@ -112,9 +110,7 @@ def _show_form(loads: list[float], *, as_json: bool) -> None:
             Column(title="Monotone", form=".6f"),
             Column(title="Difference", form="+.6f"),
         ),
-        rows=tuple(
-            (t, PUBLISHED_FORM.at(t), monotone.at(t), monotone.at(t) - PUBLISHED_FORM.at(t)) for t in loads
-        ),
+        rows=tuple((t, PUBLISHED_FORM.at(t), monotone.at(t), monotone.at(t) - PUBLISHED_FORM.at(t)) for t in loads),
     )
     _print(table)
 
@@ -168,9 +164,7 @@ def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: boo
                 Column(title="Throughput", unit="kpps", form=".5g"),
                 Column(title="Power", unit="W", form=".5g"),
             ),
-            rows=tuple(
-                (hz / 1e9, cores, 100 * load, rate / 1e3, watts) for hz, cores, load, rate, watts in shown
-            ),
+            rows=tuple((hz / 1e9, cores, 100 * load, rate / 1e3, watts) for hz, cores, load, rate, watts in shown),
         )
     )
 

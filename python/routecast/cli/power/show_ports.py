@@ -8,8 +8,8 @@ from dataclasses import replace
 from routecast.cli.console import data, print_json
 from routecast.cli.tables import print_table
 from routecast.load.frames import FrameMix
+from routecast.power.files import power_model_document
 from routecast.power.port import PASSED_PORTS, PortClass, PortPower
-from routecast.power.writing import power_model_document
 from routecast.report.tables import Column, Table
 
 __all__ = ["show_ports"]
@@ -120,16 +120,13 @@ def _over_load(curves: dict[str, list[float]], loads: list[float], frame: str) -
             Column(title="Load", unit="%", form=".3g"),
             *(Column(title=name, unit="W", form=".4g") for name in curves),
         ),
-        rows=tuple(
-            (100.0 * load, *(watts[number] for watts in curves.values())) for number, load in enumerate(loads)
-        ),
+        rows=tuple((100.0 * load, *(watts[number] for watts in curves.values())) for number, load in enumerate(loads)),
     )
 
 
 def _of_device(model: PortPower, loads: list[float], watts: list[float], frame: str | None) -> Table:
     ports = ", ".join(
-        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up"
-        for name, one in model.equipped.items()
+        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up" for name, one in model.equipped.items()
     )
     traffic = "no traffic" if frame is None else f"frames {frame}"
     return Table(

@@ -17,8 +17,7 @@ from routecast.errors import QuantityProblem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from routecast.benchmark.power_result import PowerTable
-    from routecast.benchmark.power_table import PowerTableSettings
+    from routecast.benchmark.power_table import PowerTable, PowerTableSettings
     from routecast.evaluate.protocol import Evaluator
     from routecast.router.model import RouterModel
 
@@ -57,9 +56,7 @@ def power_table_command(
     power: PowerOption = None,
     base_watts: Annotated[
         float | None,
-        typer.Option(
-            "--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."
-        ),
+        typer.Option("--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."),
     ] = None,
     loads: Annotated[
         str, typer.Option("--loads", metavar="LIST", help="Loads of the EER, percent of the throughput.")
@@ -218,9 +215,7 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
     try:
         return tuple(float(entry) for entry in text.split(","))
     except ValueError:
-        raise QuantityProblem(
-            text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0"
-        ) from None
+        raise QuantityProblem(text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0") from None
 
 
 def _print(console: Console, table: PowerTable) -> None:

@@ -10,8 +10,7 @@ from routecast.cli.console import progress_bar, remark
 from routecast.errors import EnvironmentProblem, QuantityProblem
 
 if TYPE_CHECKING:
-    from routecast.benchmark.power_result import PowerTable
-    from routecast.benchmark.power_table import PowerTableSettings
+    from routecast.benchmark.power_table import PowerTable, PowerTableSettings
     from routecast.testbed.document import PowerTable as PowerTableOfFile
     from routecast.testbed.power import PowerMeter
 
@@ -51,8 +50,7 @@ def measured_table(
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
     from routecast.quantity import format_duration
-    from routecast.testbed.opening import open_testbed
-    from routecast.testbed.options import pairs
+    from routecast.testbed.opening import open_testbed, pairs
     from routecast.testbed.reading import read_testbed
 
     if flows is not None and flows % 2:

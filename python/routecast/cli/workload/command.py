@@ -24,9 +24,7 @@ _LIST = "list"
 def workload(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME|list", help="A kernel; `list` tells which there are.", show_default=False
-        ),
+        typer.Argument(metavar="NAME|list", help="A kernel; `list` tells which there are.", show_default=False),
     ] = _LIST,
     *,
     pcap: Annotated[
@@ -59,19 +57,13 @@ def workload(
     ] = None,
     flows: Annotated[
         int,
-        typer.Option(
-            "--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS
-        ),
+        typer.Option("--flows", min=1, metavar="N", help="Flows of generated packets.", rich_help_panel=_PACKETS),
     ] = 1024,
     entries: Annotated[
         int | None,
-        typer.Option(
-            "--entries", min=1, metavar="N", help="Entries of the kernel's table: routes, queues, counters."
-        ),
+        typer.Option("--entries", min=1, metavar="N", help="Entries of the kernel's table: routes, queues, counters."),
     ] = None,
-    packets: Annotated[
-        int, typer.Option("--packets", min=4, max=100_000, metavar="N", help="Packets to trace.")
-    ] = 512,
+    packets: Annotated[int, typer.Option("--packets", min=4, max=100_000, metavar="N", help="Packets to trace.")] = 512,
     instructions: Annotated[
         int,
         typer.Option(
@@ -102,9 +94,7 @@ def workload(
     ] = None,
     ipc: Annotated[
         float,
-        typer.Option(
-            "--ipc", metavar="NUMBER", help="Instructions that it does per cycle.", rich_help_panel=_NEED
-        ),
+        typer.Option("--ipc", metavar="NUMBER", help="Instructions that it does per cycle.", rich_help_panel=_NEED),
     ] = 1.0,
     cachegrind: Annotated[
         bool,
@@ -256,8 +246,7 @@ def _row(one: Required) -> dict[str, object]:
     from dataclasses import asdict
 
     return {
-        name: None if isinstance(value, float) and math.isnan(value) else value
-        for name, value in asdict(one).items()
+        name: None if isinstance(value, float) and math.isnan(value) else value for name, value in asdict(one).items()
     }
 
 

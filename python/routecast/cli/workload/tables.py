@@ -39,8 +39,7 @@ def kernels_table() -> Table:
             Column(title="Table", align="left"),
         ),
         rows=tuple(
-            (one.name, one.title, one.group, f"{one.entries} {one.table}" if one.table else None)
-            for one in kernels()
+            (one.name, one.title, one.group, f"{one.entries} {one.table}" if one.table else None) for one in kernels()
         ),
     )
 
@@ -102,9 +101,7 @@ def _mix(answer: Characterisation) -> Table:
             Column(title="Per packet", form=".1f"),
             Column(title="Share", unit="%", form=percent),
         ),
-        rows=tuple(
-            (title, getattr(mean, name), getattr(mean, name) / mean.instructions) for title, name in _CLASSES
-        ),
+        rows=tuple((title, getattr(mean, name), getattr(mean, name) / mean.instructions) for title, name in _CLASSES),
     )
 
 

@@ -1,7 +1,6 @@
 """Queueing theory: results that are exact or well known, each with its range of validity and its source."""
 
-from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
-from routecast.evaluate.queueing.interrupted import DD1Interrupted
+from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, DD1Interrupted, ServiceMix
 from routecast.evaluate.queueing.markov import (
     MM1,
     MM1K,

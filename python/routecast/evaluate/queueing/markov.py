@@ -89,9 +89,7 @@ class Queue(ABC):
 
 def _delay(mean_s: float, tail: Callable[[float], float], method: str) -> Delay:
     points = [quantile_s(tail, mean_s, ratio) for ratio in _PERCENTILES]
-    return Delay(
-        mean_s=mean_s, p50_s=points[0], p90_s=points[1], p99_s=points[2], p999_s=points[3], method=method
-    )
+    return Delay(mean_s=mean_s, p50_s=points[0], p90_s=points[1], p99_s=points[2], p999_s=points[3], method=method)
 
 
 def quantile_s(tail: Callable[[float], float], scale_s: float, ratio: float) -> float:

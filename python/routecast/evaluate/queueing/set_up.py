@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from routecast.evaluate.queueing.interrupted import sorted_points
+from routecast.evaluate.queueing.general import MixedTime, sorted_points
 from routecast.evaluate.queueing.markov import Queue, quantile_s, require_range
-from routecast.evaluate.queueing.mixed_time import MixedTime
-from routecast.router.random_time import RandomTime
+from routecast.router.model import RandomTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,9 +117,7 @@ class DD1SetUp(Queue):
     """Constant time that every set-up takes besides."""
 
     def __post_init__(self) -> None:
-        require_range(
-            self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: the load must be < 1"
-        )
+        require_range(self.method, self.arrival_pps * self.service_s < 1.0, "is not stable: the load must be < 1")
 
     @property
     def method(self) -> str:

@@ -98,9 +98,7 @@ class GIG1K(Queue):
     capacity_frames: int
 
     def __post_init__(self) -> None:
-        require_range(
-            self.method, self.arrival_scv + self.service_scv > 0.0, "varies in nothing: it is D/D/1/K"
-        )
+        require_range(self.method, self.arrival_scv + self.service_scv > 0.0, "varies in nothing: it is D/D/1/K")
 
     @property
     def method(self) -> str:
@@ -136,9 +134,7 @@ class GIG1K(Queue):
         if places <= 0:
             return 0.0
         exponent = decay * places
-        beyond = (
-            places / math.expm1(exponent) if abs(exponent) < _LARGEST_EXPONENT else -places * (exponent < 0.0)
-        )
+        beyond = places / math.expm1(exponent) if abs(exponent) < _LARGEST_EXPONENT else -places * (exponent < 0.0)
         return self._scale(load) * self.service_s * max(1.0 / decay - beyond, 0.0)
 
     def _scale(self, load: float) -> float:

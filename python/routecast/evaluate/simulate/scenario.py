@@ -9,8 +9,7 @@ from typing import Any
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.router.events import Event, Outage
-from routecast.router.model import Need, Port, ResourcePool, Route, RouterModel, TaskUnit
-from routecast.router.random_time import RandomTime
+from routecast.router.model import Need, Port, RandomTime, ResourcePool, Route, RouterModel, TaskUnit
 
 __all__ = ["ports_in", "run_of", "scenario_of"]
 
@@ -217,10 +216,7 @@ def _load(load: OfferedLoad) -> dict[str, Any]:
         )
     return {
         "sources": sources,
-        "flows": [
-            {"hash": flow.rss_hash & 0xFFFFFFFF, "egress": flow.egress, "weight": flow.weight}
-            for flow in flows
-        ],
+        "flows": [{"hash": flow.rss_hash & 0xFFFFFFFF, "egress": flow.egress, "weight": flow.weight} for flow in flows],
         "sizes": list(load.frames.sequence_bytes),
         "random_sizes": load.frames.order == "random",
     }

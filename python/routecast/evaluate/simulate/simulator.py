@@ -9,21 +9,437 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from routecast.errors import ModelProblem, Problem, TransientProblem
-from routecast.evaluate.simulate.outcome import trial_of
-from routecast.evaluate.simulate.scenario import run_of, scenario_of
-from routecast.evaluate.trial import Trial
-from routecast.load.offered import OfferedLoad
-from routecast.router.check_events import check_events
+from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
+from routecast.evaluate.simulate.scenario import ports_in, run_of, scenario_of
+from routecast.evaluate.trial import Bottleneck, Delay, FlowOutcome, Moment, Resource, TaskActivity, Trial
+from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.quantity import format_pps, format_ratio
 from routecast.router.check_load import check_load
-from routecast.router.events import Event
-from routecast.router.model import RouterModel
+from routecast.router.check_numbers import MAX_UNITS
+from routecast.router.events import Event, Outage, check_events
+from routecast.router.model import ResourcePool, RouterModel, TaskUnit
+from routecast.router.window import windows_of
 
 __all__ = ["FrameFate", "Message", "Simulate", "Trace"]
+
+
+# What limits a router in a trial: the fullest resource, and in windows what their frames wait for.
+
+
+TIE: Final = 2e-3
+"""Shares of time that differ by less are the same, as far as a simulation can tell."""
+
+_BUSY_MARGIN: Final = 0.02
+
+
+def fullest_unit(
+    model: RouterModel, nodes: Mapping[str, Any], used: Mapping[str, Mapping[str, float]], pool: ResourcePool
+) -> tuple[int | None, float]:
+    """Find the busiest unit of a pool: its number (None: any) and its utilisation.
+
+    Where task units are pinned to one unit each, units differ; elsewhere they share the work.
+    """
+    pinned: dict[int, float] = {}
+    for task in model.tasks:
+        if task.needs and task.needs[0].pool == pool.name and len(task.pin) == 1:
+            pinned[task.pin[0]] = pinned.get(task.pin[0], 0.0) + nodes[task.name]["working_units"]
+    mean = sum(used[pool.name].values()) / pool.units
+    unit = max(pinned, key=lambda one: pinned[one], default=None)
+    if unit is None or pinned[unit] <= mean * (1.0 + TIE):
+        return None, mean
+    return unit, pinned[unit]
+
+
+def bottleneck_of(
+    resources: Sequence[Resource],
+    drops_pps: Mapping[str, float],
+    offered_pps: float,
+    model: RouterModel,
+    nodes: Mapping[str, Any],
+    used: Mapping[str, Mapping[str, float]],
+    down: set[str],
+) -> Bottleneck:
+    """Return the resource that limits, or would limit first; or the place where too few frames may wait.
+
+    Parameters
+    ----------
+    resources : sequence of Resource
+        The least margin first.
+    drops_pps : mapping
+        Frames lost per second, by task unit or link.
+    offered_pps : float
+        What comes in. Where every resource could carry that and frames are dropped, a queue limits.
+    model : RouterModel
+    nodes : mapping
+        What the core says of each task unit and link.
+    used : mapping
+        Units in use, by pool and task unit.
+    down : set of str
+        Task units that were down for a while.
+    """
+    if not resources:
+        return Bottleneck(name="load", kind="load", reason="nothing was busy")
+    first = resources[0]
+    held = {task.name: (task.thread, task.needs[0].pool) for task in model.tasks if task.needs}
+    lost = ""
+    # What is lost because it came to something that is down says nothing about what limits.
+    elsewhere = " but where something was down" if down & set(drops_pps) else ""
+    drops_pps = {place: rate for place, rate in drops_pps.items() if place not in down}
+    if drops_pps:
+        place = max(drops_pps, key=lambda name: drops_pps[name])
+        lost = f'; "{place}" drops {format_pps(drops_pps[place])}'
+        # Where frames are dropped, the resource that the place waits for limits, if it is as full as any.
+        for one in resources:
+            if one.name in (place, *held.get(place, ())) and one.margin_ratio <= _BUSY_MARGIN:
+                first = one
+                break
+    first, busiest = _cause(first, resources, model)
+    busy, share = _busy(first, busiest, model, nodes, used)
+    if lost and share < 1.0 - _BUSY_MARGIN and first.capacity_pps >= offered_pps:
+        return Bottleneck(
+            name=place,
+            kind="task" if any(task.name == place for task in model.tasks) else "link",
+            reason=f"limits: it drops {format_pps(drops_pps[place])}, for too few frames may wait there; "
+            f"{first.name}, the fullest, carries more than comes: {busy}",
+        )
+    if lost or share >= 1.0 - _BUSY_MARGIN:
+        return Bottleneck(name=first.name, kind=first.kind, reason=f"limits: {busy}{lost}")
+    return Bottleneck(
+        name=first.name,
+        kind=first.kind,
+        reason=f"would limit first: {busy}, and nothing is dropped{elsewhere}",
+    )
+
+
+def _busy(
+    first: Resource,
+    busiest: Resource | None,
+    model: RouterModel,
+    nodes: Mapping[str, Any],
+    used: Mapping[str, Mapping[str, float]],
+) -> tuple[str, float]:
+    """Say how busy a resource is, and return the share."""
+    share = first.utilisation_ratio
+    if any(window.pool == first.name for window in windows_of(model)) and first.kind == "pool":
+        units = model.pool(first.name).units
+        all_of = f"all its {units} units are" if units > 1 else "its unit is"
+        inside = (
+            f', while "{busiest.name}", the busiest that these frames wait for, is busy '
+            f"{format_ratio(busiest.utilisation_ratio)}"
+            if busiest is not None
+            else ""
+        )
+        return f"{all_of} in the hands of frames {format_ratio(share)} of the time{inside}", share
+    who = "it"
+    if first.kind == "pool":
+        unit, share = fullest_unit(model, nodes, used, model.pool(first.name))
+        who = "it" if unit is None else f"unit {unit}"
+    return f"{who} is busy {format_ratio(share)} of the time", share
+
+
+def _cause(first: Resource, resources: Sequence[Resource], model: RouterModel) -> tuple[Resource, Resource | None]:
+    """Find why a window is full: a resource inside that is as full, else the window, for its frames wait for latencies.
+
+    Returns that resource, and for a window the fullest one inside. What is no window is its own cause.
+    """
+    windows = [window for window in windows_of(model) if window.pool == first.name and first.kind == "pool"]
+    if not windows:
+        return first, None
+    inside = {name for window in windows for name in window.inside}
+    tasks = [task for task in model.tasks if task.name in inside]
+    waited_for = {need.pool for task in tasks for need in task.needs} | {task.thread for task in tasks}
+    others = [
+        one
+        for one in resources
+        if one is not first and (one.name in waited_for or (one.kind == "task" and one.name in inside))
+    ]
+    busiest = others[0] if others else None
+    if busiest is not None and busiest.margin_ratio <= _BUSY_MARGIN + first.margin_ratio:
+        return _cause(busiest, resources, model)
+    return first, busiest
+
+
+# What the units of each pool and each task unit did, from the compiled core's outcome.
+
+
+def used_units(
+    model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, float]]:
+    """Units of each pool in use, on average, by task unit that they work for.
+
+    Units that frames carry on (windows) are in use as long as a frame has them; they stand under the name of the pool.
+    """
+    used: dict[str, dict[str, float]] = {pool.name: {} for pool in model.pools}
+    for task in model.tasks:
+        for need in task.needs:
+            if not need.until:
+                used[need.pool][task.name] = nodes[task.name]["working_units"] * need.units
+    for pool, outcome in zip(model.pools, pools, strict=True):
+        if held := outcome.get("held_units", 0.0):
+            used[pool.name][pool.name] = held
+    return used
+
+
+def states_of(model: RouterModel, nodes: Mapping[str, Any], pools: Sequence[Mapping[str, Any]]) -> list[UnitStates]:
+    """Return how many units of each pool were in which state, on average after the transient."""
+    states = []
+    used = used_units(model, nodes, pools)
+    for pool, rest in zip(model.pools, pools, strict=True):
+        working = math.fsum(used[pool.name].values())
+        spinning = math.fsum(
+            _spinning(model, task, nodes[task.name]) * need.units
+            for task in model.tasks
+            for need in task.needs
+            if need.pool == pool.name
+        )
+        states.append(
+            UnitStates(
+                pool=pool,
+                active_units=min(working + spinning, pool.units),
+                asleep_units=tuple(rest["asleep_units"]),
+                waking_units=rest["waking_units"],
+                wakes_per_s=tuple(rest["wakes_per_s"]),
+            )
+        )
+    return states
+
+
+def activity_of(model: RouterModel, nodes: Mapping[str, Any]) -> tuple[TaskActivity, ...]:
+    """Return what each task unit did; polls are counted where events run them: batches, and after interrupts."""
+    return tuple(
+        TaskActivity(
+            name=task.name,
+            busy_ratio=min(nodes[task.name]["working_units"] / _grants(task, model), 1.0),
+            interrupts_per_s=nodes[task.name]["interrupts_per_s"],
+            polls_per_s=nodes[task.name]["polls_per_s"] if _polls_in_batches(task) else math.nan,
+            copies_per_s=nodes[task.name]["copied_pps"],
+            copies_lost_per_s=nodes[task.name]["copies_lost_pps"],
+        )
+        for task in model.tasks
+    )
+
+
+def _polls_in_batches(task: TaskUnit) -> bool:
+    kind = task.activation.kind
+    return kind in {"interrupt", "thread"} or (kind == "polling" and (task.batch_frames > 1 or bool(task.thread)))
+
+
+def _spinning(model: RouterModel, task: TaskUnit, node: Mapping[str, Any]) -> float:
+    """Grants held without work. Where units are never revoked, a polling task unit holds its own for good."""
+    revoked = any(model.pool(need.pool).policy.kind not in {"fifo", "priority"} for need in task.needs)
+    if task.activation.kind == "polling" and not task.thread and not (node["by_events"] and revoked):
+        return max(task.parallel - float(node["working_units"]), 0.0)
+    return float(node["spinning_units"])
+
+
+def _grants(task: TaskUnit, model: RouterModel) -> int:
+    """Grants that a task unit may have at once."""
+    if task.request == "frame" and task.needs:
+        return len(task.pin) or model.pool(task.needs[0].pool).units
+    return task.parallel
+
+
+# The compiled core's outcome as a trial: names for indices.
+
+
+_ROUNDING = 1e-12
+
+
+def trial_of(
+    model: RouterModel,
+    load: OfferedLoad,
+    duration_s: float,
+    outcome: dict[str, Any],
+    *,
+    events: Sequence[Event] = (),
+) -> Trial:
+    """Return the trial that an outcome of ``_core.simulate`` describes, with what happened during it."""
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+    names = [*(task.name for task in model.tasks), *(f"{port.name} out" for port in model.ports)]
+    nodes = dict(zip(names, outcome["nodes"], strict=True))
+    used = used_units(model, nodes, outcome["pools"])
+    resources = _resources(model, load, nodes, used, outcome)
+    forwarded_bytes_per_s = outcome["forwarded_bytes_per_s"]
+    intended_pps = load.arrivals.trace_rate_pps if load.arrivals.kind == "trace" else load.mean_pps(duration_s)
+    l2_bps = 8.0 * forwarded_bytes_per_s
+    energy_j = energy_of(states_of(model, nodes, outcome["pools"]), duration_s)
+    drops_pps = {name: node["dropped_pps"] for name, node in nodes.items() if node["dropped_pps"] > 0.0}
+    down = {event.task for event in events if isinstance(event, Outage)}
+    return Trial(
+        evaluator="simulate",
+        duration_s=duration_s,
+        measured_s=outcome["measured_s"],
+        intended_pps=intended_pps,
+        offered_pps=outcome["offered_pps"],
+        forwarded_pps=forwarded_pps,
+        loss_ratio=outcome["loss_ratio"]["value"],
+        l1_bps=8.0 * (forwarded_bytes_per_s + WIRE_OVERHEAD_BYTES * forwarded_pps),
+        l2_bps=l2_bps,
+        bottleneck=bottleneck_of(resources, drops_pps, outcome["offered_pps"], model, nodes, used, down),
+        resources=resources,
+        offered_frames=outcome["offered_frames"],
+        forwarded_frames=outcome["forwarded_frames"],
+        dropped_frames=outcome["dropped_frames"],
+        in_flight_frames=outcome["in_flight_frames"],
+        first_loss_s=_seconds(outcome["first_loss_s"]),
+        last_loss_s=_seconds(outcome["last_loss_s"]),
+        drops_pps=drops_pps,
+        latency=_delay(outcome["latency"]),
+        delay_variation=_delay_variation(outcome["latency"]),
+        waiting=_delay(outcome["waiting"]),
+        energy_j=energy_j,
+        power=power_of(model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
+        activity=activity_of(model, nodes),
+        flows=_flows(outcome),
+        over_time=tuple(Moment(**row) for row in outcome["over_time"]),
+        queue_frames={name: node["waiting_frames"] for name, node in nodes.items()},
+        interval=_intervals(outcome),
+        notes=(*_notes(outcome, intended_pps, events), *power_notes(model)),
+    )
+
+
+def _seconds(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _flows(outcome: dict[str, Any]) -> tuple[FlowOutcome, ...]:
+    return tuple(
+        FlowOutcome(
+            number=number,
+            offered_pps=row["offered_pps"],
+            forwarded_pps=row["forwarded_pps"],
+            loss_ratio=row["dropped_pps"] / row["offered_pps"] if row["offered_pps"] > 0.0 else 0.0,
+        )
+        for number, row in enumerate(outcome["flows"])
+    )
+
+
+def _delay(row: dict[str, Any]) -> Delay | None:
+    if row["count"] == 0:
+        return None
+    return Delay(
+        mean_s=row["mean_s"],
+        min_s=row["min_s"],
+        p50_s=row["p50_s"],
+        p90_s=row["p90_s"],
+        p99_s=row["p99_s"],
+        p999_s=row["p999_s"],
+        max_s=row["max_s"],
+        method=f"HDR histogram of {row['count']:,} frames",
+        hdr_base64=row["hdr_base64"],
+    )
+
+
+def _delay_variation(row: dict[str, Any]) -> Delay | None:
+    """RFC 5481 sec. 4.2: latency less the least one."""
+    if row["count"] == 0:
+        return None
+    least_s = row["min_s"]
+    return Delay(
+        mean_s=row["mean_s"] - least_s,
+        min_s=0.0,
+        p50_s=row["p50_s"] - least_s,
+        p90_s=row["p90_s"] - least_s,
+        p99_s=row["p99_s"] - least_s,
+        p999_s=row["p999_s"] - least_s,
+        max_s=row["max_s"] - least_s,
+        method=f"latency less its least, {row['count']:,} frames",
+    )
+
+
+def _intervals(outcome: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    intervals = {}
+    for name, value, half in (
+        ("forwarded_pps", outcome["forwarded_pps"]["value"], outcome["forwarded_pps"]["half_width"]),
+        ("loss_ratio", outcome["loss_ratio"]["value"], outcome["loss_ratio"]["half_width"]),
+        ("latency.mean_s", outcome["latency"]["mean_s"], outcome["latency_half_width_s"]),
+        ("waiting.mean_s", outcome["waiting"]["mean_s"], outcome["waiting_half_width_s"]),
+    ):
+        # The core writes NaN, which JSON has not, as null: there is no interval.
+        if half is not None and math.isfinite(half) and value is not None:
+            intervals[name] = (value - half, value + half)
+    return intervals
+
+
+def _resources(
+    model: RouterModel,
+    load: OfferedLoad,
+    nodes: dict[str, Any],
+    used_by_pool: dict[str, dict[str, float]],
+    outcome: dict[str, Any],
+) -> tuple[Resource, ...]:
+    forwarded_pps = outcome["forwarded_pps"]["value"]
+
+    def resource(
+        name: str, kind: Literal["pool", "task", "link"], used: float, *, fullest: float, passing_pps: float
+    ) -> Resource:
+        # What passes now takes this share of the fullest part, so all of it carries so much; and it carries what the
+        # router forwards, though what came in meanwhile may be a frame less.
+        capacity_pps = math.nan
+        if fullest > 0.0 and passing_pps > 0.0:
+            capacity_pps = max(passing_pps / min(fullest, 1.0), forwarded_pps)
+        return Resource(name=name, kind=kind, utilisation_ratio=min(used, 1.0), capacity_pps=capacity_pps)
+
+    found = []
+    for thread, used in _threads(model, nodes).items():
+        found.append(resource(thread, "task", used, fullest=used, passing_pps=forwarded_pps))
+    for pool in model.pools:
+        used = sum(used_by_pool[pool.name].values()) / pool.units
+        _, fullest = fullest_unit(model, nodes, used_by_pool, pool)
+        found.append(resource(pool.name, "pool", used, fullest=fullest, passing_pps=forwarded_pps))
+    for task in model.tasks:
+        # What serves as many at once as there can be is a delay: nothing fills it up.
+        if not task.needs and nodes[task.name]["working_units"] > 0.0 and task.parallel < MAX_UNITS:
+            used = nodes[task.name]["working_units"] / task.parallel
+            found.append(resource(task.name, "task", used, fullest=used, passing_pps=forwarded_pps))
+    for number, source in zip(ports_in(load), outcome["sources"], strict=True):
+        port = model.ports[number]
+        wire_bytes_per_s = source["offered_bytes_per_s"] + WIRE_OVERHEAD_BYTES * source["offered_pps"]
+        used, offered_pps = 8.0 * wire_bytes_per_s / port.link_bps, outcome["offered_pps"]
+        found.append(resource(f"{port.name} in", "link", used, fullest=used, passing_pps=offered_pps))
+    for port in model.ports:
+        used = nodes[f"{port.name} out"]["working_units"]
+        found.append(resource(f"{port.name} out", "link", used, fullest=used, passing_pps=forwarded_pps))
+    known = [one for one in found if not math.isnan(one.capacity_pps)]
+    whole = min((one.capacity_pps for one in known), default=math.nan)
+    # Equals, as far as a simulation can tell, stay in the order of the way through the router.
+    known.sort(key=lambda one: round(math.log(one.capacity_pps / whole) / TIE))
+    return tuple(replace(one, margin_ratio=_margin(one.capacity_pps, whole)) for one in known)
+
+
+def _margin(capacity_pps: float, whole_pps: float) -> float:
+    """Return how much more a resource could carry than the bottleneck; rounding is none."""
+    margin = capacity_pps / whole_pps - 1.0
+    return margin if margin > _ROUNDING else 0.0
+
+
+def _threads(model: RouterModel, nodes: dict[str, Any]) -> dict[str, float]:
+    """Return which share of the time each thread of several task units is at work: it uses one unit at most."""
+    threads: dict[str, float] = {}
+    for task in model.tasks:
+        if task.thread:
+            threads[task.thread] = threads.get(task.thread, 0.0) + nodes[task.name]["working_units"]
+    return threads
+
+
+def _notes(outcome: dict[str, Any], intended_pps: float, events: Sequence[Event]) -> tuple[str, ...]:
+    notes = []
+    if outcome["offered_pps"] < intended_pps * 0.99:
+        notes.append("the intended load exceeds line rate; the offered load is what the links carry")
+    if events:
+        happened = f"{len(events)} event{'s' if len(events) != 1 else ''} during the trial"
+        notes.append(f"{happened}: the whole trial counts, from the empty router on, and no steady state is claimed")
+    elif not outcome["settled"]:
+        notes.append("the transient did not end within the trial: these are not steady-state figures")
+    if outcome["replications"] > 1:
+        notes.append(f"{outcome['replications']} independent replications; frame counts are their sums")
+    return tuple(notes)
+
 
 _MOST_FRAMES = 50_000_000_000
 
@@ -198,9 +614,7 @@ class Simulate:
             kind, message, ran_s, needed_s = error.args
             if kind == "transient":
                 raise TransientProblem(ran_s, needed_s, message) from None
-            named = re.sub(
-                r"task unit (\d+)", lambda found: f'"{self.model.tasks[int(found[1])].name}"', message
-            )
+            named = re.sub(r"task unit (\d+)", lambda found: f'"{self.model.tasks[int(found[1])].name}"', message)
             raise ModelProblem(f"router {self.model.name!r}", [Problem("", named)]) from None
         outcome: dict[str, Any] = json.loads(text)
         return outcome

@@ -9,26 +9,458 @@ is such a queue, see :mod:`routecast.evaluate.solve.delay`; where no result appl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from routecast.errors import ModelProblem, Problem
-from routecast.evaluate.energy import energy_of, power_notes, power_of
-from routecast.evaluate.solve.bottleneck import resources_of
-from routecast.evaluate.solve.delay import delays
-from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.machine import has_threads, machine_of
-from routecast.evaluate.solve.rates import rates_of
-from routecast.evaluate.solve.states import activity_of, states_of
-from routecast.evaluate.solve.throughput import lossless_of
-from routecast.evaluate.trial import Trial
+from routecast.evaluate.energy import UnitStates, energy_of, power_notes, power_of
+from routecast.evaluate.solve.cost import Cycle, Rested, rest_at_random
+from routecast.evaluate.solve.delay import DelayAnswer, delays
+from routecast.evaluate.solve.flow import Vector, flow_graph
+from routecast.evaluate.solve.fluid import Fluid, intended_of, solve_fluid, switching_s
+from routecast.evaluate.solve.grants import Component, components, mean_contention, served_at_once, uses_of
+from routecast.evaluate.solve.limits import limits_of, links_of, ranked
+from routecast.evaluate.solve.machine import Machine, has_threads, machine_of
+from routecast.evaluate.solve.throughput import Steady, lossless_of, steady_state
+from routecast.evaluate.solve.window_limits import limits_of_windows
+from routecast.evaluate.trial import Bottleneck, Resource, TaskActivity, Trial
 from routecast.load.offered import WIRE_OVERHEAD_BYTES, OfferedLoad
+from routecast.quantity import format_duration, format_ratio
 from routecast.router.check_load import check_load
-from routecast.router.model import RouterModel
+from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["Solve", "capacity_pps", "lossless_pps"]
+
+
+# Which resource limits: what each could carry alone, and how far the others are from it (paper 000, eq. 1).
+
+
+def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Resource, ...], Bottleneck]:
+    """Return every resource with its capacity and margin, the least margin first, and the bottleneck.
+
+    The capacity of a resource is the greatest intended rate of this load that it carries without overload when nothing
+    else limits; the throughput of the whole (RFC 1242: no loss) is the least of the capacities. With
+    ``forwarded_pps``, what the router forwards at this load, no resource carries less than that.
+    """
+    if fluid.steady is not None:
+        return limits_of(fluid, fluid.steady, forwarded_pps)
+    graph = fluid.graph
+    visits = graph.arriving(graph.share, np.ones(graph.exit + 1)).sum(axis=1)
+    found: list[tuple[Resource, str]] = []
+    switching, _ = switching_s(fluid.components, fluid.costs)
+    found += limits_of_windows(fluid, visits)
+    carried = set(fluid.windows.pools) if fluid.windows is not None else set()
+    at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
+    for pool in fluid.model.pools:
+        if pool.name in carried:
+            continue
+        capacity, why = _pool_capacity(fluid, pool, visits, switching)
+        used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
+        found.append((Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why))
+    for index, task in enumerate(graph.tasks):
+        busy_s = fluid.costs[index].busy_s
+        if task.needs or busy_s <= 0.0 or index in at_once:
+            continue
+        rate = float(fluid.rates[index].sum() * fluid.admitted_ratio[index])
+        capacity = task.parallel / (visits[index] * busy_s) if visits[index] > 0.0 else math.inf
+        used = min(rate * float(fluid.service_s[index]) / task.parallel, 1.0)
+        why = f'task unit "{task.name}" works on {task.parallel} frame{"s" if task.parallel > 1 else ""} at once'
+        found.append((Resource(name=task.name, kind="task", utilisation_ratio=used, capacity_pps=capacity), why))
+    found += links_of(fluid, visits)
+    return ranked(fluid, found, forwarded_pps)
+
+
+def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: list[float]) -> tuple[float, str]:
+    """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
+    tasks = fluid.graph.tasks
+    parts = [part for part in fluid.components if part.pool.name == pool.name]
+    slowed = [one for one in fluid.slowed if one.pool is pool]
+    base_s = [cost.busy_s for cost in fluid.costs]
+    per_frame = visits[: len(tasks)].tolist()
+    members = [
+        (
+            part,
+            [
+                (index, units, served_at_once(tasks[index], max(len(part.units) // units, 1)))
+                for index, units in part.members
+            ],
+        )
+        for part in parts
+    ]
+    factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
+    rate, fullest = math.inf, None
+    for round_number in range(200):
+        demand = [
+            visit * (one * slower + more)
+            for visit, one, slower, more in zip(per_frame, base_s, factor, switching, strict=True)
+        ]
+        worst = 0.0
+        for part, using in members:
+            whole = alone = 0.0
+            for index, units, lanes in using:
+                whole += demand[index] * units
+                alone = max(alone, demand[index] / lanes)
+            fill = max(whole / len(part.units), alone)
+            if fill > worst:
+                worst, fullest = fill, part
+        if worst <= 0.0:
+            return math.inf, ""
+        before, rate = rate, 1.0 / worst
+        load = [0.0] * len(tasks)
+        for part in parts:
+            for index, units in part.members:
+                load[index] += demand[index] * units * rate
+        if not slowed:
+            break
+        new_factor = mean_contention(slowed, {pool.name: load}, len(tasks))
+        if abs(rate - before) <= 1e-12 * rate:
+            break
+        if round_number >= 8:
+            new_factor = [0.5 * (old + new) for old, new in zip(factor, new_factor, strict=True)]
+        factor = new_factor
+    assert fullest is not None
+    units = len(fullest.units)
+    if len(parts) == 1 or sum(load) > 0.999 * sum(len(part.units) for part in parts):
+        plural = "s" if pool.units > 1 else ""
+        used = pool.units if len(parts) == 1 else sum(len(part.units) for part in parts)
+        return rate, f'{used} unit{plural} of pool "{pool.name}" are busy all the time' if used > 1 else (
+            f'the unit of pool "{pool.name}" is busy all the time'
+        )
+    names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
+    share = max(float(visits[index]) for index, _ in fullest.members)
+    where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
+    return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames'
+
+
+# The fluid steady state of any router: of task units that share pools, or of threads.
+
+
+def rates_of(model: RouterModel, load: OfferedLoad, *, overload: bool = False) -> Fluid:
+    """Return the fluid steady state of a router under a load.
+
+    Parameters
+    ----------
+    overload : bool
+        Offer line rate on every port that a flow enters, whatever the load's rate.
+    """
+    if not has_threads(model):
+        return solve_fluid(model, load, overload=overload)
+    graph = flow_graph(model, load)
+    machine = machine_of(model, load, graph)
+    intended_pps = intended_of(graph, load, overload=overload)
+    steady = steady_state(machine, intended_pps)
+    place, count, flowing = machine.passage.place, len(graph.tasks), steady.flowing
+    ratio = np.where(flowing.arriving > 0.0, flowing.served / np.maximum(flowing.arriving, 1e-300), 1.0)
+    admitted = np.where(ratio[place] >= 1.0 - 1e-9, 1.0, ratio[place])
+    parts = components(model, graph.tasks)
+    thread_of = machine.thread[place[:count]]
+    service_s = steady.work_s[place[:count]]
+    frames = flowing.served[place[:count]]
+    of_thread = machine.by(flowing.served)
+    starts = steady.wakes.start[thread_of] * frames / np.maximum(of_thread[thread_of], 1e-300)
+    work = frames * service_s + starts
+    busy: dict[str, Vector] = {pool.name: np.zeros(count) for pool in model.pools}
+    for part in parts:
+        for index, units in part.members:
+            busy[part.pool.name][index] += min(float(work[index]) * units, float(len(part.units)))
+    return Fluid(
+        model=model,
+        load=load,
+        graph=graph,
+        costs=machine.costs,
+        components=parts,
+        uses=uses_of(parts, count),
+        intended_pps=intended_pps,
+        offered=steady.offered,
+        rates=graph.arriving(steady.offered, admitted),
+        admitted_ratio=admitted,
+        service_s=service_s,
+        factor=steady.factor[thread_of],
+        busy_units=busy,
+        active_units=_active(busy, machine),
+        notes=tuple(_notes(machine, steady)),
+        steady=steady,
+    )
+
+
+def _active(busy: dict[str, Vector], machine: Machine) -> dict[str, Vector]:
+    """Return the busy units and those that polling task units hold: of a thread, the rest goes to its first one."""
+    active = {name: vector.copy() for name, vector in busy.items()}
+    for number in np.flatnonzero(machine.polling):
+        thread = machine.threads[int(number)]
+        indices = [int(machine.passage.order[node]) for node in thread.tasks]
+        for need in machine.graph.tasks[indices[0]].needs:
+            vector = active[need.pool]
+            held = float(machine.most[number]) * need.units
+            vector[indices[0]] += max(held - float(vector[indices].sum()), 0.0)
+    return active
+
+
+def _threads_of(machine: Machine, name: str) -> list[str]:
+    """Return the names of the threads of a pool."""
+    pools = machine.model.pools
+    return [thread.name for thread in machine.threads if thread.pool >= 0 and pools[thread.pool].name == name]
+
+
+def _notes(machine: Machine, steady: Steady) -> list[str]:
+    model, notes = machine.model, []
+    if not steady.settled:
+        notes.append(
+            f"the shares of the threads went round in circles for {steady.rounds} rounds: rates are approximate"
+        )
+    if any(need.until for task in model.tasks for need in task.needs):
+        notes.append("windows among threads are not counted: the rates are upper bounds; simulate")
+    if not machine.complete:
+        notes.append("pins overlap in too many ways to look at all sets of units: the rates are upper bounds")
+    if machine.start_s.any() or machine.switch_s.any():
+        notes.append("how often threads wake and switch is that of mean batches, an approximation")
+    notes += _notes_on_turns(machine, steady) + _notes_on_bursts(machine, steady)
+    if machine.shares_units.any() and float(steady.lost_pps.sum()) > 1e-6 * float(steady.offered.sum()):
+        notes.append(
+            "threads that share units in overload: who revokes whom and which ring is full is not counted; simulate"
+        )
+    for pool in model.pools:
+        free = any(
+            thread.pool >= 0 and model.pools[thread.pool] is pool and len(thread.units) > 1
+            for thread in machine.threads
+        )
+        if pool.migration_cost_s > 0.0 and free:
+            notes.append(
+                f'pool "{pool.name}": how often threads that are not bound move is guessed; the simulator decides'
+            )
+        if free and len(_threads_of(machine, pool.name)) > 1:
+            notes.append(
+                f'pool "{pool.name}": threads that may use several units are taken to find a free one at once, so in '
+                "overload the rate is too high as a rule; simulate"
+            )
+        if pool.interruptions is not None:
+            more = format_ratio(pool.interruptions.stretch - 1.0)
+            notes.append(f'pool "{pool.name}": interruptions lengthen its work by {more} on average')
+        if not pool.contention.is_none:
+            notes.append(f'pool "{pool.name}": units slow each other by a mean factor, so rates are approximate')
+    return notes
+
+
+def _notes_on_turns(machine: Machine, steady: Steady) -> list[str]:
+    """Say what was assumed of threads that poll on units that others use too."""
+    notes = []
+    shared = np.flatnonzero(machine.polling & machine.shares_units)
+    away = [machine.threads[int(number)].name for number in np.flatnonzero(steady.away_s > 0.0)]
+    if away:
+        longest = format_duration(float(steady.away_s.max()))
+        notes.append(
+            f"{_named(away)}: threads that poll on one unit take turns whether they need them or not; what comes in up "
+            f"to {longest} without the unit must fit in the ring. Bursts are taken to come just then, and whose frames "
+            "find room, which the order of the turns decides, is not counted; simulate"
+        )
+    elif shared.size:
+        names = _named([machine.threads[int(number)].name for number in shared])
+        notes.append(
+            f"{names}: polls on a unit that others use too and takes its share whatever it needs; the others are taken "
+            "to get theirs as soon as they wake"
+        )
+    return notes
+
+
+def _notes_on_bursts(machine: Machine, steady: Steady) -> list[str]:
+    """Say where one poll or turn hands on more frames than the next queue holds."""
+    places = set()
+    for index, task in enumerate(machine.graph.tasks):
+        place = machine.passage.place
+        if (
+            task.activation.kind not in {"interrupt", "thread"}
+            or task.holds_back
+            or steady.flowing.served[place[index]] <= 0.0
+        ):
+            continue
+        poll = min(task.activation.budget_frames, task.queue_frames)
+        for node, _ in machine.graph.edges[index]:
+            after = machine.graph.tasks[node] if node < len(machine.graph.tasks) else None
+            if after is not None and after.needs and after.queue_frames < poll:
+                places.add(after.name)
+    if not places:
+        return []
+    return [
+        f"{_named(sorted(places))}: one poll or turn of the task unit before can bring more frames than its queue "
+        "holds; what such bursts lose is not counted; simulate"
+    ]
+
+
+def _named(names: list[str]) -> str:
+    """Give the first name, and say how many more there are."""
+    return f'"{names[0]}"' + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+# What the units of each pool and each task unit do at a load, in closed form.
+
+
+_FULL = 1.0 - 1e-9
+
+
+@dataclass(slots=True)
+class _Rest:
+    """Units of a pool that do not work, added up over its components."""
+
+    spinning: float = 0.0
+    waking: float = 0.0
+    asleep: list[float] = field(default_factory=list)
+    wakes_per_s: list[float] = field(default_factory=list)
+
+    def add(self, cycle: Cycle, servers: float) -> None:
+        rested = cycle.rested
+        self.spinning += servers * cycle.share(rested.spin_s)
+        self.waking += servers * cycle.share(rested.exit_s)
+        for state, (asleep_s, chance) in enumerate(zip(rested.asleep_s, rested.chances, strict=True)):
+            self.asleep[state] += servers * cycle.share(asleep_s)
+            self.wakes_per_s[state] += servers * cycle.share(chance)
+
+    def unused(self, units: float) -> None:
+        """Units that nobody needs end up in the deepest sleep."""
+        if self.asleep:
+            self.asleep[-1] += units
+
+
+def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list[str]]:
+    """Return how many units of each pool are in which state on average, and what was assumed of their idle times."""
+    states, notes = [], []
+    for pool in fluid.model.pools:
+        active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _used(fluid, pool) else 0.0
+        sleep = len(pool.power.sleep) if pool.power is not None else 0
+        rest = _Rest(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
+        parts = [part for part in fluid.components if part.pool is pool]
+        rest.unused(pool.units - sum(len(part.units) for part in parts))
+        for part in parts:
+            note = _rest_of(part, fluid, answer, rest)
+            if note and note not in notes:
+                notes.append(note)
+        room = max(pool.units - active, 0.0)
+        away = rest.spinning + rest.waking + math.fsum(rest.asleep)
+        # Means of different approximations may add up to a little more than there is.
+        scale = min(1.0, room / away) if away > 0.0 else 1.0
+        states.append(
+            UnitStates(
+                pool=pool,
+                active_units=active + scale * rest.spinning,
+                asleep_units=tuple(scale * units for units in rest.asleep),
+                waking_units=scale * rest.waking,
+                wakes_per_s=tuple(rest.wakes_per_s),
+            )
+        )
+    return states, notes
+
+
+def activity_of(fluid: Fluid, answer: DelayAnswer) -> tuple[TaskActivity, ...]:
+    """Return what each task unit does: its share of busy time, interrupts and polls."""
+    found = []
+    for index, task in enumerate(fluid.graph.tasks):
+        lanes, busy = _lanes(fluid, index), 0.0
+        if task.needs:
+            need = task.needs[0]
+            busy = float(fluid.busy_units[need.pool][index]) / need.units / lanes
+        elif answer.work_pps[task.name] > 0.0:
+            busy = answer.work_pps[task.name] * float(fluid.service_s[index]) / lanes
+        interrupts = math.nan if task.activation.kind in {"interrupt", "thread"} else 0.0
+        polls = math.nan
+        is_interrupt = task.activation.kind == "interrupt"
+        cycle = _cycle(fluid, answer, index) if is_interrupt else None
+        if cycle is not None:
+            # The first frame of a cycle raises an interrupt even where it costs nothing.
+            raised = cycle.interrupts or cycle.idles * cycle.rested.released
+            interrupts, polls = lanes * raised / cycle.cycle_s, lanes * cycle.polls / cycle.cycle_s
+        elif is_interrupt:
+            interrupts = 0.0
+            polls = answer.work_pps[task.name] / fluid.costs[index].batch_frames
+        found.append(
+            TaskActivity(name=task.name, busy_ratio=min(busy, 1.0), interrupts_per_s=interrupts, polls_per_s=polls)
+        )
+    return tuple(found)
+
+
+def _rest_of(part: Component, fluid: Fluid, answer: DelayAnswer, rest: _Rest) -> str:
+    """Add what the units of one component do without work; return what was assumed."""
+    tasks, units = fluid.graph.tasks, len(part.units)
+    polling = [tasks[index].activation.kind == "polling" for index, _ in part.members]
+    held = sum(
+        served_at_once(tasks[index], units // need) * need
+        for (index, need), holds in zip(part.members, polling, strict=True)
+        if holds
+    )
+    if all(polling):
+        rest.unused(max(units - held, 0))
+        return ""
+    matters = bool(rest.asleep) or any(fluid.costs[index].linger_s > 0.0 for index, _ in part.members)
+    if not matters:
+        return ""
+    if len(part.members) == 1:
+        index, need = part.members[0]
+        lanes = _lanes(fluid, index)
+        cycle = _cycle(fluid, answer, index)
+        if cycle is None:
+            return ""
+        rest.add(cycle, float(lanes * need))
+        rest.unused(units - lanes * need)
+        kind = answer.arriving.get(tasks[index].name, "")
+        even = kind == "regular" and fluid.load.frames.is_fixed and _constant(fluid, index)
+        lossless = tasks[index].name not in answer.drops_pps
+        if cycle.idles == 0.0 or (lanes == 1 and lossless and (kind == "poisson" or even)):
+            return ""
+        return f'pool "{part.pool.name}": idle times are taken as those of random arrivals, one unit at a time'
+    rate = sum(answer.work_pps[tasks[index].name] * need for index, need in part.members) / units
+    work = sum(float(fluid.active_units[part.pool.name][index]) for index, _ in part.members) / units
+    if rate <= 0.0:
+        rest.unused(units)
+    elif work < _FULL:
+        away = rest_at_random(
+            rate,
+            rest=[(state.after_s, state.exit_s) for state in part.pool.power.sleep] if part.pool.power else [],
+        )
+        # Idle times and set-ups fill what work leaves.
+        cycle_s = (1.0 / rate + away.exit_s) / (1.0 - work)
+        rest.add(Cycle(cycle_s=cycle_s, work_s=work * cycle_s, idles=1.0, rested=away), float(units))
+    return (
+        f'pool "{part.pool.name}" is shared: the idle times of its units are taken as those of random arrivals, '
+        "and lingering is not counted"
+    )
+
+
+def _cycle(fluid: Fluid, answer: DelayAnswer, index: int) -> Cycle | None:
+    """Return the cycle of one server of a task unit; None in overload."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    lanes = _lanes(fluid, index)
+    rate = answer.work_pps[task.name] / lanes
+    factor = float(fluid.factor[index])
+    if rate <= 0.0:
+        return _never(cost.rest)
+    overloaded = float(fluid.admitted_ratio[index]) < _FULL or rate * cost.busy_s * factor >= _FULL
+    if overloaded:
+        return None
+    return cost.cycle(rate, factor, even=answer.arriving.get(task.name) == "regular" and lanes == 1)
+
+
+def _never(rest: tuple[tuple[float, float], ...]) -> Cycle:
+    """Cycle of a server that nothing wakes: it is in its deepest sleep for good."""
+    asleep_s = tuple(float(state == len(rest) - 1) for state in range(len(rest)))
+    away = Rested(asleep_s=asleep_s, chances=(0.0,) * len(rest))
+    return Cycle(cycle_s=1.0, work_s=0.0, polls=0.0, idles=1.0, rested=away)
+
+
+def _lanes(fluid: Fluid, index: int) -> int:
+    """Grants that a task unit may have at once."""
+    task = fluid.graph.tasks[index]
+    most = [served_at_once(task, max(len(part.units) // units, 1)) for part, units in fluid.uses[index]]
+    return min(most, default=task.parallel)
+
+
+def _constant(fluid: Fluid, index: int) -> bool:
+    """Whether every frame of one size takes a task unit the same time."""
+    return fluid.graph.tasks[index].service.squared_cv == 0.0 and fluid.costs[index].scatter_s == 0.0
+
+
+def _used(fluid: Fluid, pool: ResourcePool) -> bool:
+    return pool.name in fluid.active_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +519,7 @@ class Solve:
             latency=answer.latency,
             waiting=answer.waiting,
             energy_j=energy_j,
-            power=power_of(
-                self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps
-            ),
+            power=power_of(self.model, energy_j, duration_s=duration_s, forwarded_pps=forwarded_pps, l2_bps=l2_bps),
             activity=activity_of(fluid, answer),
             queue_frames=answer.queue_frames,
             notes=tuple(dict.fromkeys(notes)),

@@ -56,12 +56,8 @@ def admitted_by_size(
     intended = fluid.intended_pps * sum(
         float(share) for share, entry in zip(graph.share, graph.ingress, strict=True) if entry == port
     )
-    offered = sum(
-        float(rate) for rate, entry in zip(fluid.offered, graph.ingress, strict=True) if entry == port
-    )
-    wire_s = [
-        1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in load.frames.share_by_bytes
-    ]
+    offered = sum(float(rate) for rate, entry in zip(fluid.offered, graph.ingress, strict=True) if entry == port)
+    wire_s = [1.0 / line_rate_pps(fluid.model.ports[port].link_bps, size) for size in load.frames.share_by_bytes]
     if intended > offered * (1.0 + 1e-9):
         gaps: list[Points] = [((1.0, one),) for one in wire_s]
     elif load.arrivals.kind == "cbr":
@@ -112,9 +108,7 @@ def _steps(fluid: Fluid, mix: ServiceMix, mine: float) -> Steps:
 
 
 @lru_cache(maxsize=64)
-def _admission(
-    steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers: int, places: int
-) -> tuple[float, ...]:
+def _admission(steps: Steps, gaps: tuple[Points, ...], mix: ServiceMix, servers: int, places: int) -> tuple[float, ...]:
     times = np.array(mix.times_s) / servers
     quanta = [(one, share) for share, one in _quantiles(mix)]
     unit_s = max(one for one, _ in quanta) * max(float(times.max()), 1e-300) / _GRID

@@ -10,27 +10,316 @@ in to first bit out (S9): stations on the way and the wait for the outgoing link
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from routecast.evaluate.queueing.general import MG1, ServiceMix
-from routecast.evaluate.queueing.markov import Queue
+from routecast.evaluate.queueing.general import DD1, MG1, DD1Interrupted, MixedTime, ServiceMix
+from routecast.evaluate.queueing.markov import MMc, MMcK, Queue, Tandem, quantile_s
+from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
+from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.crowding import admitted_by_size
+from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.laws import OVERLOADED, Station, law_of
-from routecast.evaluate.solve.service_times import ServiceTimes
-from routecast.evaluate.solve.share import served_at_once
-from routecast.evaluate.solve.shared_machine import asleep, interrupted, set_up_of
-from routecast.evaluate.solve.stations import behind_link, shared_queue
-from routecast.evaluate.solve.totals import gathered, link_matters, total_delay
+from routecast.evaluate.solve.grants import served_at_once
+from routecast.evaluate.solve.stations import OVERLOADED, FullQueue, Station, behind_link, law_of, shared_queue
 from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
+from routecast.router.model import RandomTime, TaskUnit
 
 __all__ = ["DelayAnswer", "delays"]
+
+
+# Task units on a shared machine: services that interruptions lengthen, servers that sleep between busy periods.
+
+
+_RARE = 1e-6
+_SPREAD = 6.0
+_RARE_LOSS = 1e-3
+
+
+def completed(mix: ServiceMix, cost: Cost) -> ServiceMix:
+    """Return the completion times of services that are interrupted; ``mix`` has their means already.
+
+    ``E[C²] = E[S²]·s² + E[S]·r·E[D²]`` with ``s = 1 + r·E[D]`` at rate r (Avi-Itzhak and Naor, Operations Research
+    11(3), 1963); one variation for all sizes gives the mix its two moments.
+    """
+    if cost.scatter_s <= 0.0:
+        return mix
+    second = math.fsum(share * time**2 for share, time in zip(mix.shares, mix.times_s, strict=True))
+    if second <= 0.0:
+        return mix
+    return replace(mix, scv=mix.scv + cost.scatter_s / cost.stretch * mix.mean_s / second, law="other")
+
+
+def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> Queue | None:
+    """Return the queue of one interrupted server with equal gaps and constant service; None where it is not that.
+
+    Nor is it where interruptions are so long that they overflow the queue often: laws by two moments know of its end.
+    """
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    constant = task.service.variation == "deterministic" and station.exact and station.mix.is_one_size
+    if cost.scatter_s <= 0.0 or not constant or arriving.kind != "regular" or len(task.needs) > 1:
+        return None
+    interruptions = fluid.model.pool(task.needs[0].pool).interruptions
+    if interruptions is None or task.needs[0].units > 1 or station.servers > 1 or station.load >= 1.0:
+        return None
+    queue = DD1Interrupted(
+        arrival_pps=station.rate_pps,
+        service_s=station.mix.mean_s / cost.stretch,
+        interruptions=interruptions,
+        room_frames=station.room - station.servers,
+    )
+    return queue if queue.loss_ratio <= _RARE_LOSS else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetUp:
+    """What passes between the frame that wakes a task unit and the work on it.
+
+    Parameters
+    ----------
+    sleep : RandomTime or MixedTime
+        The wake-up, and the way out of a sleep state.
+    work_s : float
+        Work of the interrupt.
+    """
+
+    sleep: RandomTime | MixedTime
+    work_s: float
+
+    @property
+    def longest_s(self) -> float:
+        """Time that it hardly ever exceeds."""
+        return self.sleep.quantile_s(1.0 - _RARE) + self.work_s
+
+
+def set_up_of(fluid: Fluid, index: int, station: Station, arriving: Arriving) -> SetUp | None:
+    """Return the set-up of a task unit that interrupts wake, or whose unit falls asleep; None if it takes no time."""
+    task, cost = fluid.graph.tasks[index], fluid.costs[index]
+    factor = float(fluid.factor[index])
+    work_s = cost.interrupt_s * factor
+    wakeup = task.activation.wakeup or RandomTime()
+    if not cost.rest and cost.linger_s <= 0.0:
+        if cost.sleep_s <= 0.0 and (work_s <= 0.0 or not cost.exhaustive):
+            return None
+        return SetUp(sleep=wakeup, work_s=work_s)
+    if station.load >= 1.0:
+        return None
+    found = cost.set_ups(
+        station.rate_pps / station.servers, factor, even=arriving.kind == "regular" and station.servers == 1
+    )
+    lingers = cost.linger_s > 0.0
+    parts = tuple((chance, time_s, not (lingers and time_s == 0.0)) for chance, time_s in found)
+    mixed = MixedTime(parts=parts, random=wakeup)
+    return SetUp(sleep=mixed, work_s=0.0) if mixed.average_s > 0.0 else None
+
+
+def asleep(station: Station, queue: Queue, arriving: Arriving, set_up: SetUp) -> tuple[Queue | None, str]:
+    """Return the queue of a server that sleeps, given that of one that does not; or None and why there is none."""
+    if isinstance(queue, FullQueue) or station.load >= 1.0:
+        return queue, "" if station.load > 1.0 else "is just full"
+    if station.servers > 1:
+        return None, "sleeps until a frame comes and then works on several frames at once"
+    # What comes during a long set-up, with the spread of Poisson arrivals, and what waits anyway.
+    during = station.rate_pps * set_up.longest_s
+    spread = _SPREAD * math.sqrt(during) if arriving.kind == "poisson" else 0.0
+    waits = 10.0 * (station.rate_pps * queue.waiting_mean_s + 1.0) if arriving.kind == "poisson" else 1.0
+    if during + spread + waits > station.room:
+        room = station.room - station.servers
+        return (
+            None,
+            f"can lose frames from its queue of {room} while it wakes, of which no closed form is known",
+        )
+    if arriving.kind == "poisson" and not isinstance(queue, (GIG1K, GIGc, MMcK)) and queue.loss_ratio <= 0.0:
+        return MG1SetUp(arrival_pps=station.rate_pps, queue=queue, set_up=set_up.sleep, work_s=set_up.work_s), ""
+    if arriving.kind == "regular" and station.mix.is_one_size:
+        alone = DD1SetUp(
+            arrival_pps=station.rate_pps,
+            service_s=station.mix.mean_s,
+            set_up=set_up.sleep,
+            work_s=set_up.work_s,
+        )
+        return (alone if isinstance(queue, DD1) else SetUpAdded(queue=queue, set_up=alone)), ""
+    if arriving.kind == "poisson":
+        return None, "sleeps until a frame comes and loses frames by chance, of which no closed form is known"
+    return None, "sleeps until a frame comes, and its frames come neither at random nor at equal gaps"
+
+
+# Service times of each task unit's frames by size, found once for task units that are alike.
+
+
+class ServiceTimes:
+    """Service times under the contention of a fluid state."""
+
+    def __init__(self, fluid: Fluid) -> None:
+        self.fluid = fluid
+        share_by_bytes = fluid.load.frames.share_by_bytes
+        self.sizes_bytes = tuple(share_by_bytes)
+        self.shares = tuple(share_by_bytes.values())
+        """Of the frame sizes of the load, smallest first."""
+        self._known: dict[tuple[object, ...], ServiceMix] = {}
+
+    def of(self, index: int, shares: tuple[float, ...] = ()) -> ServiceMix:
+        """Return the service times of a task unit for other shares of the frame sizes, or the load's own."""
+        fluid = self.fluid
+        task, cost = fluid.graph.tasks[index], fluid.costs[index]
+        # The interrupt that opens a busy cycle is its set-up, not a part of its services.
+        alone = cost.drains and cost.batch_s <= 0.0
+        mean_s = cost.frame_s * float(fluid.factor[index]) if alone else float(fluid.service_s[index])
+        pool = task.needs[0].pool if task.needs else ""
+        # The model holds its services for as long as this lives, so that their identities are their own.
+        key = (id(task.service), pool, task.batch_frames, mean_s, cost.scatter_s, cost.stretch, shares)
+        if key not in self._known:
+            self._known[key] = self._found(task, cost, mean_s, shares or self.shares)
+        return self._known[key]
+
+    def _found(self, task: TaskUnit, cost: Cost, mean_s: float, shares: tuple[float, ...]) -> ServiceMix:
+        frequency_hz = self.fluid.model.pool(task.needs[0].pool).frequency_hz if task.needs else None
+        times = [
+            task.service.mean_s(size, frequency_hz=frequency_hz, batch_frames=task.batch_frames)
+            for size in self.sizes_bytes
+        ]
+        whole = math.fsum(share * time for share, time in zip(self.shares, times, strict=True))
+        scale = mean_s / whole if whole > 0.0 else 1.0
+        law = task.service.variation
+        mix = ServiceMix(
+            shares=shares,
+            times_s=tuple(time * scale for time in times),
+            scv=task.service.squared_cv,
+            law=law if law in {"deterministic", "exponential", "gamma"} else "other",
+        )
+        return completed(mix, cost)
+
+
+# Delays of stations put together to the latency of a frame: means add up, percentiles where theory has them.
+
+
+_NOTE = re.compile(r'("[^"]*")(.*)', re.DOTALL)
+_NOTABLE = 0.01
+_LINK = "M/G/1 at the outgoing link (approximation)"
+
+
+def total_delay(
+    graph: FlowGraph,
+    rates: Vector,
+    admitted: Vector,
+    queues: Mapping[int, Queue],
+    port_wait_s: Mapping[int, float],
+) -> tuple[Delay, Delay]:
+    """Return latency and waiting time of the frames that are forwarded.
+
+    Parameters
+    ----------
+    rates : array
+        Arriving rate by node and stream.
+    admitted : array
+        By node: share of the arriving frames that is served.
+    queues, port_wait_s : mapping
+        By node: the station's queue; the wait for the outgoing link.
+    """
+    through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
+    sojourn_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items()) + port_s
+    waiting_s = sum(through[i] / forwarded * queue.waiting_mean_s for i, queue in queues.items()) + port_s
+    chain = _chain(rates, queues, forwarded, port_s)
+    if chain is not None:
+        return chain.sojourn(), chain.waiting()
+    method = ", ".join(dict.fromkeys(queue.method for queue in queues.values()))
+    one_each = math.isclose(sum(through.values()), forwarded, rel_tol=1e-6) and _parallel_only(graph, queues)
+    series = len(queues) > 1 and not one_each
+
+    def delay(mean_s: float, tails: list[tuple[float, Callable[[float], float]]]) -> Delay:
+        behind = port_s > _NOTABLE * mean_s
+        named = ", ".join(filter(None, [method, _LINK if behind else ""])) or "no station takes time"
+        if behind or not one_each:
+            return Delay(mean_s=mean_s, method=named + ("; means add up, percentiles do not" if series else ""))
+        return _mixture(mean_s, named, tails)
+
+    shares = {i: through[i] / forwarded for i in queues}
+    return (
+        delay(sojourn_s, [(shares[i], queue.sojourn_tail) for i, queue in queues.items()]),
+        delay(waiting_s, [(shares[i], queue.waiting_tail) for i, queue in queues.items()]),
+    )
+
+
+def link_matters(
+    graph: FlowGraph,
+    rates: Vector,
+    admitted: Vector,
+    queues: Mapping[int, Queue],
+    port_wait_s: Mapping[int, float],
+) -> bool:
+    """Whether the wait for outgoing links is more than one per cent of the latency."""
+    through, forwarded, port_s = _through(graph, rates, admitted, queues, port_wait_s)
+    inside_s = sum(through[i] / forwarded * queue.sojourn_mean_s for i, queue in queues.items())
+    return port_s > _NOTABLE * (inside_s + port_s)
+
+
+def _through(
+    graph: FlowGraph,
+    rates: Vector,
+    admitted: Vector,
+    queues: Mapping[int, Queue],
+    port_wait_s: Mapping[int, float],
+) -> tuple[dict[int, float], float, float]:
+    """Return the rate of later forwarded frames by station, of all of them, and their mean wait for a link."""
+    survive = graph.surviving(admitted, rates)
+    through = {i: float(rates[i].sum()) * float(admitted[i]) * float(survive[i]) for i in queues}
+    out = {node: float(rates[node].sum()) * float(admitted[node]) for node in range(len(graph.tasks), graph.exit + 1)}
+    forwarded = sum(out.values())
+    return through, forwarded, sum(wait * out[node] / forwarded for node, wait in port_wait_s.items())
+
+
+def _parallel_only(graph: FlowGraph, queues: Mapping[int, Queue]) -> bool:
+    """Whether no station lies behind another one."""
+    behind: set[int] = set()
+    for index in range(len(graph.tasks)):
+        if index in behind and index in queues:
+            return False
+        if index in behind or index in queues:
+            behind.update(node for node, _ in graph.edges[index])
+    return True
+
+
+def _chain(rates: Vector, queues: Mapping[int, Queue], forwarded: float, port_s: float) -> Tandem | None:
+    """Return the Jackson tandem that the stations are, if they are one that every frame goes through."""
+    stations = [queue for queue in queues.values() if isinstance(queue, MMc)]
+    if len(stations) < 2 or len(stations) != len(queues) or port_s > 0.0:
+        return None
+    whole = all(math.isclose(float(rates[i].sum()), forwarded, rel_tol=1e-9) for i in queues)
+    return Tandem(stations=tuple(stations)) if whole else None
+
+
+def gathered(notes: list[str]) -> tuple[str, ...]:
+    """Say once what holds for several places: ``"core 0" and 3 more: …``."""
+    places: dict[str, list[str]] = {}
+    for note in dict.fromkeys(notes):
+        match = _NOTE.fullmatch(note)
+        name, rest = (match[1], match[2]) if match else ("", note)
+        places.setdefault(rest, []).append(name)
+    return tuple(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}{rest}" for rest, names in places.items()
+    )
+
+
+def _mixture(mean_s: float, method: str, parts: list[tuple[float, Callable[[float], float]]]) -> Delay:
+    def tail(time_s: float) -> float:
+        return math.fsum(share * one(time_s) for share, one in parts)
+
+    return Delay(
+        mean_s=mean_s,
+        p50_s=quantile_s(tail, mean_s, 0.5),
+        p90_s=quantile_s(tail, mean_s, 0.9),
+        p99_s=quantile_s(tail, mean_s, 0.99),
+        p999_s=quantile_s(tail, mean_s, 0.999),
+        method=method,
+    )
+
 
 _IDLE_LINK = 0.01
 _JUST_FULL = 1e-3
@@ -112,9 +401,7 @@ class _Walk:
             self.queues[index] = inside
             self.admitted[index] = 1.0 - inside.loss_ratio
             why = "follows a window, behind which frames go as its units allow"
-            departing = Arriving(
-                kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes
-            )
+            departing = Arriving(kind="unknown", rate_pps=rate, scv=arriving.scv, why=why, sizes=arriving.sizes)
         elif cost.busy_s > 0.0 or cost.interrupt_s > 0.0 or cost.sleep_s > 0.0:
             mix = self.service.of(index, arriving.sizes)
             taken_in = self._taken_in(index, rate, arriving, mix)
@@ -142,9 +429,7 @@ class _Walk:
         for node, fraction in self.graph.edges[index]:
             share = float(row.dot(fraction)) / rate
             if share > 0.0:
-                self.arriving.setdefault(node, []).append(
-                    split(departing, rate * share, share, fluid, index, node)
-                )
+                self.arriving.setdefault(node, []).append(split(departing, rate * share, share, fluid, index, node))
 
     def _fluid_ratio(self, index: int, rate: float) -> float:
         """Share that the fluid state serves, of what arrives after the losses found by queueing theory upstream."""
@@ -173,9 +458,7 @@ class _Walk:
             or arriving.spacing.origin < 0
             or fluid.load.arrivals.kind not in {"cbr", "poisson"}
         ):
-            self.notes.append(
-                f'"{task.name}": its loss is taken as the same for all frame sizes, an approximation'
-            )
+            self.notes.append(f'"{task.name}": its loss is taken as the same for all frame sizes, an approximation')
             return ()
         room = servers + task.queue_frames
         ratio = admitted_by_size(fluid, arriving.spacing.origin, rate, mix, servers=servers, room=room)
@@ -212,9 +495,7 @@ class _Walk:
         part, units = self.fluid.uses[index][0]
         return served_at_once(task, len(part.units) // units)
 
-    def _queue(
-        self, index: int, rate: float, arriving: Arriving, mix: ServiceMix
-    ) -> tuple[Queue | None, str]:
+    def _queue(self, index: int, rate: float, arriving: Arriving, mix: ServiceMix) -> tuple[Queue | None, str]:
         obstacle = self._obstacle(index)
         if obstacle:
             return self._shared_queue(index, arriving), obstacle
@@ -267,9 +548,7 @@ class _Walk:
         queue = shared_queue(part, fluid, visits, index)
         if queue is not None and "approximat" in queue.method:
             name = part.pool.name
-            self.notes.append(
-                f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation'
-            )
+            self.notes.append(f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation')
         return queue
 
     def port_out(self, number: int) -> None:
@@ -313,8 +592,7 @@ class _Walk:
         drops = {name: rate for name, rate in zip(names, lost, strict=False) if rate > least}
         work = {task.name: served[index] * self._work_ratio(index) for index, task in enumerate(graph.tasks)}
         queue_frames = {
-            graph.tasks[index].name: queue.waiting_mean_s * served[index]
-            for index, queue in self.queues.items()
+            graph.tasks[index].name: queue.waiting_mean_s * served[index] for index, queue in self.queues.items()
         }
         latency = waiting = None
         parts = (graph, self.rates, self.admitted, self.queues, self.port_wait_s)
@@ -323,9 +601,7 @@ class _Walk:
         else:
             latency, waiting = total_delay(*parts)
             if self.guessed and link_matters(*parts):
-                self.notes.append(
-                    "the wait for outgoing links is that of frames at random instants, an approximation"
-                )
+                self.notes.append("the wait for outgoing links is that of frames at random instants, an approximation")
         return DelayAnswer(
             drops_pps=drops,
             work_pps=work,

@@ -157,9 +157,7 @@ class _Wiring:
 
 
 @lru_cache(maxsize=16)
-def _wired(
-    routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet
-) -> _Wiring:
+def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], ...], flows: FlowSet) -> _Wiring:
     order = topological_order([TaskUnit(name=name, route=route) for name, route in routes])
     numbers = {name: number for number, (name, _) in enumerate(routes)}
     names = [name for name, _ in ports]

@@ -10,7 +10,7 @@ import numpy as np
 
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.share import (
+from routecast.evaluate.solve.grants import (
     Component,
     Slowed,
     components,
@@ -144,8 +144,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
             new_caps = [rate if is_short else math.inf for rate, is_short in zip(got, short, strict=True)]
             if is_damped:
                 new_caps = [
-                    0.5 * (new + old) if math.isfinite(old) else new
-                    for new, old in zip(new_caps, caps, strict=True)
+                    0.5 * (new + old) if math.isfinite(old) else new for new, old in zip(new_caps, caps, strict=True)
                 ]
             new_admitted = [
                 min(1.0, cap / max(want, 1e-9)) if is_short else 1.0
@@ -154,18 +153,14 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
             if is_damped and windows is not None:
                 # Windows in a row that share a full memory take turns in being short: ever smaller steps end that.
                 step = max(0.5 * 0.99 ** (round_number - _UNDAMPED_ROUNDS), 0.1)
-                new_admitted = [
-                    old + step * (new - old) for new, old in zip(new_admitted, admitted, strict=True)
-                ]
+                new_admitted = [old + step * (new - old) for new, old in zip(new_admitted, admitted, strict=True)]
             settled = settled and _near(new_admitted, admitted, least=1e-12)
             if new_admitted != admitted and any(
                 new != old and on for new, old, on in zip(new_admitted, admitted, followed, strict=True)
             ):
                 new_rates = graph.arriving(offered, [*new_admitted, *to_links])
                 least = 1e-12 * float(offered.sum())
-                settled = settled and bool(
-                    (np.abs(new_rates - rates) <= least + _TOLERANCE * np.abs(rates)).all()
-                )
+                settled = settled and bool((np.abs(new_rates - rates) <= least + _TOLERANCE * np.abs(rates)).all())
                 rates, wanted = new_rates, new_rates[:count].sum(axis=1).tolist()
             caps, admitted, losing = new_caps, new_admitted, True
         if settled:
@@ -186,9 +181,7 @@ def solve_fluid(model: RouterModel, load: OfferedLoad, *, overload: bool = False
     # Some pools stand idle.
     busy_units = {pool.name: np.array(busy.get(pool.name, [0.0] * count)) for pool in model.pools}
     if windows is not None and inside is not None:
-        for name, index, held in zip(
-            windows.pools, windows.enter, inside.pps * inside.residence_s, strict=True
-        ):
+        for name, index, held in zip(windows.pools, windows.enter, inside.pps * inside.residence_s, strict=True):
             units = next(need.units for need in tasks[index].needs)
             busy_units[name][index] = min(float(held) * units, float(model.pool(name).units))
     return Fluid(
@@ -243,14 +236,10 @@ def _even(load: OfferedLoad, graph: FlowGraph, rates: Vector, costs: tuple[Cost,
 
 def _near(new: Sequence[float], old: Sequence[float], *, least: float = 0.0) -> bool:
     """Whether a round changed nothing that matters."""
-    return all(
-        abs(one - before) <= least + _TOLERANCE * abs(before) for one, before in zip(new, old, strict=True)
-    )
+    return all(abs(one - before) <= least + _TOLERANCE * abs(before) for one, before in zip(new, old, strict=True))
 
 
-def _active(
-    parts: tuple[Component, ...], tasks: tuple[TaskUnit, ...], busy: dict[str, Vector]
-) -> dict[str, Vector]:
+def _active(parts: tuple[Component, ...], tasks: tuple[TaskUnit, ...], busy: dict[str, Vector]) -> dict[str, Vector]:
     active = {name: vector.copy() for name, vector in busy.items()}
     for part in parts:
         for index, units in part.members:
@@ -269,9 +258,7 @@ def switching_s(parts: tuple[Component, ...], costs: tuple[Cost, ...]) -> tuple[
         if part.pool.switch_cost_s > 0.0 and len(part.members) > 1:
             for index, _ in part.members:
                 extra[index] += part.pool.switch_cost_s / costs[index].batch_frames
-            notes.append(
-                f'pool "{part.pool.name}": the switch cost is counted at every grant, as under overload'
-            )
+            notes.append(f'pool "{part.pool.name}": the switch cost is counted at every grant, as under overload')
     return extra, notes
 
 
@@ -301,7 +288,5 @@ def _notes(model: RouterModel, parts: tuple[Component, ...]) -> list[str]:
         if pool.migration_cost_s > 0.0:
             notes.append(f'pool "{pool.name}": the migration cost is not counted')
     if any(len(task.needs) > 1 for task in model.tasks) and any(len(part.members) > 1 for part in parts):
-        notes.append(
-            "units that wait for units of other pools are not counted as busy: an upper bound on the rate"
-        )
+        notes.append("units that wait for units of other pools are not counted as busy: an upper bound on the rate")
     return notes

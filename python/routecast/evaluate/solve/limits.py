@@ -213,7 +213,5 @@ def links_of(fluid: Fluid, visits: Vector) -> list[Found]:
                     utilisation_ratio=min(float(rate) / cap, 1.0),
                     capacity_pps=cap / float(share),
                 )
-                found.append(
-                    (resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames")
-                )
+                found.append((resource, f"the link carries {format_pps(cap)} and {format_ratio(share)} of the frames"))
     return found

@@ -10,28 +10,246 @@ from numpy.typing import NDArray
 
 from routecast.evaluate.solve.cost import Cost, costs_of
 from routecast.evaluate.solve.flow import FlowGraph, Vector, flow_graph
-from routecast.evaluate.solve.grants import Rows, rows_of
-from routecast.evaluate.solve.neighbours import (
-    Thread,
-    fed_by_one_port,
-    fed_within,
-    levels_of,
-    never_interrupted,
-    rivals_of,
-    sets_of_units,
-    sharing,
-    time_on_units,
-)
+from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of, served_at_once
 from routecast.evaluate.solve.passage import Passage, passage_of
-from routecast.evaluate.solve.share import served_at_once
-from routecast.evaluate.solve.slowness import Contended, contended
 from routecast.evaluate.solve.spinning import Feeding, feeding_of
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 
 __all__ = ["Machine", "has_threads", "machine_of"]
 
+
+# Contention factors of all threads of a router at once (S5): :func:`share.mean_contention` in arrays.
+
+
 Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contended:
+    """Who slows whom: one entry for each thread and each of its pools whose units slow each other.
+
+    Parameters
+    ----------
+    thread, pool : array of int
+    together : array
+        Units that the thread can occupy.
+    least : array
+        Units of a grant.
+    sigma, kappa : array
+        Of the pool, by entry.
+    table : array
+        Factors for 1, 2, … busy units by entry, the last step continued; shape (entries, most units + 2).
+    has_table : array of bool
+    """
+
+    thread: Index
+    pool: Index
+    units: Vector
+    together: Vector
+    least: Vector
+    sigma: Vector
+    kappa: Vector
+    table: Vector
+    has_table: NDArray[np.bool_]
+    threads: int
+
+    def factor(self, busy: Vector) -> Vector:
+        """Return the factor on each thread's work when it keeps ``busy`` units busy."""
+        factor = np.ones(self.threads)
+        if not self.thread.size:
+            return factor
+        mine = busy[self.thread] * self.least
+        total = np.bincount(self.pool, weights=mine)[self.pool]
+        own = np.minimum(mine / self.together, 1.0)
+        scatter = mine * np.maximum(1.0 - own, 0.0)
+        spread = np.maximum(np.bincount(self.pool, weights=scatter)[self.pool] - own * (1.0 - own), 0.0)
+        k = np.maximum(np.maximum(np.minimum(1.0 + total - own, self.units), self.least), 1.0)
+        low = np.maximum(k, 2.0)
+        bend = self._at(low + 1.0) - 2.0 * self._at(low) + self._at(low - 1.0)
+        np.multiply.at(factor, self.thread, np.maximum(self._at(k) + 0.5 * spread * bend, 1e-9))
+        return factor
+
+    def _at(self, k: Vector) -> Vector:
+        law: Vector = 1.0 + self.sigma * (k - 1.0) + self.kappa * k * (k - 1.0)
+        if not self.has_table.any():
+            return law
+        step = np.minimum(k.astype(np.intp) - 1, self.table.shape[1] - 2)
+        rows = np.arange(len(k))
+        below, above = self.table[rows, step], self.table[rows, step + 1]
+        read: Vector = np.where(self.has_table, below + (k - 1.0 - step) * (above - below), law)
+        return read
+
+
+def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Contended:
+    """Find the threads that slow each other; ``firsts`` has one task unit of each."""
+    pools = {pool.name: number for number, pool in enumerate(model.pools) if not pool.contention.is_none}
+    entries = [
+        (number, pools[need.pool], float(need.units))
+        for number, task in enumerate(firsts)
+        for need in task.needs
+        if need.pool in pools
+    ]
+    widest = max((model.pools[pool].units for pool in pools.values()), default=1) + 2
+    used = [model.pools[pool] for _, pool, _ in entries]
+    steps = {
+        number: [model.pools[number].contention.factor(k + 1.0) for k in range(widest)]
+        if model.pools[number].contention.table
+        else [1.0] * widest
+        for number in pools.values()
+    }
+    return Contended(
+        thread=np.array([thread for thread, _, _ in entries], dtype=np.intp),
+        pool=np.array([pool for _, pool, _ in entries], dtype=np.intp),
+        units=np.array([float(pool.units) for pool in used]),
+        together=np.array([max(float(most[thread]) * units, 1.0) for thread, _, units in entries]),
+        least=np.array([units for _, _, units in entries]),
+        sigma=np.array([pool.contention.sigma for pool in used]),
+        kappa=np.array([pool.contention.kappa for pool in used]),
+        table=np.array([steps[pool] for _, pool, _ in entries]).reshape(len(entries), widest),
+        has_table=np.array([bool(pool.contention.table) for pool in used], dtype=bool),
+        threads=len(firsts),
+    )
+
+
+# Who shares units with whom, who comes first, and who feeds whom, among the threads of a router.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """Task units that are one for the resource managers, and what they may use.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread, or of its only task unit.
+    tasks : tuple of int
+        Places in the passage.
+    pool : int
+        Number of its first pool; -1 for a processor of its own.
+    units : frozenset of int
+        Units of that pool that it may use.
+    """
+
+    name: str
+    tasks: tuple[int, ...]
+    pool: int
+    units: frozenset[int]
+
+
+def sets_of_units(
+    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread], pools: dict[str, int]
+) -> tuple[list[Row], bool]:
+    """Return every set of units that can be full, of all pools."""
+    using: dict[int, list[tuple[int, frozenset[int], float]]] = {}
+    for number, task in enumerate(firsts):
+        for position, need in enumerate(task.needs):
+            pool = pools[need.pool]
+            units = threads[number].units if position == 0 else frozenset(range(model.pools[pool].units))
+            using.setdefault(pool, []).append((number, units, float(need.units)))
+    rows, complete = [], True
+    for pool, users in using.items():
+        sets, all_of_them = pin_sets([units for _, units, _ in users])
+        complete = complete and all_of_them
+        for one in sets:
+            members = tuple((number, units) for number, allowed, units in users if allowed <= one)
+            rows.append(Row(pool=pool, units=tuple(sorted(one)), members=members))
+    return rows, complete
+
+
+def levels_of(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Index, ...]:
+    """Return the threads by urgency; in pools that know no priorities all are of one."""
+    urgent = {"linux", "priority", "preemptive"}
+    urgency = [
+        (max(task.priority, 0) if _policy(model, thread) == "linux" else task.priority)
+        if _policy(model, thread) in urgent
+        else 0
+        for task, thread in zip(firsts, threads, strict=True)
+    ]
+    return tuple(
+        np.flatnonzero(np.array(urgency) == level).astype(np.intp) for level in sorted(set(urgency), reverse=True)
+    )
+
+
+def _policy(model: RouterModel, thread: Thread) -> str:
+    return model.pools[thread.pool].policy.kind if thread.pool >= 0 else ""
+
+
+def fed_within(
+    graph: FlowGraph, place: Index, threads: list[Thread], thread_of: Index, firsts: list[TaskUnit]
+) -> NDArray[np.bool_]:
+    """Whether all that feeds a task unit are threads of its level on the same, only unit."""
+    feeders: dict[int, list[int]] = {}
+    for index, edges in enumerate(graph.edges):
+        for node, _ in edges:
+            feeders.setdefault(int(place[node]), []).append(int(thread_of[place[index]]))
+    within = np.zeros(len(place), dtype=bool)
+    entries = {int(place[node]) for node in graph.entry}
+    for node, sources in feeders.items():
+        own = int(thread_of[node])
+        if own == len(threads) or node in entries or len(threads[own].units) != 1:
+            continue
+        within[node] = all(
+            threads[source].pool == threads[own].pool
+            and threads[source].units == threads[own].units
+            and firsts[source].priority == firsts[own].priority
+            for source in sources
+        )
+    return within
+
+
+def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.bool_]:
+    """Whether nobody more urgent uses the units of each thread."""
+    calm = np.ones(on_unit.shape[1], dtype=bool)
+    taken = np.zeros(on_unit.shape[0], dtype=bool)
+    for threads in levels:
+        calm[threads] = ~(on_unit[taken][:, threads] > 0.0).any(axis=0)
+        taken |= (on_unit[:, threads] > 0.0).any(axis=1)
+    return calm
+
+
+def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> Vector:
+    """Return 1 where two threads of Linux's fair level may use the same unit."""
+    rivals = np.zeros((len(fair), len(fair)))
+    for pool in np.unique(pool_of[fair]):
+        mine = np.flatnonzero(fair & (pool_of == pool))
+        uses = on_unit[:, mine] > 0.0
+        uses = uses[uses.any(axis=1)]
+        together = (uses[:, :, None] & uses[:, None, :]).any(axis=0)
+        rivals[np.ix_(mine, mine)] = together & ~np.eye(len(mine), dtype=bool)
+    return rivals
+
+
+def fed_by_one_port(graph: FlowGraph, place: Index, threads: list[Thread]) -> NDArray[np.bool_]:
+    """Whether each thread gets the frames of one port as they come, and no others."""
+    used = set(graph.ingress)
+    entries = [int(place[node]) for port, node in enumerate(graph.entry) if port in used]
+    fed = {int(place[node]) for edges in graph.edges for node, _ in edges}
+    return np.array(
+        [
+            len(thread.tasks) == 1 and thread.tasks[0] not in fed and entries.count(thread.tasks[0]) == 1
+            for thread in threads
+        ]
+    )
+
+
+def time_on_units(model: RouterModel, threads: list[Thread]) -> Vector:
+    """Return the part of its time that each thread spends on each unit, if it uses all that it may alike."""
+    first = np.concatenate([[0], np.cumsum([pool.units for pool in model.pools], dtype=np.intp)])
+    table = np.zeros((int(first[-1]), len(threads)))
+    for number, thread in enumerate(threads):
+        for unit in thread.units:
+            table[int(first[thread.pool]) + unit, number] = 1.0 / len(thread.units)
+    return table
+
+
+def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
+    """Whether others may use the units of each thread."""
+    users: dict[tuple[int, int], int] = {}
+    for thread in threads:
+        for unit in thread.units:
+            users[thread.pool, unit] = users.get((thread.pool, unit), 0) + 1
+    return np.array([any(users[thread.pool, unit] > 1 for unit in thread.units) for thread in threads])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +357,7 @@ class Machine:
 def has_threads(model: RouterModel) -> bool:
     """Whether a model has what only threads have: queues of one thread, Linux's schedulers, room ahead, copies."""
     return any(pool.policy.kind == "linux" for pool in model.pools) or any(
-        task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies
-        for task in model.tasks
+        task.activation.kind == "thread" or task.thread or task.holds_back or task.route.copies for task in model.tasks
     )
 
 
@@ -174,9 +391,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
             )
         )
     firsts = [graph.tasks[members[0]] for members in grouped.values()]
-    most = np.array(
-        [float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)]
-    )
+    most = np.array([float(_at_once(task, thread, model)) for task, thread in zip(firsts, threads, strict=True)])
     rows, complete = sets_of_units(model, firsts, threads, pools)
     busy_s, limit_pps = np.zeros(nodes), np.full(nodes, np.inf)
     queue_frames, turn_frames = np.ones(nodes), np.ones(nodes)
@@ -213,9 +428,7 @@ def machine_of(model: RouterModel, load: OfferedLoad, graph: FlowGraph | None = 
     )
     switch_s = np.array([pool.switch_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
     migration_s = np.array([pool.migration_cost_s if pool else 0.0 for pool in own_pools]) * ~borrows
-    granularity_s = np.array(
-        [_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)]
-    )
+    granularity_s = np.array([_granularity_s(task, pool) for task, pool in zip(firsts, own_pools, strict=True)])
     fair = np.isfinite(granularity_s)
     on_unit = time_on_units(model, threads)
     levels = levels_of(model, firsts, threads)
@@ -290,9 +503,7 @@ def _slowness(task: TaskUnit, model: RouterModel, cost: Cost) -> float:
     return cost.stretch * len(allowed) / math.fsum(pool.unit_speed_ratio[unit] for unit in allowed)
 
 
-def _weights(
-    model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]
-) -> tuple[Vector, NDArray[np.bool_]]:
+def _weights(model: RouterModel, firsts: list[TaskUnit], threads: list[Thread]) -> tuple[Vector, NDArray[np.bool_]]:
     weight, real_time = np.full(len(threads), np.nan), np.zeros(len(threads), dtype=bool)
     for number, (task, thread) in enumerate(zip(firsts, threads, strict=True)):
         if thread.pool < 0:

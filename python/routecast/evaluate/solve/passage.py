@@ -200,9 +200,7 @@ def passage_of(graph: FlowGraph) -> Passage:
         begin, end = int(low[first]), int(low[last])
         mine = np.flatnonzero(target_level == level) if targets.size else targets
         pairs = [(node, one) for node in range(first, last) for one in ahead.get(node, ())]
-        starts = [
-            number for number, pair in enumerate(pairs) if not number or pairs[number - 1][0] != pair[0]
-        ]
+        starts = [number for number, pair in enumerate(pairs) if not number or pairs[number - 1][0] != pair[0]]
         levels.append(
             _Level(
                 first=first,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from routecast.evaluate.solve.cost import Cost
-from routecast.evaluate.solve.share import Component, divide, served_at_once
+from routecast.evaluate.solve.grants import Component, divide, served_at_once
 from routecast.router.model import TaskUnit
 
 __all__ = ["Sharing", "sharing_of"]
@@ -62,9 +62,7 @@ class Sharing:
                 for index, rate in divide(part, self.tasks, got, each_s, self.costs).items():
                     got[index] = min(got[index], rate)
             # What one pool leaves of a task unit's rate frees units of another.
-            if not several or all(
-                abs(one - old) <= _SAME * old for one, old in zip(got, before, strict=True)
-            ):
+            if not several or all(abs(one - old) <= _SAME * old for one, old in zip(got, before, strict=True)):
                 break
         return got
 

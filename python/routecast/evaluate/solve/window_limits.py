@@ -83,9 +83,7 @@ def queue_in_window(fluid: Fluid, index: int, arriving: Arriving, rate_pps: floa
                 servers=max(int(units), 1),
             )
             waiting_s = min(waits.waiting_mean_s, frames / rate_pps)
-        return InWindow(
-            service_s=service_s, waiting_s=waiting_s, lost_ratio=lost if lost > _TOLERANCE else 0.0
-        )
+        return InWindow(service_s=service_s, waiting_s=waiting_s, lost_ratio=lost if lost > _TOLERANCE else 0.0)
     if index in windows.inside:
         station = windows.station.get(index, -1)
         waiting_s = float(inside.wait_s[station]) if station >= 0 else 0.0
@@ -127,9 +125,7 @@ def _critical(windows: Windows, share: Vector) -> Inside:
     work = share @ windows.demand_s
     full = np.divide(windows.servers, work, out=np.full(len(work), np.inf), where=work > 0.0)
     own_s = windows.demand_s.sum(axis=1) + windows.delay_s
-    highest = min(
-        float(np.min(windows.units / np.maximum(own_s * share, 1e-300))), float(full.min(initial=np.inf))
-    )
+    highest = min(float(np.min(windows.units / np.maximum(own_s * share, 1e-300))), float(full.min(initial=np.inf)))
     rate = highest
     inside = windows.passing(share * rate)
     for _ in range(_MOST_ROUNDS):

@@ -29,7 +29,7 @@ import numpy as np
 from routecast.evaluate.queueing.closed import Visit, bound_pps, constant_pps, exponential_pps
 from routecast.evaluate.queueing.general import ServiceMix
 from routecast.evaluate.solve.flow import FlowGraph, Vector
-from routecast.evaluate.solve.share import Component, served_at_once
+from routecast.evaluate.solve.grants import Component, served_at_once
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel, TaskUnit
 from routecast.router.window import Window, windows_among
@@ -170,8 +170,7 @@ class Windows:
             residence_s=np.minimum(residence, self.units / np.maximum(rate, _LEAST)),
             most_pps=most,
             alone_pps=held * self.units / np.maximum(free_s, _LEAST),
-            wait_s=full_s
-            + np.divide(wait, self.visits, out=np.zeros_like(wait), where=self.visits > 0.0).max(axis=0),
+            wait_s=full_s + np.divide(wait, self.visits, out=np.zeros_like(wait), where=self.visits > 0.0).max(axis=0),
         )
 
     def _filled(self, rate: Vector, residence: Vector, full_s: Vector) -> Vector:
@@ -343,9 +342,7 @@ class _Stations:
         return len(self.names) - 1
 
 
-def _units(
-    found: Sequence[Window], parts: Sequence[Component], rates: Vector, enters: Sequence[int]
-) -> Vector:
+def _units(found: Sequence[Window], parts: Sequence[Component], rates: Vector, enters: Sequence[int]) -> Vector:
     """Return how many frames each window has room for; windows over one pool have their part of what comes."""
     size = {part.pool.name: part.pool.units for part in parts}
     coming: dict[str, float] = defaultdict(float)

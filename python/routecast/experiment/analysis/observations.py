@@ -11,7 +11,7 @@ import numpy as np
 from routecast.experiment.analysis.outcome import Missing
 from routecast.experiment.factors import level_at
 from routecast.experiment.model import Factor, Results
-from routecast.experiment.wire_order import wire_order
+from routecast.experiment.runs import wire_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

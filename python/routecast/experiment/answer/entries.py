@@ -90,9 +90,7 @@ def only_trials_know(experiment: Experiment) -> tuple[str, ...]:
 
 def _with_entries(experiment: Experiment) -> dict[int, tuple[str, ...]]:
     """Return the part of a trial and the entries in it that each response names; those without entries are left out."""
-    found = {
-        number: entries_of(one.of) for number, one in enumerate(experiment.responses) if one.of not in SOLVED
-    }
+    found = {number: entries_of(one.of) for number, one in enumerate(experiment.responses) if one.of not in SOLVED}
     return {number: entries for number, entries in found.items() if len(entries) > 1}
 
 

@@ -131,9 +131,7 @@ def said_at(trial: Trial, of: str, at_s: float) -> float:
 
     rates = [moment.forwarded_pps for moment in trial.over_time]
     if not rates:
-        raise RoutecastError(
-            f"the trial ({trial.evaluator}) has no rates over time, of which one could be read"
-        )
+        raise RoutecastError(f"the trial ({trial.evaluator}) has no rates over time, of which one could be read")
     so_far_pps = reading(rates, trial.duration_s / len(rates), at_s).so_far
     per_frame = read_response(trial, of) / trial.forwarded_pps if trial.forwarded_pps else 0.0
     return so_far_pps * per_frame

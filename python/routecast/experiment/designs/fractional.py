@@ -76,9 +76,7 @@ class Fraction:
         for mask, _ in defining:
             if mask.bit_count() < 3:
                 pair = " and ".join(spelled(mask, letters))
-                what = (
-                    f"they confound {pair} with each other in every run: give one of them another generator"
-                )
+                what = f"they confound {pair} with each other in every run: give one of them another generator"
                 raise ModelProblem("design", [Problem("generators", what)])
         return cls(letters, tuple(generators), tuple(defining))
 
@@ -186,9 +184,7 @@ def _equation(text: str, letters: tuple[str, ...]) -> tuple[int, int, int]:
     return mask.bit_length() - 1, *parse_word(right, letters)
 
 
-def _defining_words(
-    letters: tuple[str, ...], generators: Sequence[str]
-) -> tuple[list[tuple[int, int]], list[Problem]]:
+def _defining_words(letters: tuple[str, ...], generators: Sequence[str]) -> tuple[list[tuple[int, int]], list[Problem]]:
     problems: list[Problem] = []
     equations: list[tuple[int, int, int, str]] = []
     for number, text in enumerate(generators):

@@ -46,9 +46,7 @@ def latin_hypercube(
     if spread == "even" and points > _MOST_EVEN:
         what = f'"even" takes at most {_MOST_EVEN:,} points; so many as {points:,} fill the space without it: "random"'
         raise ModelProblem("design", [Problem("spread", what)])
-    sampler = qmc.LatinHypercube(
-        d=factors, seed=_random(seed), optimization="random-cd" if spread == "even" else None
-    )
+    sampler = qmc.LatinHypercube(d=factors, seed=_random(seed), optimization="random-cd" if spread == "even" else None)
     return _coded(sampler.random(points).tolist())
 
 

@@ -49,9 +49,7 @@ STANDARD: dict[tuple[int, int], tuple[int, str]] = {
 """Resolution and generators by (k, p)."""
 
 
-def standard_fraction(
-    letters: Sequence[str], *, runs: int | None = None, resolution: int | None = None
-) -> Fraction:
+def standard_fraction(letters: Sequence[str], *, runs: int | None = None, resolution: int | None = None) -> Fraction:
     """Return the standard fraction in a number of runs, or the smallest one that reaches a resolution.
 
     Parameters
@@ -76,14 +74,11 @@ def standard_fraction(
     count = len(letters)
     tabulated = {p: found for (k, p), found in STANDARD.items() if k == count}
     fitting = [
-        p
-        for p, (reached, _) in tabulated.items()
-        if runs in {None, 2 ** (count - p)} and reached >= (resolution or 3)
+        p for p, (reached, _) in tabulated.items() if runs in {None, 2 ** (count - p)} and reached >= (resolution or 3)
     ]
     if not fitting:
         known = ", ".join(
-            f"resolution {reached} in {2 ** (count - p)} runs"
-            for p, (reached, _) in sorted(tabulated.items())
+            f"resolution {reached} in {2 ** (count - p)} runs" for p, (reached, _) in sorted(tabulated.items())
         )
         wanted = " ".join(
             [*([f"of resolution {resolution}"] if resolution else []), *([f"in {runs} runs"] if runs else [])]

@@ -184,9 +184,7 @@ def open_dask(address: str) -> Iterator[DaskWorkers]:
     with _quiet():
         try:
             _greet(address)
-            client = connect(
-                f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast"
-            )
+            client = connect(f"tcp://{address}", timeout=CONNECTS_WITHIN_S, set_as_default=False, name="routecast")
         except Exception as error:  # whatever the other side may have sent that is no greeting
             message = (
                 f"dask://{address}: no scheduler answers ({_told(error)}): start one with "
@@ -291,11 +289,7 @@ def _told(error: BaseException) -> str:
     while cause is not None:
         causes.append(cause)
         cause = cause.__cause__
-    told = [
-        each
-        for each in causes
-        if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)
-    ]
+    told = [each for each in causes if not isinstance(each, TimeoutError | CancelledError | asyncio.CancelledError)]
     if not told:
         return f"nothing within {CONNECTS_WITHIN_S:g} s"
     return str(told[-1]) or type(told[-1]).__name__

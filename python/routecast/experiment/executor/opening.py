@@ -44,9 +44,7 @@ def check_executor(spec: str) -> None:
     if found and 0 < int(found["port"]) < 65536:
         return
     if spec.startswith("dask"):
-        message = (
-            f'executor "{spec}": a Dask scheduler is written dask://HOST:PORT, e.g. dask://127.0.0.1:8786'
-        )
+        message = f'executor "{spec}": a Dask scheduler is written dask://HOST:PORT, e.g. dask://127.0.0.1:8786'
     else:
         message = f'no executor "{spec}": {did_you_mean(spec, EXECUTORS)}'
     raise QuantityProblem(spec, message)
@@ -112,9 +110,7 @@ def open_executor(spec: str = "processes", workers: int | None = None) -> Iterat
     if workers is not None and workers < 1:
         raise QuantityProblem(str(workers), f"{workers} workers: at least one is needed")
     if workers is not None and workers > MOST_WORKERS:
-        raise QuantityProblem(
-            str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine"
-        )
+        raise QuantityProblem(str(workers), f"{workers} workers: at most {MOST_WORKERS} are started on one machine")
     if found := _DASK.fullmatch(spec):
         from routecast.experiment.executor.dask import open_dask
 

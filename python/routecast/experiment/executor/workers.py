@@ -90,9 +90,7 @@ def answer_of(future: Future[Value]) -> Value:
     return future.result()
 
 
-def some_finished(
-    futures: Iterable[Future[Value]], timeout_s: float
-) -> tuple[set[Future[Value]], set[Future[Value]]]:
+def some_finished(futures: Iterable[Future[Value]], timeout_s: float) -> tuple[set[Future[Value]], set[Future[Value]]]:
     """Wait until calls are finished, or for some time; return those that are and those that are not.
 
     Ctrl-C strikes afterwards: within, it could leave a Future locked for the thread that wants to finish it.

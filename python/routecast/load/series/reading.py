@@ -8,20 +8,33 @@ from pathlib import Path
 from typing import Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem, QuantityProblem
-from routecast.load.series.grid import Grid, gap_problems, oddities, put_on_grid, sorted_samples, step_between
+from routecast.load.series.grid import (
+    Grid,
+    Piece,
+    counter_pieces,
+    gap_problems,
+    held_pieces,
+    oddities,
+    put_on_grid,
+    sorted_samples,
+    spread,
+    step_between,
+)
 from routecast.load.series.model import TrafficSeries
-from routecast.load.series.pieces import Piece, counter_pieces, held_pieces, spread
 from routecast.load.series.shapes import filled
 from routecast.load.series.sndlib import is_sndlib, read_sndlib_totals
 from routecast.load.series.table import (
+    SERIES_UNITS_TEXT,
     SeriesTable,
+    SeriesUnit,
     column_place,
     local_times,
+    parse_series_unit,
     parse_time,
     read_series_table,
     shortened,
+    unit_in_name,
 )
-from routecast.load.series.units import SERIES_UNITS_TEXT, SeriesUnit, parse_series_unit, unit_in_name
 from routecast.quantity.shipped import shipped_files
 
 __all__ = ["Gaps", "read_series", "shipped_series"]
@@ -83,18 +96,14 @@ def read_series(
     source = str(path)
     file = shipped[source] if source in shipped and not Path(path).is_file() else Path(path)
     if not (file.is_file() or file.is_dir()):
-        raise FileProblem(
-            source, [Problem("", f"is no file, and no shipped series: those are {', '.join(shipped)}")]
-        )
+        raise FileProblem(source, [Problem("", f"is no file, and no shipped series: those are {', '.join(shipped)}")])
     if step is not None and not (math.isfinite(step) and step > 0.0):
         raise FileProblem(source, [Problem("step", f"{step:g} s is no positive time")])
     table = read_sndlib_totals(file) if is_sndlib(file) else read_series_table(file)
     flows = _flow_columns(table) if column is None and unit is None else None
     try:
         grid, notes = (
-            _flows(table, flows, step or 60.0)
-            if flows
-            else _samples(table, column, time_column, unit, step, gaps)
+            _flows(table, flows, step or 60.0) if flows else _samples(table, column, time_column, unit, step, gaps)
         )
     except ModelProblem as problem:
         raise FileProblem(source, problem.problems) from problem
@@ -186,9 +195,7 @@ def _parsed(
                 )
                 problems.append(Problem(place, what))
         if meaning.per == "counter" and value >= 2.0**meaning.counter_bits:
-            problems.append(
-                Problem(place, f'"{row[value_at]}" does not fit a counter of {meaning.counter_bits} bits')
-            )
+            problems.append(Problem(place, f'"{row[value_at]}" does not fit a counter of {meaning.counter_bits} bits'))
         values.append(value)
     if not problems:
         try:
@@ -218,9 +225,7 @@ def _time_place(table: SeriesTable, time_column: str | None) -> int:
     return next((lower.index(name) for name in _TIME_NAMES if name in lower), 0)
 
 
-def _value_place(
-    table: SeriesTable, column: str | None, unit: str | None, time_at: int
-) -> tuple[int, SeriesUnit]:
+def _value_place(table: SeriesTable, column: str | None, unit: str | None, time_at: int) -> tuple[int, SeriesUnit]:
     """Return the column of values and what they mean, or say which of the two the file leaves open."""
     given: SeriesUnit | None = None
     if unit is not None:
@@ -239,24 +244,14 @@ def _value_place(
         choice = with_unit if len(with_unit) == 1 else others
         if len(choice) != 1:
             names = ", ".join(f'"{table.names[index]}"' for index in others) or "none"
-            raise FileProblem(
-                table.path, [Problem("column", f"say which column is meant; beside the time: {names}")]
-            )
+            raise FileProblem(table.path, [Problem("column", f"say which column is meant; beside the time: {names}")])
         at = choice[0]
     meaning = given or stated[at]
     if meaning is None:
-        hint = (
-            '; a title that says "in bits" of intervals means "bit per step"'
-            if "bits" in table.names[at]
-            else ""
-        )
+        hint = '; a title that says "in bits" of intervals means "bit per step"' if "bits" in table.names[at] else ""
         raise FileProblem(
             table.path,
-            [
-                Problem(
-                    f'column "{table.names[at][:60]}"', f"says no unit: give one of {SERIES_UNITS_TEXT}{hint}"
-                )
-            ],
+            [Problem(f'column "{table.names[at][:60]}"', f"says no unit: give one of {SERIES_UNITS_TEXT}{hint}")],
         )
     return at, meaning
 

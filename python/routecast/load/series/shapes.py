@@ -43,26 +43,16 @@ def resampled(series: TrafficSeries, step_s: float) -> TrafficSeries:
     if size < 1 or abs(ratio - size) > 1e-9 * ratio:
         raise ModelProblem(
             _name(series),
-            [
-                Problem(
-                    "step", f"{step_s:g} s is no whole multiple of the series' step of {series.step_s:g} s"
-                )
-            ],
+            [Problem("step", f"{step_s:g} s is no whole multiple of the series' step of {series.step_s:g} s")],
         )
     if size == 1:
         return series
     whole = len(series.l2_bps) // size * size
     if whole == 0:
-        raise ModelProblem(
-            _name(series), [Problem("step", f"the series is shorter than one step of {step_s:g} s")]
-        )
+        raise ModelProblem(_name(series), [Problem("step", f"the series is shorter than one step of {step_s:g} s")])
     rates = tuple(_mean(series.l2_bps[index : index + size]) for index in range(0, whole, size))
     left = len(series.l2_bps) - whole
-    note = (
-        (f"the last {left} steps of {series.step_s:g} s fill no step of {step_s:g} s: left out",)
-        if left
-        else ()
-    )
+    note = (f"the last {left} steps of {series.step_s:g} s fill no step of {step_s:g} s: left out",) if left else ()
     return replace(series, step_s=step_s, l2_bps=rates, notes=(*series.notes, *note))
 
 

@@ -44,9 +44,7 @@ _META = r"^[ \t]*{}[ \t]*=[ \t]*(\S+)[ \t]*\r?$"
 _TIME = re.compile(_META.format("time"), re.MULTILINE)
 _UNIT = re.compile(_META.format("unit"), re.MULTILINE)
 _DEMANDS = re.compile(r"^[ \t]*DEMANDS\s*\(", re.MULTILINE)
-_DEMAND = re.compile(
-    r"\s*[^\s()]+\s*\(\s*[^\s()]+\s+[^\s()]+\s*\)\s*([^\s()]+)\s+([^\s()]+)\s+[^\s()]+(?=[\s)])"
-)
+_DEMAND = re.compile(r"\s*[^\s()]+\s*\(\s*[^\s()]+\s+[^\s()]+\s*\)\s*([^\s()]+)\s+([^\s()]+)\s+[^\s()]+(?=[\s)])")
 _END = re.compile(r"\s*\)")
 
 
@@ -81,9 +79,7 @@ def read_sndlib_totals(path: Path) -> SeriesTable:
         units.setdefault(unit, name)
         rows.append((time, repr(total) if demands else "", name))
     if len(units) > 1:
-        problems += [
-            Problem(name, f"is in {unit}: all matrices must be in one unit") for unit, name in units.items()
-        ]
+        problems += [Problem(name, f"is in {unit}: all matrices must be in one unit") for unit, name in units.items()]
     if problems or not rows:
         raise FileProblem(
             str(path),
@@ -109,9 +105,7 @@ def _native(content: bytes) -> tuple[str, str, list[float]]:
         at = demand.end()
     if not _END.match(text, at):
         rest = text[at : at + 200].split()[:7]
-        raise ValueError(
-            f'got "{" ".join(rest)[:80]}" among the demands: ID ( FROM TO ) UNIT VALUE PATH is wanted'
-        )
+        raise ValueError(f'got "{" ".join(rest)[:80]}" among the demands: ID ( FROM TO ) UNIT VALUE PATH is wanted')
     return time[1], unit[1], demands
 
 
@@ -122,9 +116,7 @@ def _xml(content: bytes) -> tuple[str, str, list[float]]:
     try:
         root = fromstring(content.lstrip(), forbid_dtd=True)
     except DefusedXmlException as problem:
-        raise ValueError(
-            "has a document type or entities, which no file of SNDlib has: leave them out"
-        ) from problem
+        raise ValueError("has a document type or entities, which no file of SNDlib has: leave them out") from problem
     except (ParseError, LookupError) as problem:  # or it says an encoding that there is none of
         raise ValueError(f"is no XML: {problem}") from problem
     space = root.tag[: root.tag.find("}") + 1]  # what stands in another one is not SNDlib's
@@ -133,8 +125,7 @@ def _xml(content: bytes) -> tuple[str, str, list[float]]:
     if not time or not unit or not sections:
         raise _lacks("time" if not time else "unit" if not unit else "demands")
     demands = [
-        _value(demand.findtext(f"{space}routingUnit", "1"))
-        * _value(demand.findtext(f"{space}demandValue", "nothing"))
+        _value(demand.findtext(f"{space}routingUnit", "1")) * _value(demand.findtext(f"{space}demandValue", "nothing"))
         for section in sections
         for demand in section.iter(f"{space}demand")
     ]
@@ -148,9 +139,7 @@ def _lacks(what: str) -> ValueError:
 def _value(text: str) -> float:
     value = float(text) if _NUMBER.fullmatch(text.strip()) else math.nan
     if not 0.0 <= value < math.inf:
-        raise ValueError(
-            f'a demand is no number: got "{text.strip()[:40]}", not negative and finite is wanted'
-        )
+        raise ValueError(f'a demand is no number: got "{text.strip()[:40]}", not negative and finite is wanted')
     return value
 
 
@@ -158,9 +147,7 @@ def _of_folder(path: Path, problems: list[Problem]) -> Iterator[tuple[str, bytes
     """Yield name and content of every file that may be a matrix."""
     found = list(islice(path.rglob("*"), _MOST_FILES + 1))
     if len(found) > _MOST_FILES:
-        raise FileProblem(
-            str(path), [Problem("", f"holds more than {_MOST_FILES:,} files: name one with matrices")]
-        )
+        raise FileProblem(str(path), [Problem("", f"holds more than {_MOST_FILES:,} files: name one with matrices")])
     for file in sorted(found):
         if file.suffix.lower() in _ENDINGS:
             try:
@@ -205,8 +192,6 @@ class _AtMost(io.RawIOBase):
         found = self._stream.read(size) or b""
         self._left_bytes -= len(found)
         if self._left_bytes < 0:
-            message = (
-                f"unpacks to more than {self._most_bytes:,} bytes: unpack it and name the folder of matrices"
-            )
+            message = f"unpacks to more than {self._most_bytes:,} bytes: unpack it and name the folder of matrices"
             raise FileProblem(str(self._path), [Problem("", message)])
         return found

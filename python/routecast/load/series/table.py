@@ -8,12 +8,113 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Literal
 
-from routecast.errors import FileProblem, Problem
+from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity.bounded_file import read_parquet, read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.parse import parse_bit_rate_bps
 
-__all__ = ["SeriesTable", "column_place", "local_times", "parse_time", "read_series_table", "shortened"]
+__all__ = [
+    "SERIES_UNITS_TEXT",
+    "SeriesTable",
+    "SeriesUnit",
+    "column_place",
+    "local_times",
+    "parse_series_unit",
+    "parse_time",
+    "read_series_table",
+    "shortened",
+    "unit_in_name",
+]
+
+
+# Units of traffic series: what one number of a file means in bits, per second, per step or as a counter.
+
+
+SERIES_UNITS_TEXT = '"bit/s", "Mbit/s", "byte/s", "bit per step", "byte per step", "octet counter32", "octet counter64"'
+"""What messages say is allowed."""
+
+_PER_STEP = re.compile(r"(?P<unit>[A-Za-z]+)\s*(?:/|per)\s*step", re.IGNORECASE)
+_COUNTER = re.compile(r"(?:octets?|bytes?)\s*counter\s*(?P<bits>32|64)", re.IGNORECASE)
+_NAMED_BITS = re.compile(
+    r"(?<![A-Za-z])(?P<prefix>[kmgtKMGT]?)(?:(?i:bits?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
+    r"|b(?:/s|ps))(?![A-Za-z])"
+)
+_NAMED_BYTES = re.compile(
+    r"(?<![A-Za-z])(?P<prefix>[kmgtKMGT]?)(?:(?i:bytes?|octets?)(?i:\s*/\s*|[ _]?per[ _]?)(?i:s|sec|seconds?)"
+    r"|B/s)(?![A-Za-z])"
+)
+_NAMED_COUNTER = re.compile(r"(?i:if)(?P<wide>HC)?(?:In|Out)Octets", re.IGNORECASE)
+_PREFIX = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesUnit:
+    """What a number of a series means.
+
+    Parameters
+    ----------
+    bits : float
+        Bits that the number 1 stands for.
+    per : {"second", "step", "counter"}
+        A rate; an amount in one step; the state of a counter that only rises until it wraps.
+    counter_bits : int
+        Width of a counter (RFC 2863: ``ifInOctets`` has 32 bits, ``ifHCInOctets`` 64).
+    """
+
+    bits: float
+    per: Literal["second", "step", "counter"]
+    counter_bits: int = 64
+
+
+def parse_series_unit(text: str) -> SeriesUnit:
+    """Read the unit of a series.
+
+    Raises
+    ------
+    QuantityProblem
+        The text is no unit of a series.
+
+    Examples
+    --------
+    >>> parse_series_unit("Mbit/s").bits
+    1000000.0
+    >>> parse_series_unit("byte per step").per
+    'step'
+    """
+    counter = _COUNTER.fullmatch(text.strip())
+    if counter:
+        return SeriesUnit(bits=8.0, per="counter", counter_bits=int(counter["bits"]))
+    step = _PER_STEP.fullmatch(text.strip())
+    rate = f"{step['unit']}/s" if step else text.strip()
+    try:
+        return SeriesUnit(bits=parse_bit_rate_bps(f"1 {rate}"), per="step" if step else "second")
+    except QuantityProblem as problem:
+        raise QuantityProblem(
+            text, f'"{text[:60]}" is no unit of a traffic series: write one such as {SERIES_UNITS_TEXT}'
+        ) from problem
+
+
+def unit_in_name(name: str) -> SeriesUnit | None:
+    """Return the unit that the name of a column states, None where it states none.
+
+    A name that says bits but not per what (``"traffic (in bits)"``) states none.
+
+    Examples
+    --------
+    >>> unit_in_name("total_MBITPERSEC").bits
+    1000000.0
+    """
+    counter = _NAMED_COUNTER.search(name)
+    if counter:
+        return SeriesUnit(bits=8.0, per="counter", counter_bits=64 if counter["wide"] else 32)
+    for pattern, bits in ((_NAMED_BITS, 1.0), (_NAMED_BYTES, 8.0)):
+        found = pattern.search(name)
+        if found:
+            return SeriesUnit(bits=bits * _PREFIX[found["prefix"].lower()], per="second")
+    return None
+
 
 _NOTE = "# note:"
 _LARGEST_BYTES = 500_000_000
@@ -70,10 +171,7 @@ def read_series_table(path: Path) -> SeriesTable:
     sample = numbered[min(1, len(numbered) - 1)][1]
     delimiter = max(",;\t", key=sample.count)
     try:
-        parsed = [
-            [field.strip() for field in row]
-            for row in csv.reader((t for _, t in numbered), delimiter=delimiter)
-        ]
+        parsed = [[field.strip() for field in row] for row in csv.reader((t for _, t in numbered), delimiter=delimiter)]
     except csv.Error as problem:
         raise FileProblem(str(path), [Problem("", f"cannot be read as CSV: {problem}")]) from problem
     if len(parsed) != len(numbered):
@@ -152,9 +250,7 @@ def parse_time(text: str) -> datetime:
     if _NUMBER.fullmatch(text):
         seconds = float(text)
         if not 0.0 <= seconds < 1e11:
-            raise ValueError(
-                f'"{text[:40]}" is no time in seconds: times in milliseconds must be divided first'
-            )
+            raise ValueError(f'"{text[:40]}" is no time in seconds: times in milliseconds must be divided first')
         return datetime(1970, 1, 1) + timedelta(seconds=seconds)
     try:
         return datetime.fromisoformat(text)

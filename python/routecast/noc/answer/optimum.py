@@ -169,9 +169,7 @@ def optimum_answer(
             continue
         seconds = perf_counter() - start
         whole = _whole_flows(case, load) if case.has_planes else None
-        rows.append(
-            OptimumRow(load=load, optimum=found, seconds=seconds, widths=case.widths, whole_flows=whole)
-        )
+        rows.append(OptimumRow(load=load, optimum=found, seconds=seconds, widths=case.widths, whole_flows=whole))
     tell(len(case.loads), len(case.loads), "")
     return OptimumAnswer(power=beside, rows=tuple(rows), notes=tuple(notes))
 

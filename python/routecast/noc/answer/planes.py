@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from routecast.noc.case import NocCase
 from routecast.noc.file.document import PlanesTable
 from routecast.noc.planes import search, thesis
-from routecast.noc.planes.freedom import Freedom
+from routecast.noc.planes.candidates import Freedom
 from routecast.noc.planes.model import Allocation
 from routecast.noc.routing.policies import routes
 
@@ -43,10 +43,6 @@ def allocate(
             seed=case.seed,
             progress=progress,
         )
-    within = (
-        case.xy
-        if table.routing == "xy"
-        else routes(table.routing, case.topology, demand=demand, seed=case.seed)
-    )
+    within = case.xy if table.routing == "xy" else routes(table.routing, case.topology, demand=demand, seed=case.seed)
     planes = len(case.widths)
     return _PRINTED[name](case.topology, demand, scalings, routes=(within,) * planes, widths=case.widths)

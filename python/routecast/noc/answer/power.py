@@ -12,12 +12,47 @@ from numpy.typing import NDArray
 from routecast.errors import RoutecastError
 from routecast.evaluate.plain import plain
 from routecast.noc.answer.planes import allocate
-from routecast.noc.answer.watts import Watts, watts_at_full_clock, watts_of
 from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.planes.model import Allocation, Plane
+from routecast.noc.power.router_table import Clocks, RouterTable
+from routecast.noc.power.table_power import plane_power, router_loads
 from routecast.noc.routing.model import Routes
 
 __all__ = ["SEARCH", "PowerAnswer", "PowerRow", "case_json", "power_answer"]
+
+
+# Watts of planes by a file's table of router power (thesis, eq. 7.14).
+
+
+Watts = tuple[float, float]
+"""The least and the greatest power; equal where the table states all that eq. 7.14 needs."""
+
+
+def watts_of(case: NocCase, table: RouterTable, planes: Sequence[Plane]) -> Watts:
+    """Return what planes draw, each at the slowest clock that carries its traffic.
+
+    Raises
+    ------
+    RoutecastError
+        A plane is over capacity, or the table states too little.
+    """
+    found = [
+        plane_power(table, plane, clocks=Clocks(case.power.clocks), asleep_ratio=case.power.asleep) for plane in planes
+    ]
+    return sum(one.least_w for one in found), sum(one.greatest_w for one in found)
+
+
+def watts_at_full_clock(table: RouterTable, plane: Plane) -> Watts:
+    """Return what one plane draws at the fastest clock of the table.
+
+    Raises
+    ------
+    RoutecastError
+        The table states too little, or a router gets more than its ports take.
+    """
+    bounds = [table.power_bounds_w(float(load), table.fastest_hz) for load in router_loads(plane, table.ports)]
+    return sum(least for least, _ in bounds), sum(greatest for _, greatest in bounds)
+
 
 Beside = tuple[float, float, float | None]
 """Load, and the power of XY at it without and with scaling."""
@@ -84,10 +119,7 @@ class PowerRow:
     @property
     def hop_flow(self) -> float:
         """Sum over flows of rate times hops."""
-        return sum(
-            float(loads.sum()) * plane.width
-            for loads, plane in zip(self.link_loads, self.planes, strict=True)
-        )
+        return sum(float(loads.sum()) * plane.width for loads, plane in zip(self.link_loads, self.planes, strict=True))
 
     @property
     def of_no_dvfs_ratio(self) -> float | None:
@@ -145,9 +177,7 @@ class PowerAnswer:
         Of those that need as little the first in the file's order.
         """
         for load in reversed(self.case.loads):
-            carried = [
-                (row.power, row) for row in self.at(load) if row.power is not None and row.key != NO_DVFS
-            ]
+            carried = [(row.power, row) for row in self.at(load) if row.power is not None and row.key != NO_DVFS]
             if carried:
                 least = min(power for power, _ in carried)
                 return next(row for power, row in carried if power <= least * (1.0 + _ROUNDING))

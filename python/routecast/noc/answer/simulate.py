@@ -13,13 +13,12 @@ from routecast.noc.answer.power import SEARCH, case_json
 from routecast.noc.case import NocCase, Progress, policy_name
 from routecast.noc.file.document import SimulationTable
 from routecast.noc.planes.model import Allocation
-from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words
-from routecast.noc.routing.layers import layered
+from routecast.noc.routing.deadlock import channel_cycle, cycle_in_words, layered
 from routecast.noc.routing.model import Routes, hop_flow
 from routecast.noc.routing.policies import POLICIES, routes
 from routecast.noc.routing.turns import choices
-from routecast.noc.simulate.adaptive import AdaptiveRouting
 from routecast.noc.simulate.design import (
+    AdaptiveRouting,
     Allocator,
     Bernoulli,
     Injection,
@@ -191,8 +190,7 @@ def simulation_answer(case: NocCase, *, also: str = "", progress: Progress | Non
         for (key, load, fabric), simulated in zip(fabrics, found, strict=True)
     )
     notes = unable + [
-        f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: "
-        + "; ".join(row.simulated.overload)
+        f"{row.name} at load {row.load:g} is saturated, its latency is unbounded: " + "; ".join(row.simulated.overload)
         for row in rows
         if row.simulated.is_saturated
     ]
@@ -305,9 +303,7 @@ def _at_full_clock(fabric: Fabric) -> Fabric:
     return replace(fabric, planes=tuple(replace(plane, alpha=1.0) for plane in fabric.planes))
 
 
-def _runnable(
-    routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable
-) -> Routes | AdaptiveRouting:
+def _runnable(routing: Routes | AdaptiveRouting, case: NocCase, table: SimulationTable) -> Routes | AdaptiveRouting:
     """Return the routing in as many virtual-channel classes as there are; refuse it with the cycle if it deadlocks.
 
     Raises
@@ -321,9 +317,7 @@ def _runnable(
     is_free = channel_cycle(routing) is None
     if is_free and routing.layer_count <= channels:
         return routing
-    flat = replace(
-        routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths)
-    )
+    flat = replace(routing, paths=tuple(replace(path, layers=(0,) * len(path.links)) for path in routing.paths))
     cycle = channel_cycle(flat)
     if cycle is None:
         return flat

@@ -36,9 +36,7 @@ Place = Annotated[tuple[Annotated[Count, Field(ge=0)], ...], Field(min_length=2,
 class TopologyTable(FileModel):
     """``[topology]``: routers on a grid."""
 
-    kind: Literal["mesh", "torus", "concentrated_mesh"] = Field(
-        default="mesh", description="How routers are joined"
-    )
+    kind: Literal["mesh", "torus", "concentrated_mesh"] = Field(default="mesh", description="How routers are joined")
     columns: Side = Field(description="Routers in a row")
     rows: Side = Field(description="Routers in a column")
     concentration: Annotated[Count, Field(ge=1, le=64)] = Field(
@@ -49,9 +47,7 @@ class TopologyTable(FileModel):
 class FlowTable(FileModel):
     """One entry of ``traffic.flows``."""
 
-    source: Place = Field(
-        alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router"
-    )
+    source: Place = Field(alias="from", description="Node that sends: [x, y], or [x, y, k] at a shared router")
     target: Place = Field(alias="to", description="Node that receives")
     rate: Positive = Field(description="In capacities of a link at full clock")
 
@@ -59,9 +55,9 @@ class FlowTable(FileModel):
 class TrafficTable(FileModel):
     """``[traffic]``: who sends how much to whom, one of pattern, task_graph, matrix and flows; and the loads."""
 
-    pattern: (
-        Literal["uniform", "normal", "transpose", "tornado", "hot_spot", "bit_complement", "neighbour"] | None
-    ) = Field(default=None, description="A synthetic pattern")
+    pattern: Literal["uniform", "normal", "transpose", "tornado", "hot_spot", "bit_complement", "neighbour"] | None = (
+        Field(default=None, description="A synthetic pattern")
+    )
     share: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
         default=None, description="hot_spot: part of each node's traffic that goes to the hot spot; 0.6"
     )
@@ -117,9 +113,7 @@ class RoutingTable(FileModel):
 class PowerTable(FileModel):
     """``[power]``: voltage and clock, and what a router draws."""
 
-    alpha_max: Number = Field(
-        default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1"
-    )
+    alpha_max: Number = Field(default=3.0, description="V_max / V_min, the largest expansion of a bit; from 1")
     table: str | None = Field(
         default=None,
         description=(
@@ -167,9 +161,7 @@ class OptimumTable(FileModel):
     gap: Annotated[Number, Field(gt=0.0, lt=1.0)] | None = Field(
         default=None, description="Proven distance to stop at; 1e-6 for one plane, 0.01 for more"
     )
-    time_limit: Positive | None = Field(
-        default=None, description="Seconds to stop after, with what is proven"
-    )
+    time_limit: Positive | None = Field(default=None, description="Seconds to stop after, with what is proven")
 
 
 class SimulationTable(FileModel):
@@ -193,13 +185,9 @@ class SimulationTable(FileModel):
     allocator: Literal["round_robin", "islip", "greedy_weight"] = Field(
         default="islip", description="How inputs are matched with outputs"
     )
-    iterations: Annotated[Count, Field(ge=1, le=64)] = Field(
-        default=1, description="Rounds of iSLIP in a cycle"
-    )
+    iterations: Annotated[Count, Field(ge=1, le=64)] = Field(default=1, description="Rounds of iSLIP in a cycle")
     routing_cycles: Cycles = Field(default=0, description="Route computation; 0 is look-ahead routing")
-    vc_allocation_cycles: Cycles = Field(
-        default=1, description="Allocation of a virtual channel to a head flit"
-    )
+    vc_allocation_cycles: Cycles = Field(default=1, description="Allocation of a virtual channel to a head flit")
     switch_allocation_cycles: FullCycles = Field(default=1, description="Switch allocation of every flit")
     traversal_cycles: Cycles = Field(default=1, description="Through the crossbar")
     credit_cycles: FullCycles = Field(default=1, description="A credit back to the router before")
@@ -211,9 +199,7 @@ class SimulationTable(FileModel):
     packet_flits: Lengths = Field(
         default=(8,), description='Length of packets in flits: 8, "5-10" (each as likely), or [1, 5]'
     )
-    injection: Literal["bernoulli", "on_off"] = Field(
-        default="bernoulli", description="When packets are made"
-    )
+    injection: Literal["bernoulli", "on_off"] = Field(default="bernoulli", description="When packets are made")
     on_cycles: Positive | None = Field(default=None, description="on_off: mean cycles of a node's bursts")
     off_cycles: Positive | None = Field(default=None, description="on_off: mean cycles between them")
     clock: Literal["full", "scaled"] = Field(
@@ -227,15 +213,9 @@ class SimulationTable(FileModel):
             "wherever alpha is not alpha_max"
         ),
     )
-    loads: Loads | None = Field(
-        default=None, description="Loads to simulate; those of [traffic] if not given"
-    )
-    warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
-        default=10_000, description="Before anything counts"
-    )
-    measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(
-        default=20_000, description="Whose packets count"
-    )
+    loads: Loads | None = Field(default=None, description="Loads to simulate; those of [traffic] if not given")
+    warmup_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(default=10_000, description="Before anything counts")
+    measure_cycles: Annotated[Count, Field(ge=100, le=10**9)] = Field(default=20_000, description="Whose packets count")
     drain_cycles: Annotated[Count, Field(ge=0, le=10**9)] = Field(
         default=100_000, description="At most so many more, until they have arrived"
     )

@@ -1,8 +1,8 @@
 """The optimum over several planes (thesis, eqs. 7.7-7.12): the least power of flows split over paths and planes.
 
 The thesis solves a linear program for each pair of Q = 100 expansion factors per plane. Here the prices that one
-program finds bound the cost of all clocks (:mod:`routecast.noc.optimum.costs`), costs that lie between bound the power
-(:mod:`routecast.noc.optimum.cones`), and a program is solved only where these bounds are least and still too low. The
+program finds bound the cost of all clocks (:mod:`routecast.noc.optimum.planes`), costs that lie between bound the power
+(:mod:`routecast.noc.optimum.planes`), and a program is solved only where these bounds are least and still too low. The
 bound that comes out is evaluated from the prices by shortest paths: it holds to rounding, whatever the solver's
 tolerances.
 """
@@ -12,24 +12,457 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from dataclasses import dataclass
+from itertools import combinations, permutations
 from typing import TypeAlias
 
+import highspy
 import numpy as np
+from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
-from routecast.noc.optimum.cells import Cells, Symmetry
-from routecast.noc.optimum.cones import Fan
-from routecast.noc.optimum.conserving import conserving
-from routecast.noc.optimum.costs import Priced, Pricing
+from routecast.noc.optimum.arcs import Arcs, Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
 from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
-from routecast.noc.optimum.plane_program import PlaneProgram
+from routecast.noc.optimum.program import conservation, conserving, run, silent_solver, solution
 from routecast.noc.optimum.single import optimum
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology
 
-__all__ = ["optimum_of_planes"]
+__all__ = ["Cells", "Fan", "PlaneProgram", "Priced", "Pricing", "Symmetry", "optimum_of_planes"]
+
+
+# Small ranges of clocks, in which less power than wanted is not ruled out yet.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """Boxes of clocks b = 1/alpha.
+
+    Attributes
+    ----------
+    lower, upper
+        Shape (cells, planes): their least and greatest clocks; equal for a plane without scaling.
+    proven
+        Shape (cells,): no clocks in the cell need less power.
+    """
+
+    lower: Floats
+    upper: Floats
+    proven: Floats
+
+    def where(self, held: NDArray[np.bool_]) -> Cells:
+        """Return some of them."""
+        return Cells(lower=self.lower[held], upper=self.upper[held], proven=self.proven[held])
+
+    def halves(self) -> Cells:
+        """Return twice as many, each cut across its longest side."""
+        rows = np.arange(self.proven.size)
+        side = np.argmax(self.upper / self.lower, axis=1)
+        middle = (self.lower[rows, side] + self.upper[rows, side]) / 2.0
+        upper, lower = self.upper.copy(), self.lower.copy()
+        upper[rows, side], lower[rows, side] = middle, middle
+        return Cells(
+            lower=np.concatenate([self.lower, lower]),
+            upper=np.concatenate([upper, self.upper]),
+            proven=np.concatenate([self.proven, self.proven]),
+        )
+
+    @property
+    def middles(self) -> Floats:
+        """The clocks halfway, shape (cells, planes)."""
+        return (self.lower + self.upper) / 2.0
+
+    @property
+    def least(self) -> float:
+        """The least that is proven for any of them; inf without cells."""
+        return float(self.proven.min(initial=math.inf))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symmetry:
+    """Pairs (p, q), p < q in order, of equal planes: p runs at least as fast as q without loss of generality."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+    def keeps(self, order: tuple[int, ...]) -> bool:
+        """Return whether planes may stand in this order, fastest first."""
+        return all(order.index(fast) < order.index(slow) for fast, slow in self.pairs)
+
+    def ordered(self, cells: Cells) -> Cells:
+        """Return the parts of the cells that have such clocks."""
+        lower, upper = cells.lower.copy(), cells.upper.copy()
+        for fast, slow in self.pairs:
+            upper[:, slow] = np.minimum(upper[:, slow], upper[:, fast])
+        for fast, slow in reversed(self.pairs):
+            lower[:, fast] = np.maximum(lower[:, fast], lower[:, slow])
+        parts = Cells(lower=lower, upper=upper, proven=cells.proven)
+        held: NDArray[np.bool_] = np.all(lower <= upper, axis=1)
+        return parts.where(held)
+
+
+# What link prices prove about the least cost of planes, for all clocks at once.
+#
+# Let ``cost(b, c)`` be the least of sum over planes of c[p] * hop flow[p] over flows whose links carry at most
+# w[p] * b[p]. Prices w[p, l] >= 0 prove, by linear programming duality,
+#
+#     cost(b, c) >= sum over flows of demand * (least over planes of the shortest way with links of length c[p] +
+# price)
+#                   - sum over planes of b[p] * width[p] * (sum of the plane's prices),
+#
+# whatever the solver did to find them, since a flow stays on one plane: at given costs c the bound is linear in b.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Priced:
+    """Prices that a program found, and the costs of a hop that it found them at.
+
+    Attributes
+    ----------
+    costs
+        Shape (planes,).
+    prices
+        Shape (planes, links).
+    """
+
+    costs: Floats
+    prices: Floats
+
+    def at(self, costs: Floats) -> Floats:
+        """Return prices that may prove much at other costs, shape (3, planes, links).
+
+        The same; in proportion to the costs; and such that hop and price together stay what they were where links
+        are full, as they do where a full plane's overflow goes over the other one.
+        """
+        together = np.maximum(0.0, (self.costs - costs)[:, None] + self.prices)
+        return np.stack(
+            [
+                self.prices,
+                self.prices * (costs / self.costs)[:, None],
+                np.where(self.prices > 0.0, together, 0.0),
+            ]
+        )
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Bounds:
+    """The proven bounds at given costs c: ``cost(b, c) >= levels[m] - slopes[m] @ b`` for each m and all b.
+
+    Attributes
+    ----------
+    levels
+        Shape (bounds,).
+    slopes
+        Shape (bounds, planes).
+    taken
+        How many of the prices found so far are in them.
+    """
+
+    levels: Floats
+    slopes: Floats
+    taken: int = 0
+
+    def at(self, clocks: Floats) -> Floats:
+        """Return the best of them at clocks of shape (points, planes); convex in the clocks."""
+        best: Floats = (self.levels[:, None] - self.slopes @ clocks.T).max(axis=0)
+        return best
+
+
+class Pricing:
+    """Evaluates prices for one demand.
+
+    Parameters
+    ----------
+    topology : Topology
+    demand : array of shape (routers, routers)
+        With zeros on the diagonal.
+    arcs : array of shape (routers, links)
+        What traffic to a router may use.
+    widths : array of shape (planes,)
+        Capacity of each plane's links relative to the first plane's.
+    """
+
+    def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, widths: Floats) -> None:
+        self._grid, self._widths = grid_of(topology), widths
+        self._sent_to = np.flatnonzero(demand.any(axis=0))
+        self._arcs = arcs[self._sent_to]
+        self._demand = demand[:, self._sent_to]
+        self.found: list[Priced] = []
+        self._bounds: dict[tuple[float, ...], Bounds] = {}
+
+    def bounds(self, costs: Floats) -> Bounds:
+        """Return the bounds at these costs that all prices found so far prove."""
+        planes = self._widths.size
+        kept = self._bounds.setdefault(tuple(costs.tolist()), Bounds(levels=np.zeros(1), slopes=np.zeros((1, planes))))
+        new = [priced.at(costs) for priced in self.found[kept.taken :]]
+        if new:
+            prices = np.concatenate(new)
+            ways = np.minimum.reduce([self._ways(costs[p] + prices[:, p]) for p in range(planes)])
+            # Routers that send nothing to a destination have no say, however far they are.
+            proven = np.where(self._demand > 0.0, self._demand * np.where(self._demand > 0.0, ways, 0.0), 0.0)
+            kept.levels = np.concatenate([kept.levels, proven.sum(axis=(1, 2))])
+            kept.slopes = np.concatenate([kept.slopes, prices.sum(axis=2) * self._widths])
+            kept.taken = len(self.found)
+        return kept
+
+    def _ways(self, lengths: Floats) -> Floats:
+        """Return the shortest ways to all destinations for many lengths at once.
+
+        Parameters
+        ----------
+        lengths : array of shape (many, links)
+
+        Returns
+        -------
+        array of shape (many, routers, destinations)
+        """
+        many, links = lengths.shape
+        routers = self._grid.ahead.shape[1]
+        # A link that is not there, or that the traffic may not use, is endlessly long.
+        length = np.full((many, links + 1, self._sent_to.size), np.inf)
+        length[:, :-1] = np.where(self._arcs.T, lengths[:, :, None], np.inf)
+        first = [length[:, leaving] for leaving in self._grid.leaving]
+        way = np.full((many, routers, self._sent_to.size), np.inf)
+        way[:, self._sent_to, np.arange(self._sent_to.size)] = 0.0
+        while True:
+            shorter = way
+            for hop, ahead in zip(first, self._grid.ahead, strict=True):
+                shorter = np.minimum(shorter, hop + way[:, ahead])
+            if np.array_equal(shorter, way):
+                return way
+            way = shorter
+
+
+# What is proven about the power at any clocks, from the costs along a few rays.
+#
+# At clocks b the power is ``cost(b, b^2)`` (:mod:`routecast.noc.optimum.planes`). For given b, ``cost(b, c)`` is
+# concave
+# in the costs c and grows in proportion to them, so that in a cone of cost vectors it is nowhere below its
+# interpolation over the rays::
+#
+#     c = sum over rays k of  part_k * ray_k,  part_k >= 0:
+#     cost(b, c) >= sum over rays k of  part_k * cost(b, ray_k)
+#
+# Each ``cost(., ray_k)`` falls in b, and prices bound it from below by tangents. Hence for all b from a to z
+#
+#     cost(b, b^2) >= cost(z, a^2) >= sum over rays k of  part_k(a^2) * (best tangent of ray k at z),
+#
+# with the cone that a^2 lies in. Where this is too low although the rays' costs are known well, the cone is split at
+# a^2.
+
+
+# A ray that takes less part in a vector than this has no say: it lies on the cone's other side.
+_SLIGHT = 1e-9
+
+
+class Fan:
+    """Cones that together hold the costs of all clocks.
+
+    Parameters
+    ----------
+    pricing : Pricing
+        Bounds along the rays.
+    slowest : array of shape (planes,)
+        The least clock of each plane.
+    symmetry : Symmetry
+        Clocks that are never asked for.
+    """
+
+    def __init__(self, pricing: Pricing, slowest: Floats, symmetry: Symmetry) -> None:
+        self._pricing = pricing
+        planes = slowest.size
+        # A cone for each order of the planes' costs; a little wider where nothing scales, so that it has an inside.
+        least = min(float(slowest.min()) ** 2, 0.5)
+        self._cones: list[Floats] = []
+        for order in permutations(range(planes)):
+            if symmetry.keeps(order):
+                rays = np.full((planes, planes), least)
+                for count in range(planes):
+                    rays[count, list(order[: count + 1])] = 1.0
+                self._cones.append(rays)
+
+    def proven(self, slow: Floats, fast: Floats) -> Floats:
+        """Return what is proven for all clocks from ``slow`` to ``fast``, each of shape (points, planes).
+
+        With ``slow`` equal to ``fast``, what is proven at those clocks.
+        """
+        place, parts = self._placed(slow**2)
+        total = np.zeros(len(slow))
+        for number in np.unique(place):
+            held = place == number
+            at = fast[held]
+            bounds = np.stack([self._pricing.bounds(ray).at(at) for ray in self._cones[number]], axis=1)
+            total[held] = (parts[held] * bounds).sum(axis=1)
+        return total
+
+    def rays(self, costs: Floats) -> Floats:
+        """Return the rays, shape (rays, planes), that a cost vector is interpolated over, largest part first."""
+        place, parts = self._placed(costs[None])
+        order = np.argsort(-parts[0], kind="stable")
+        rays: Floats = self._cones[place[0]][order][parts[0][order] > _SLIGHT]
+        return rays
+
+    def split(self, costs: Floats) -> bool:
+        """Let a cost vector be a ray of its own; return False where it is one already."""
+        place, parts = self._placed(costs[None])
+        within = np.flatnonzero(parts[0] > _SLIGHT)
+        if within.size < 2:
+            return False
+        rays = self._cones.pop(int(place[0]))
+        for ray in within:
+            cone = rays.copy()
+            cone[ray] = costs
+            self._cones.append(cone)
+        return True
+
+    def _placed(self, costs: Floats) -> tuple[Floats, Floats]:
+        """Return the cone that each cost vector lies in, and the parts of its rays, of shape (points, rays)."""
+        every = np.stack([costs @ np.linalg.inv(rays) for rays in self._cones])
+        # Beside the right cone some part is negative; within it, by rounding at most.
+        place = every.min(axis=2).argmax(axis=0)
+        return place, np.maximum(0.0, every[place, np.arange(len(costs))])
+
+
+# The linear program of eqs. 7.7-7.12 for given clocks and costs, on HiGHS.
+#
+# With b = 1/alpha the clock of each plane, c its cost of a flit-hop (b^2 in the thesis) and w its width::
+#
+#     minimise  sum over planes of  c[p] * (sum of f[p, t, l])  +  penalty[p] * z[p]
+#
+#     0 <= out of u - into u of f[p, t]  <= demand[u, t]       what enters plane p at u and goes to t
+#     sum over planes of that             = demand[u, t]
+#     sum of f[p, t, l] over t           <= w[p] * (b[p] + z[p])    for every link l
+#
+# What enters a plane stays on it, so that no flit changes planes on its way: the first line is eq. 7.12 without
+# variables of its own. The overload z keeps the program solvable at every b; its penalty is steeper than what any
+# plane's power can gain from a slower clock.
+
+
+# Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
+_SIMPLEX_COLUMNS = 1200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SolvedPlanes:
+    """The solver's answer, as exact as its tolerances.
+
+    Attributes
+    ----------
+    flow
+        Shape (planes, routers, links): traffic to router t on link l.
+    prices
+        Shape (planes, links): what a little more capacity of a link would save; not negative.
+    """
+
+    flow: Floats
+    prices: Floats
+
+
+class PlaneProgram:
+    """The program for one demand; clocks and costs change.
+
+    Parameters
+    ----------
+    topology : Topology
+    demand : array of shape (routers, routers)
+        With zeros on the diagonal.
+    arcs : array of shape (routers, links)
+        What traffic to a router may use.
+    widths : array of shape (planes,)
+        Capacity of each plane's links relative to the first plane's.
+    penalties : array of shape (planes,)
+        Cost of the overload z.
+    """
+
+    def __init__(self, topology: Topology, demand: Floats, arcs: Arcs, widths: Floats, penalties: Floats) -> None:
+        self._widths = widths
+        self._penalties = penalties
+        self._routers = topology.router_count
+        self._destination, self._link = np.nonzero(arcs)
+        self._links = grid_of(topology).source.size
+        self._model = silent_solver()
+        self._is_small = self._widths.size * self._link.size <= _SIMPLEX_COLUMNS
+        self._model.setOptionValue("solver", "simplex" if self._is_small else "ipx")
+        # Any prices prove a bound, and any split of flows is one: neither has to be a vertex.
+        self._model.setOptionValue("run_crossover", "off")
+        self._first_capacity = 0
+        self._model.passModel(self._fill(topology, demand, arcs))
+
+    def _fill(self, topology: Topology, demand: Floats, arcs: Arcs) -> highspy.HighsLp:
+        from scipy.sparse import csc_array
+
+        matrix = conservation(topology, arcs)
+        planes, count = self._widths.size, matrix.link.size
+        # Only routers that something is sent to have rows of conservation.
+        used = np.flatnonzero(np.bincount(matrix.rows, minlength=self._routers**2))
+        numbers = np.zeros(self._routers**2, dtype=np.int64)
+        numbers[used] = np.arange(used.size)
+        net_rows = numbers[matrix.rows]
+        net_columns = np.repeat(np.arange(count), np.diff(matrix.starts))
+        wanted = demand.T.ravel()[used]
+        # Of two planes, what enters one is within 0 and the demand if what enters the other is.
+        entering = planes if planes > 2 else planes - 1
+        self._first_capacity = (1 + entering) * used.size
+        rows, columns, values = [], [], []
+        for plane in range(planes):
+            net = [0, 1 + plane] if plane < entering else [0]
+            for block in net:
+                rows.append(net_rows + block * used.size)
+                columns.append(net_columns + plane * count)
+                values.append(matrix.values)
+            capacity = self._first_capacity + plane * self._links
+            rows += [capacity + matrix.link, capacity + np.arange(self._links)]
+            columns += [plane * count + np.arange(count), np.full(self._links, planes * count + plane)]
+            values += [np.ones(count), np.full(self._links, -self._widths[plane])]
+        shape = (self._first_capacity + planes * self._links, planes * count + planes)
+        places = (np.concatenate(rows), np.concatenate(columns))
+        whole = csc_array((np.concatenate(values), places), shape=shape)
+        free, capacities = highspy.kHighsInf, np.zeros(planes * self._links)
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = shape
+        program.col_cost_ = np.zeros(shape[1])
+        program.col_lower_, program.col_upper_ = np.zeros(shape[1]), np.full(shape[1], free)
+        program.row_lower_ = np.concatenate([wanted, np.zeros(entering * used.size), capacities - free])
+        program.row_upper_ = np.concatenate([wanted, np.tile(wanted, entering), capacities])
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_ = whole.indptr.astype(np.int32)
+        program.a_matrix_.index_ = whole.indices.astype(np.int32)
+        program.a_matrix_.value_ = whole.data
+        return program
+
+    def solve(self, clocks: Floats, costs: Floats, *, until: float = math.inf) -> SolvedPlanes | None:
+        """Return the flows and prices of the least cost at these clocks; None where there was no time for them.
+
+        Parameters
+        ----------
+        clocks, costs : array of shape (planes,)
+            b, and the cost of one flit-hop.
+        until : float
+            When to give up, on the clock of :func:`time.monotonic`.
+
+        Raises
+        ------
+        RoutecastError
+            The solver found none.
+        KeyboardInterrupt
+            Ctrl-C; the solver is stopped first.
+        """
+        arcs, planes = self._destination.size, self._widths.size
+        price = np.concatenate([np.repeat(costs, arcs), self._penalties])
+        self._model.changeColsCost(price.size, np.arange(price.size, dtype=np.int32), price)
+        capacity = np.repeat(clocks * self._widths, self._links)
+        for place, most in enumerate(capacity.tolist()):
+            self._model.changeRowBounds(self._first_capacity + place, -highspy.kHighsInf, most)
+        if self._is_small:
+            self._model.run()
+        elif not run(self._model, until=until):
+            return None
+        found = solution(self._model)
+        flow = np.zeros((planes, self._routers, self._links))
+        values = np.asarray(found.col_value)[: planes * arcs].reshape(planes, arcs)
+        flow[:, self._destination, self._link] = values
+        prices = np.maximum(0.0, -np.asarray(found.row_dual)[self._first_capacity :])
+        return SolvedPlanes(flow=flow, prices=prices.reshape(planes, self._links))
+
 
 Progress: TypeAlias = Callable[[float, float], None]
 
@@ -144,9 +577,7 @@ class _Search:
         hops = float((self._demand * shortest_hops(self._topology)).sum())
         # Nothing is below all hops at the slowest clock.
         floor = hops * float(self._slowest.min()) ** 2
-        cells = Cells(
-            lower=self._slowest[None], upper=np.ones((1, self._slowest.size)), proven=np.array([floor])
-        )
+        cells = Cells(lower=self._slowest[None], upper=np.ones((1, self._slowest.size)), proven=np.array([floor]))
         proven, ruled_out = floor, math.inf
         try:
             while True:
@@ -284,9 +715,7 @@ class _Search:
 
     def _answer(self, bound: float) -> Optimum:
         power = sum(plane.power for plane in self._best)
-        return Optimum(
-            paths=self._paths, planes=self._best, lower_bound=min(bound, power), programs=self._programs
-        )
+        return Optimum(paths=self._paths, planes=self._best, lower_bound=min(bound, power), programs=self._programs)
 
 
 def _entering(topology: Topology, flow: Floats) -> Floats:

@@ -13,17 +13,176 @@ H over b, and the link prices that prove a tangent to it.
 from __future__ import annotations
 
 import math
+import threading
+import time
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Arcs, Floats, grid_of
-from routecast.noc.optimum.solver import run, silent_solver, solution
 from routecast.noc.topology import Topology
 
-__all__ = ["FlowProgram", "Solved", "conservation"]
+__all__ = ["FlowProgram", "Solved", "conservation", "conserving", "run", "silent_solver", "solution"]
+
+
+# HiGHS as the programs of the optimum run it: silent, on one thread, ended by Ctrl-C or at a time.
+
+
+_PATIENCE_S = 0.05
+
+
+def silent_solver() -> highspy.Highs:
+    """Return a solver without a model."""
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy types all but its constructor
+    solver.silent()
+    for option, value in (
+        ("threads", 1),
+        ("primal_feasibility_tolerance", 1e-9),
+        ("dual_feasibility_tolerance", 1e-9),
+    ):
+        solver.setOptionValue(option, value)
+    return solver
+
+
+class _Solving:
+    """A thread that solves a model once, and can be told to stop.
+
+    HiGHS offers threads of its own. Their locks are one for the whole process, and a Ctrl-C that strikes while one is
+    taken leaves it taken: the next search would wait for ever. Here flags tell how far it is, and the only lock that is
+    waited for is a bell: if its ring is lost to a Ctrl-C, the flag is seen a moment later.
+    """
+
+    def __init__(self, solver: highspy.Highs) -> None:
+        self._solver = solver
+        self._deciding = threading.Lock()
+        self._begun = self._stopped = self._over = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def _heard(self, event: highspy.highs.HighsCallbackEvent) -> None:
+        event.interrupt(self._stopped)  # HiGHS remembers an earlier stop
+
+    def _solve(self) -> None:
+        with self._deciding:
+            if self._stopped:
+                return
+            self._begun = True
+        calls = (self._solver.cbSimplexInterrupt, self._solver.cbIpmInterrupt)
+        for call in calls:
+            call.subscribe(self._heard)
+        try:
+            self._solver.run()
+        finally:
+            for call in calls:
+                call.unsubscribe(self._heard)
+            self._over = True
+            self._bell.release()
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._solve, daemon=True).start()
+
+    def ended(self, patience_s: float) -> bool:
+        """Wait a while; return whether it is over."""
+        if not self._over:
+            self._bell.acquire(timeout=patience_s)
+        return self._over
+
+    def stop(self) -> None:
+        """Return when nothing solves any more, whatever was under way."""
+        with self._deciding:
+            self._stopped = True
+        while self._begun and not self.ended(_PATIENCE_S):
+            pass
+
+
+def run(solver: highspy.Highs, *, until: float = math.inf) -> bool:
+    """Solve its model in a thread; return whether it came to an end before ``until`` (:func:`time.monotonic`).
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Ctrl-C; the solver is stopped first.
+    """
+    # It looks at its own limit, on the clock of all its runs, in places where it does not let itself be stopped.
+    solver.setOptionValue("time_limit", solver.getRunTime() + max(0.0, until - time.monotonic()))
+    solving = _Solving(solver)
+    is_done, patience_s = False, _PATIENCE_S / 50
+    try:
+        solving.start()
+        # Longer each time, so that quick programs are not waited for and slow ones not asked often.
+        while not (is_done := solving.ended(patience_s)) and time.monotonic() < until:
+            patience_s = min(1.2 * patience_s, _PATIENCE_S)
+    finally:
+        solving.stop()
+        solver.setOptionValue("time_limit", highspy.kHighsInf)
+    return is_done and solver.getModelStatus() != highspy.HighsModelStatus.kTimeLimit
+
+
+def solution(solver: highspy.Highs) -> highspy.HighsSolution:
+    """Return what it found.
+
+    Raises
+    ------
+    RoutecastError
+        No values, or no prices.
+    """
+    found = solver.getSolution()
+    if not found.value_valid or not found.dual_valid:
+        status = solver.modelStatusToString(solver.getModelStatus())
+        msg = f"HiGHS ends without flows ({status}); this is a fault of the program, please report it"
+        raise RoutecastError(msg)
+    return found
+
+
+# Flows that conserve exactly, made of a solver's flows that do so only within its tolerances.
+
+
+def conserving(topology: Topology, demand: Floats, flow: Floats, arcs: Arcs, way: Floats) -> Floats:
+    """Return flows of which exactly the demand arrives, split at every router as the given ones.
+
+    Only links that come nearer to the destination, by the lengths of ``way``, are kept: an optimum uses no others, and
+    so there are no circles. A router whose traffic would have no link left sends it on its shortest way.
+
+    Parameters
+    ----------
+    demand : array of shape (routers, routers)
+        With zeros on the diagonal.
+    flow : array of shape (routers, links)
+        Traffic to router t on link l, nearly conserved.
+    arcs : array of shape (routers, links)
+        What may be used.
+    way : array of shape (routers, routers)
+        Length of the shortest way over the arcs from a router to another.
+    """
+    grid = grid_of(topology)
+    active = np.flatnonzero(demand.any(axis=0))
+    nearer = arcs[active] & (way[grid.target][:, active] < way[grid.source][:, active]).T
+    # Far less than any share that matters: it only gives routers without traffic a way on.
+    faint = 1e-15 * float(demand.sum())
+    parts = np.where(nearer, np.maximum(flow[active], 0.0) + faint, 0.0)
+    # One more column stands for the links that are not there.
+    parts = np.concatenate([parts, np.zeros((active.size, 1))], axis=1)
+    leaving = parts[:, grid.leaving].sum(axis=1)
+    leaving[np.arange(active.size), active] = 1.0
+    share = parts[:, :-1] / leaving[:, grid.source]
+    wanted = demand.T[active]
+    carried = np.zeros(parts.shape)
+    through = wanted
+    # Without circles it is settled after as many steps as the longest way has links.
+    while True:
+        carried[:, :-1] = through[:, grid.source] * share
+        settled = wanted + carried[:, grid.arriving].sum(axis=1)
+        if np.array_equal(settled, through):
+            break
+        through = settled
+    result = np.zeros(flow.shape)
+    result[active] = carried[:, :-1]
+    return result
+
 
 # Up to here the simplex method, which starts from the last basis, is faster than the interior-point method.
 _SIMPLEX_COLUMNS = 4000
@@ -72,10 +231,7 @@ def conservation(topology: Topology, arcs: Arcs) -> Conservation:
     """Return the matrix of eq. 6.6 for these arcs; traffic that reaches its destination has no row there."""
     grid = grid_of(topology)
     destination, link = np.nonzero(arcs)
-    rows = (
-        np.stack([grid.source[link], grid.target[link]], axis=1)
-        + destination[:, None] * topology.router_count
-    )
+    rows = np.stack([grid.source[link], grid.target[link]], axis=1) + destination[:, None] * topology.router_count
     values = np.tile(np.array([1.0, -1.0]), (link.size, 1))
     there = np.ones(rows.shape, dtype=np.bool_)
     there[:, 1] = grid.target[link] != destination
@@ -139,9 +295,7 @@ class FlowProgram:
         """Set the bounds of b."""
         self._model.changeColBounds(0, least, most)
 
-    def solve(
-        self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf
-    ) -> Solved | None:
+    def solve(self, slope: float, *, hops: float = 1.0, exact: bool = False, until: float = math.inf) -> Solved | None:
         """Return the flows and prices of the least ``hops * H + slope * b``; None where there was no time for them.
 
         Parameters
@@ -186,9 +340,7 @@ class FlowProgram:
         if not new:
             return
         # The capacity row of its link comes last in every column.
-        rows = np.insert(
-            matrix.rows, matrix.starts[1:], (self._first_capacity + matrix.link).astype(np.int32)
-        )
+        rows = np.insert(matrix.rows, matrix.starts[1:], (self._first_capacity + matrix.link).astype(np.int32))
         values = np.insert(matrix.values, matrix.starts[1:], 1.0)
         starts = (matrix.starts[:-1] + np.arange(new)).astype(np.int32)
         self._model.addCols(

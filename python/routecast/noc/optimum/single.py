@@ -2,7 +2,7 @@
 
 The thesis solves a linear program for each of Q = 100 expansion factors. Here the greatest load b = 1/alpha is a
 variable with a price: one program gives a corner of the line of least hop flow over b and a tangent to it
-(:mod:`routecast.noc.optimum.frontier`), and another is solved only where the tangents still allow less power than the
+(:mod:`routecast.noc.optimum.single`), and another is solved only where the tangents still allow less power than the
 best routing found.
 
 A program begins with the shortest paths and takes in those detours that its link prices make worth while, until none
@@ -14,21 +14,183 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from routecast.errors import RoutecastError
 from routecast.noc.optimum.arcs import Floats, allowed_arcs, distances, grid_of, shortest_hops, tight_arcs
-from routecast.noc.optimum.conserving import conserving
-from routecast.noc.optimum.frontier import Frontier, Point, Tangent
 from routecast.noc.optimum.model import Optimum, PathSet, PlaneFlow
-from routecast.noc.optimum.overload import Overload
-from routecast.noc.optimum.program import FlowProgram, Solved
+from routecast.noc.optimum.program import FlowProgram, Solved, conserving
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology, links
 
-__all__ = ["optimum"]
+__all__ = ["Overload", "optimum"]
+
+
+# What to say when no routing carries the traffic.
+
+
+_NAMED = 12
+# Nearer to 1 a factor is told by its distance from 1.
+_NEAR = 1e-4
+
+
+class Overload(RoutecastError):
+    """No routing carries the traffic at full clock.
+
+    Attributes
+    ----------
+    links
+        Numbers of the links that it must cross and that are too few.
+    load
+        Load of the most loaded link under the best routing, in capacities; over 1.
+    """
+
+    exit_code = 1
+
+    def __init__(self, links: tuple[int, ...], load: float, message: str) -> None:
+        super().__init__(links, load, message)
+        self.links = links
+        self.load = load
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+    @classmethod
+    def of(cls, topology: Topology, prices: Floats, load: float, paths: PathSet) -> Overload:
+        """Return the error for the prices that prove it: the links of positive price are the bottleneck."""
+        priced = tuple(int(link) for link in (prices > 1e-4 * prices.max()).nonzero()[0])
+        named = ", ".join(topology.link_name(link) for link in priced[:_NAMED])
+        if len(priced) > _NAMED:
+            named += f" and {len(priced) - _NAMED} more"
+        means = "no routing over shortest paths" if paths is PathSet.MINIMAL else "no routing"
+        message = (
+            f"{means} carries this traffic at full clock: even the best loads the links {named} with {_factor(load)} "
+            f"times their capacity; at most {_factor(1 / load)} times this traffic fits, so lower the load"
+        )
+        return cls(priced, load, message)
+
+
+def _factor(value: float) -> str:
+    away = value - 1.0
+    if abs(away) >= _NEAR:
+        return f"{value:.6g}"
+    return f"(1 {'+' if away > 0 else '-'} {abs(away):.2e})"
+
+
+# The line of least hop flow H over the greatest link load b, from below by tangents and from above by routings.
+#
+# Link prices w >= 0 prove, for every routing whose links carry at most b,
+#
+#     H >= sum over flows of demand * (shortest way with links of length 1 + w)  -  b * sum of w,
+#
+# because each flow pays at least its shortest way, and the links together take at most b * sum of w in prices. So a
+# tangent holds whatever the solver did to find its prices. H is convex; the power at b is b^2 H (eq. 6.4 with
+# b = 1/alpha). Along a line H = p - q b with q >= 0 it rises and then falls, hence between two points it is least at
+# one of them: the least power that the tangents allow is where two of them meet, or at an end of the range.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tangent:
+    """H >= level - slope * b for all b."""
+
+    level: float
+    slope: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A routing of hop flow ``hop_flow`` whose most loaded link carries ``load``."""
+
+    load: float
+    hop_flow: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corner:
+    """Where the tangents allow the least power.
+
+    Attributes
+    ----------
+    load, hop_flow
+        b and the least H that the tangents allow there.
+    steeper, flatter
+        Slopes of the tangents on its left and on its right; inf and 0 beyond the ends of the range.
+    """
+
+    load: float
+    hop_flow: float
+    steeper: float
+    flatter: float
+
+    @property
+    def power(self) -> float:
+        """b^2 H."""
+        return self.load**2 * self.hop_flow
+
+
+@dataclass(slots=True, kw_only=True)
+class Frontier:
+    """What is known of the line.
+
+    Attributes
+    ----------
+    least, most
+        Range of b.
+    tangents
+        Proven bounds from below.
+    points
+        Routings that were found.
+    """
+
+    least: float
+    most: float
+    tangents: list[Tangent] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+
+    def lowest(self) -> Corner:
+        """Return the corner where the tangents allow the least power."""
+        level = np.array([tangent.level for tangent in self.tangents])
+        slope = np.array([tangent.slope for tangent in self.tangents])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            meet = (level[:, None] - level[None, :]) / (slope[:, None] - slope[None, :])
+        inside = meet[(meet > self.least) & (meet < self.most)]
+        loads = np.unique(np.concatenate([[self.least, self.most], inside]))
+        lines = level[None, :] - loads[:, None] * slope[None, :]
+        highest = lines.max(axis=1)
+        where = int(np.argmin(loads**2 * highest))
+        load, hop_flow = float(loads[where]), float(highest[where])
+        # The tangents that hold just left and just right of it.
+        there = slope[lines[where] >= hop_flow * (1.0 - 1e-12)]
+        return Corner(
+            load=load,
+            hop_flow=hop_flow,
+            steeper=math.inf if load == self.least else float(there.max()),
+            flatter=0.0 if load == self.most else float(there.min()),
+        )
+
+    def next_slope(self, corner: Corner) -> float:
+        """Return a slope whose tangent cuts the corner off, or whose point is the corner.
+
+        Any slope between those of its two tangents is one. Between two known points it is that of the line through
+        them, which makes the search end after as many steps as the line has corners.
+        """
+        natural = 2.0 * corner.hop_flow / corner.load
+        left = [point for point in self.points if point.load < corner.load]
+        right = [point for point in self.points if point.load > corner.load]
+        if left and right:
+            one = max(left, key=lambda point: point.load)
+            other = min(right, key=lambda point: point.load)
+            chord = (one.hop_flow - other.hop_flow) / (other.load - one.load)
+            if corner.flatter < chord < corner.steeper:
+                return chord
+        if corner.load == self.least:
+            return max(natural, 8.0 * corner.flatter)
+        return min(max(natural, corner.flatter), corner.steeper)
+
 
 Progress: TypeAlias = Callable[[float, float], None]
 
@@ -96,9 +258,7 @@ class _TimeIsUpError(Exception):
 class _Search:
     """One search, in units in which the most loaded link carries at least 1."""
 
-    def __init__(
-        self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet, end: float
-    ) -> None:
+    def __init__(self, topology: Topology, demand: Floats, scaling: Scaling, paths: PathSet, end: float) -> None:
         self._topology, self._paths, self._scaling, self._end = topology, paths, scaling, end
         self._programs = 0
         shape = (topology.router_count, grid_of(topology).source.size)
@@ -171,9 +331,7 @@ class _Search:
         solved = self._solve(slope, exact=is_exact)
         lengths = 1.0 + solved.prices
         way = distances(self._topology, lengths, self._allowed)
-        held = (
-            way if self._paths is PathSet.MINIMAL else distances(self._topology, lengths, self._program.arcs)
-        )
+        held = way if self._paths is PathSet.MINIMAL else distances(self._topology, lengths, self._program.arcs)
         level = self._shortest_sum(way)
         self._frontier.tangents.append(Tangent(level=level, slope=float(solved.prices.sum())))
         flow = conserving(self._topology, self._demand, solved.flow, self._program.arcs, held)

@@ -4,16 +4,104 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.planes.flows import Flows
 from routecast.noc.routing.model import Routes
 from routecast.noc.topology import Direction, Topology, link_numbers, links
 
-__all__ = ["Candidates", "candidates_of", "dimension_order", "minimal_paths", "routed"]
+__all__ = [
+    "UNIT",
+    "Candidates",
+    "Flows",
+    "Freedom",
+    "candidates_of",
+    "dimension_order",
+    "fixed_paths",
+    "flows_of",
+    "minimal_paths",
+    "routed",
+    "usable_links",
+]
+
+
+# The flows of a demand as whole numbers, so that loads add and subtract without rounding.
+
+
+# A load of one capacity. Sums of rates in these units are exact, so that equal loads compare equal whatever the order
+# of the moves that led to them; the rounding of a rate is below 1e-12 capacities.
+UNIT = 1 << 40
+
+# Sums of rates must stay below 2^63 parts.
+_LARGEST = 1e5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flows:
+    """What goes between two different routers, one flow for each pair with a demand, row by row of the matrix.
+
+    Attributes
+    ----------
+    topology
+        The grid of every plane.
+    demand
+        Shape (routers, routers), in capacities; the diagonal is zero.
+    source, target
+        Shape (flows,): routers.
+    rate
+        Shape (flows,): in :data:`UNIT` parts of a capacity.
+    """
+
+    topology: Topology
+    demand: NDArray[np.float64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    rate: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.rate)
+
+
+def flows_of(topology: Topology, demand: NDArray[np.float64]) -> Flows:
+    """Return the flows of a demand between routers.
+
+    Raises
+    ------
+    RoutecastError
+        The demand does not fit the topology, or has an entry that is negative, not finite or absurdly large.
+    """
+    routers = topology.router_count
+    if demand.shape != (routers, routers):
+        msg = (
+            f"a demand of shape {demand.shape} on {routers} routers: give it the shape ({routers}, {routers}) "
+            "(Traffic.between_routers does)"
+        )
+        raise RoutecastError(msg)
+    if not np.all(np.isfinite(demand)) or np.any(demand < 0):
+        source, target = (int(one) for one in np.argwhere(~np.isfinite(demand) | (demand < 0))[0])
+        msg = (
+            f"the demand from router {topology.router_name(source)} to {topology.router_name(target)} is "
+            f"{demand[source, target]:g}: a demand is 0 or more"
+        )
+        raise RoutecastError(msg)
+    if demand.sum() > _LARGEST:
+        msg = f"a demand of {demand.sum():g} capacities of a link in all, over {_LARGEST:g}: are its units right?"
+        raise RoutecastError(msg)
+    between = demand.astype(np.float64, copy=True)
+    np.fill_diagonal(between, 0.0)
+    rate = np.rint(between * UNIT).astype(np.int64)
+    source_of, target_of = np.nonzero(rate)
+    return Flows(
+        topology=topology,
+        demand=between,
+        source=source_of.astype(np.int64),
+        target=target_of.astype(np.int64),
+        rate=rate[source_of, target_of],
+    )
+
 
 Links = tuple[int, ...]
 
@@ -166,3 +254,61 @@ def minimal_paths(topology: Topology, source: int, target: int, *, most: int | N
             number = numbers[router, direction]
             open_paths.append((every[number].target, (*path, number)))
     return found
+
+
+# How freely a flow may be placed.
+
+
+class Freedom(StrEnum):
+    """What an allocation may choose for each flow.
+
+    XY on every plane is free of deadlock with one virtual channel; each further freedom may need virtual-channel
+    classes (:func:`routecast.noc.routing.deadlock.layered`).
+    """
+
+    PLANE = "plane"
+    """The plane; XY on each."""
+    PLANE_ORDER = "plane_order"
+    """The plane; XY on the first, third..., YX on the others: free of deadlock too."""
+    DIMENSION_ORDER = "dimension_order"
+    """The plane, and XY or YX."""
+    MINIMAL = "minimal"
+    """The plane, and one of all shortest paths."""
+    ANY = "any"
+    """The plane, and any path."""
+
+    def routing(self, plane: int) -> str:
+        """Return what the routing of a plane is called."""
+        return {
+            Freedom.PLANE: "xy",
+            Freedom.PLANE_ORDER: "yx" if plane % 2 else "xy",
+            Freedom.DIMENSION_ORDER: "xy or yx",
+            Freedom.MINIMAL: "shortest paths",
+            Freedom.ANY: "chosen paths",
+        }[self]
+
+
+def fixed_paths(
+    topology: Topology, freedom: Freedom, plane: int, source: int, target: int, *, most: int
+) -> list[Links]:
+    """Return the paths offered on a plane: XY, YX, both, or ``most`` shortest ones and both."""
+    horizontal = dimension_order(topology, source, target)
+    vertical = dimension_order(topology, source, target, horizontal_first=False)
+    if freedom in (Freedom.PLANE, Freedom.PLANE_ORDER):
+        return [vertical if freedom is Freedom.PLANE_ORDER and plane % 2 else horizontal]
+    paths = {horizontal: None, vertical: None}
+    if freedom is not Freedom.DIMENSION_ORDER:
+        paths |= dict.fromkeys(minimal_paths(topology, source, target, most=most))
+    return list(paths)
+
+
+def usable_links(topology: Topology, freedom: Freedom) -> NDArray[np.bool_]:
+    """Return which links traffic to a router may use, shape (routers, links): all, or those of shortest paths."""
+    every = links(topology)
+    routers = topology.router_count
+    if freedom is Freedom.ANY:
+        return np.ones((routers, len(every)), dtype=np.bool_)
+    distance = np.array([[topology.distance(router, target) for target in range(routers)] for router in range(routers)])
+    source = np.array([link.source for link in every])
+    target = np.array([link.target for link in every])
+    return np.asarray((distance[target] == distance[source] - 1).T, dtype=np.bool_)

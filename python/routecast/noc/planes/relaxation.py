@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.planes.candidates import Candidates
-from routecast.noc.planes.flows import UNIT
+from routecast.noc.planes.candidates import UNIT, Candidates
 
 __all__ = ["Relaxation", "Share"]
 
@@ -147,9 +146,7 @@ def _is_alike(candidates: Candidates) -> bool:
     on = [np.flatnonzero(candidates.plane == plane) for plane in range(planes)]
     return all(
         len(here) == len(on[0])
-        and all(
-            candidates.paths[one] == candidates.paths[other] for one, other in zip(on[0], here, strict=True)
-        )
+        and all(candidates.paths[one] == candidates.paths[other] for one, other in zip(on[0], here, strict=True))
         for here in on[1:]
     )
 
@@ -170,8 +167,6 @@ def _program(candidates: Candidates, widths: NDArray[np.float64], among: NDArray
         hop_flow=rate * candidates.hops[chosen],
         loads=sparse.csr_matrix((rate[place], (rows, place)), shape=(len(widths) * link_count, count)),
         width=widths,
-        equal=sparse.csr_matrix(
-            (np.ones(count), (candidates.flow[chosen], columns)), shape=(len(flows), count)
-        ),
+        equal=sparse.csr_matrix((np.ones(count), (candidates.flow[chosen], columns)), shape=(len(flows), count)),
         right=np.ones(len(flows)),
     )

@@ -25,29 +25,356 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.planes.candidates import Candidates, Links, candidates_of
-from routecast.noc.planes.descent import descend
-from routecast.noc.planes.detours import light_paths
-from routecast.noc.planes.flows import Flows, flows_of
-from routecast.noc.planes.freedom import Freedom, fixed_paths, usable_links
+from routecast.noc.planes.candidates import (
+    Candidates,
+    Flows,
+    Freedom,
+    Links,
+    candidates_of,
+    fixed_paths,
+    flows_of,
+    usable_links,
+)
 from routecast.noc.planes.model import Allocation
-from routecast.noc.planes.neighbourhood import Neighbourhood
-from routecast.noc.planes.placement import Placement, PlanePower, checked_widths
+from routecast.noc.planes.placement import Neighbourhood, Placement, PlanePower, checked_widths
 from routecast.noc.planes.relaxation import Relaxation, Share
-from routecast.noc.planes.tabu import tabu_search
-from routecast.noc.planes.targets import Target, targets
 from routecast.noc.planes.thesis import balance, four_phase
 from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.power.scaling import Scaling
-from routecast.noc.topology import Topology
+from routecast.noc.topology import Topology, links
 
-__all__ = ["Progress", "allocate"]
+__all__ = ["Overloads", "allocate", "light_paths"]
+
+
+# Steepest descent over single moves, on the true power.
+
+
+# An improvement smaller than this part of the power is rounding.
+_SMALLEST = 1e-9
+
+
+def descend(state: Placement, around: Neighbourhood) -> int:
+    """Make the best move of one flow until none lowers the power; return the number of moves."""
+    moves = 0
+    used = around.used(state.choice)
+    power = state.power()
+    while len(state.choice):
+        after = around.power_after(state, used)
+        best = int(np.argmin(after))
+        if after[best] >= power * (1 - _SMALLEST):
+            break
+        flow = int(around.candidates.flow[best])
+        state.move(flow, best)
+        used[flow] = around.row(best)
+        power = state.power()
+        moves += 1
+    return moves
+
+
+# Paths round full links: the shortest where a full link is long.
+
+
+# How much longer than an empty link a full one is, and the power of its load by which it is. A way round a link takes
+# two more.
+_LONGER = (4.0, 1.0)
+_STEEPNESS = (6.0, 2.0)
+
+
+def light_paths(flows: Flows, loads: NDArray[np.float64], usable: NDArray[np.bool_]) -> list[list[Links]]:
+    """Return paths for all flows that avoid the fullest links, once for each idea of how long these are.
+
+    Parameters
+    ----------
+    flows : Flows
+    loads : array, shape (links,)
+        What the links of a plane carry.
+    usable : array of bool, shape (routers, links)
+        Which links traffic to a router may use.
+    """
+    relative = loads / max(float(loads.max(initial=0.0)), 1e-12)
+    return [
+        _shortest(flows, 1 + longer * relative**steepness, usable)
+        for longer, steepness in zip(_LONGER, _STEEPNESS, strict=True)
+    ]
+
+
+def _shortest(flows: Flows, length: NDArray[np.float64], usable: NDArray[np.bool_]) -> list[Links]:
+    """Return the path of least length of each flow; lengths are positive."""
+    topology = flows.topology
+    target = np.array([link.target for link in links(topology)])
+    leaving = _leaving(topology)
+    routers = topology.router_count
+    # One more column for the link that is not there.
+    cost = np.where(np.pad(usable, ((0, 0), (0, 1))), np.append(length, np.inf), np.inf)
+    to = np.append(target, 0)
+    distance = np.where(np.eye(routers, dtype=np.bool_), 0.0, np.inf)
+    while True:
+        through = cost[:, leaving] + distance[:, to[leaving]]
+        new = np.minimum(distance, through.min(axis=2))
+        if np.array_equal(new, distance):
+            break
+        distance = new
+    next_link = leaving[np.arange(routers), np.argmin(through, axis=2)]
+    paths: list[Links] = []
+    step, ahead = next_link.tolist(), target.tolist()
+    for source, end in zip(flows.source.tolist(), flows.target.tolist(), strict=True):
+        router, path = source, list[int]()
+        while router != end:
+            path.append(step[end][router])
+            router = ahead[path[-1]]
+        paths.append(tuple(path))
+    return paths
+
+
+def _leaving(topology: Topology) -> NDArray[np.int64]:
+    """Return the links that leave each router, shape (routers, most), filled with the number after the last link."""
+    every = links(topology)
+    out: list[list[int]] = [[] for _ in range(topology.router_count)]
+    for number, link in enumerate(every):
+        out[link.source].append(number)
+    most = max(len(one) for one in out)
+    return np.array([one + [len(every)] * (most - len(one)) for one in out], dtype=np.int64)
+
+
+# Which clocks to aim at: those at which the splittable problem needs little power.
+
+
+Target = tuple[float, NDArray[np.float64], list[Share]]
+"""Power of the splittable problem, the clocks 1/alpha of the planes, and the flows' shares there."""
+
+# How a plane's clock stands to the fastest plane's: from balance to concentration.
+_RATIOS = (1.0, 0.85, 0.7, 0.55, 0.4)
+# Faster than the slowest clocks that carry the traffic, so that more of it fits on slow planes; for the best ratios.
+_ROOM = (1.04, 1.12)
+_BEST = 2
+# Of all programs; where there are more, ratios are judged by the flows that fill the planes one by one.
+_COLUMNS = 32_000
+_MOST_PROGRAMS = 16
+
+
+def targets(
+    relaxation: Relaxation,
+    slowest: NDArray[np.float64],
+    *,
+    identical: bool,
+    most: int,
+    tell: Callable[[], None] = lambda: None,
+) -> list[Target]:
+    """Return clocks worth aiming at with their splittable optima, the one of least power first.
+
+    For each ratio among the planes' clocks, the slowest clocks that carry the traffic are the border; the least power
+    lies on it or a little faster.
+
+    Parameters
+    ----------
+    relaxation : Relaxation
+    slowest : array, shape (planes,)
+        1/alpha_max of each plane.
+    identical : bool
+        Whether the planes are alike, so that their order says nothing.
+    most : int
+        How many to return.
+    tell : callable
+        Is called after each program.
+    """
+    found: list[tuple[float, NDArray[np.float64], NDArray[np.float64], list[Share]]] = []
+    seen: set[tuple[float, ...]] = set()
+
+    def solve(ratio: NDArray[np.float64], room: float) -> None:
+        # The solver's tolerance must not make the border infeasible.
+        clocks = np.clip(stretches[tuple(ratio)] * ratio * room * (1 + 1e-7), slowest, 1.0)
+        key = tuple(np.round(clocks, 6).tolist())
+        if key in seen:
+            return
+        seen.add(key)
+        solved = relaxation.least_power(clocks)
+        tell()
+        if solved is not None:
+            found.append((solved[0], ratio, clocks, solved[1]))
+
+    ratios = _ratios(len(slowest), slowest, identical)
+    stretches = {tuple(ratio): relaxation.least_stretch(ratio) for ratio in ratios}
+    ratios = [ratio for ratio in ratios if np.isfinite(stretches[tuple(ratio)])]
+    programs = int(np.clip(_COLUMNS // relaxation.columns, 2, min(len(ratios), _MOST_PROGRAMS)))
+    if programs < len(ratios):
+        ratios.sort(key=lambda ratio: relaxation.filled_power(np.clip(stretches[tuple(ratio)] * ratio, slowest, 1.0)))
+    for ratio in ratios[:programs]:
+        solve(ratio, 1.0)
+    found.sort(key=lambda one: one[0])
+    for _, ratio, _, _ in found[: _BEST if programs == len(ratios) else 0]:
+        for room in _ROOM:
+            solve(ratio, room)
+    found.sort(key=lambda one: one[0])
+    return [(power, clocks, shares) for power, _, clocks, shares in found[:most]]
+
+
+def _ratios(planes: int, slowest: NDArray[np.float64], identical: bool) -> list[NDArray[np.float64]]:
+    """Return the ratios to try, the fastest plane at 1; with more than three planes, only two different clocks."""
+    if planes <= 3:
+        grid = [np.array(one) for one in product(_RATIOS, repeat=planes) if max(one) == 1.0]
+    else:
+        grid = [np.array([1.0] * fast + [ratio] * (planes - fast)) for fast in range(1, planes) for ratio in _RATIOS]
+    if identical:
+        grid = [one for one in grid if np.all(np.diff(one) <= 0)]
+    return list({tuple(np.maximum(one, slowest).tolist()): one for one in grid}.values())
+
+
+# What single moves do to the overloads over given clocks, kept up to date from move to move.
+#
+# A move changes the loads of the few links on the old and the new path. Only places over these links look different
+# afterwards, so that with T links on all C places and K links in the grid's planes a step costs O(T h / K + C) for
+# paths of h links, instead of O(T).
+
+
+Floats = NDArray[np.float64]
+
+
+class Overloads:
+    """The sum of squared overloads over a target, each at its link's price, and what each single move changes of it.
+
+    Parameters
+    ----------
+    state : Placement
+        Moved by :meth:`move` alone from now on.
+    around : Neighbourhood
+    target : array, shape (planes,)
+        Relative load of a plane's links from which on it is an overload.
+
+    Attributes
+    ----------
+    come : array, shape (C,)
+        What the links of each place add if its flow comes there. Where a link is on the flow's path of now it is what
+        leaving saves instead, so that ``come[place] - come[choice of its flow]`` is what the move changes.
+    """
+
+    def __init__(self, state: Placement, around: Neighbourhood, target: Floats) -> None:
+        self._state, self._around = state, around
+        self._over = (state.loads / state.capacity[:, None] - target[:, None]).reshape(-1)
+        self._used = around.used(state.choice).reshape(-1)
+        # How much each link's overload counts.
+        self._price = np.ones(around.cells)
+        self._terms = self._terms_of(slice(None))
+        self.come: Floats = np.add.reduceat(self._terms, around.start)
+
+    def move(self, flow: int, place: int, *, dearer: float = 1.0) -> None:
+        """Put a flow at another of its places, and let the overloads that there are count so many times more."""
+        around, state = self._around, self._state
+        old = int(state.choice[flow])
+        state.move(flow, place)
+        left, met = around.cells_of(old), around.cells_of(place)
+        first = flow * around.cells
+        self._used[first + left] = False
+        self._used[first + met] = True
+        self._over[left] -= around.relative[old]
+        self._over[met] += around.relative[place]
+        # A link on both paths keeps its load, and up to rounding that is what the two lines above give it.
+        cells = {*left.tolist(), *met.tolist()}
+        if dearer != 1.0:
+            over = np.flatnonzero(self._over > 1e-9)
+            self._price[over] *= dearer
+            cells.update(over.tolist())
+        at = np.concatenate([around.at_cell[cell] for cell in sorted(cells)])
+        terms = self._terms_of(at)
+        self.come += np.bincount(around.of[at], weights=terms - self._terms[at], minlength=len(self.come))
+        self._terms[at] = terms
+
+    def change(self) -> Floats:
+        """Return by how much the move to each place changes the sum of squared overloads, shape (C,)."""
+        of = self._around.candidates.flow
+        change: Floats = self.come - self.come[self._state.choice][of]
+        return change
+
+    def _terms_of(self, at: NDArray[np.int64] | slice) -> Floats:
+        around = self._around
+        over, step = self._over[around.cell[at]], around.step[at]
+        both = self._used[around.flow_cells[at]]
+        now = np.maximum(over, 0.0)
+        then = np.maximum(np.where(both, over - step, over + step), 0.0)
+        terms: Floats = self._price[around.cell[at]] * np.where(both, -1.0, 1.0) * (then * then - now * now)
+        return terms
+
+
+# Tabu search for a placement that keeps to given clocks at little power.
+#
+# The power has plateaus: as long as one of several full links stays, no move off the others is seen. With the clocks
+# given as targets, every overload counts, squared, beside the power that the flows would need at these clocks. Each
+# step takes the best move of a flow that has not moved lately, even a bad one. The price of overloads rises while
+# there
+# are some and falls while there are none, so that the search swings about the border of what the clocks carry. Links
+# that
+# stay overloaded come to count more than others, so that it does not swing about one valley.
+
+
+# Steps for which a flow stays where it was put: at least, and up to so many more.
+_REST = (4, 12)
+# By how much, and after how many moves each time, links count more that are overloaded then.
+_DEARER = 1.2
+_EVERY = 3
+# How fast the price of overloads moves.
+_PRICE_STEP = 1.15
+
+
+def tabu_search(
+    state: Placement,
+    around: Neighbourhood,
+    target: NDArray[np.float64],
+    *,
+    steps: int,
+    random: np.random.Generator,
+) -> tuple[float, NDArray[np.int64]]:
+    """Return the least true power that was passed, and the choice that has it; the state ends elsewhere.
+
+    Parameters
+    ----------
+    state : Placement
+        Where to begin; changed.
+    around : Neighbourhood
+    target : array, shape (planes,)
+        Relative load that each plane's links should keep to: its 1/alpha.
+    steps : int
+        Moves to make.
+    random : numpy.random.Generator
+        Of the rest that flows have.
+    """
+    candidates = around.candidates
+    best_power, best_choice = state.power(), state.choice.copy()
+    if len(candidates.paths) == len(candidates.flows):
+        return best_power, best_choice
+    first = candidates.first[:-1]
+    clocks = np.maximum(target, state.slowest)
+    cost = around.weight * clocks[candidates.plane] ** 2
+    rest = random.integers(_REST[0], _REST[0] + _REST[1], size=steps)
+    until = np.zeros(len(candidates.flows), dtype=np.int64)
+    overloads = Overloads(state, around, target)
+    # So dear that a flow's overload counts like its power.
+    price = float(cost.mean() / np.mean(around.relative**2))
+    for step in range(steps):
+        total = cost + price * overloads.come
+        now = total[state.choice]
+        total[state.choice] = np.inf
+        change = np.minimum.reduceat(total, first) - now
+        change[until > step] = np.inf
+        flow = int(np.argmin(change))
+        if not np.isfinite(change[flow]):
+            continue
+        start = candidates.first[flow]
+        place = int(start + np.argmin(total[start : candidates.first[flow + 1]]))
+        overloads.move(flow, place, dearer=_DEARER if step % _EVERY == _EVERY - 1 else 1.0)
+        until[flow] = step + 1 + rest[step]
+        power = state.power()
+        if power < best_power:
+            best_power, best_choice = power, state.choice.copy()
+        over = bool(np.any(state.bottlenecks() > target + 1e-9))
+        price *= _PRICE_STEP if over else 1 / _PRICE_STEP
+    return best_power, best_choice
+
 
 Progress: TypeAlias = Callable[[float, float], None]
 """Told the least power found, and what no allocation of whole flows is below; 0 where nothing is known."""
@@ -148,9 +475,7 @@ def _run(search: _Search, demand: NDArray[np.float64], freedom: Freedom, steps: 
     ends = list(zip(flows.source.tolist(), flows.target.tolist(), strict=True))
 
     def offered(allowed: Freedom, most: int) -> list[list[list[Links]]]:
-        return [
-            [fixed_paths(topology, allowed, plane, *pair, most=most) for plane in planes] for pair in ends
-        ]
+        return [[fixed_paths(topology, allowed, plane, *pair, most=most) for plane in planes] for pair in ends]
 
     first = Freedom.DIMENSION_ORDER if is_wide else freedom
     candidates = candidates_of(flows, offered(first, 2))
@@ -302,9 +627,7 @@ def _choice(candidates: Candidates, before: Candidates, choice: NDArray[np.int64
 
 def _choice_of(candidates: Candidates, allocation: Allocation) -> NDArray[np.int64]:
     flows = candidates.flows
-    number = {
-        pair: n for n, pair in enumerate(zip(flows.source.tolist(), flows.target.tolist(), strict=True))
-    }
+    number = {pair: n for n, pair in enumerate(zip(flows.source.tolist(), flows.target.tolist(), strict=True))}
     choice = candidates.first[:-1].copy()
     for plane, one in enumerate(allocation.planes):
         for path in one.routes.paths:

@@ -37,8 +37,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, routed
-from routecast.noc.planes.flows import flows_of
+from routecast.noc.planes.candidates import Candidates, candidates_of, dimension_order, flows_of, routed
 from routecast.noc.planes.model import Allocation
 from routecast.noc.planes.placement import Placement, checked_widths, plane_power
 from routecast.noc.power.scaling import Scaling
@@ -176,9 +175,7 @@ def _all_on_master(
     flows = replace(flows_of(topology, as_given.demand * scale), demand=as_given.demand)
     if routes is None:
         ends = zip(flows.source.tolist(), flows.target.tolist(), strict=True)
-        candidates = candidates_of(
-            flows, [[[dimension_order(topology, *pair)]] * len(width) for pair in ends]
-        )
+        candidates = candidates_of(flows, [[[dimension_order(topology, *pair)]] * len(width) for pair in ends])
         names: tuple[str, ...] = ("xy",) * len(width)
     else:
         candidates = routed(flows, routes)
@@ -225,9 +222,7 @@ def _slaves(state: Placement, flow: int) -> range:
     return range(int(state.candidates.first[flow]) + 1, int(state.candidates.first[flow + 1]))
 
 
-def _through_bottlenecks(
-    state: Placement, reading: Reading, attempt: Callable[[int], None]
-) -> NDArray[np.bool_]:
+def _through_bottlenecks(state: Placement, reading: Reading, attempt: Callable[[int], None]) -> NDArray[np.bool_]:
     """Attempt each flow of BF once (lines 2-9 of Algorithms 1 and 2); return which flows were not attempted."""
     order = _order(state.candidates, reading.tie)
     left = np.ones(len(order), dtype=np.bool_)

@@ -61,8 +61,7 @@ def concentrated(topology: Topology, demand: NDArray[np.float64], scaling: Scali
     return Allocation(
         policy="concentrated",
         planes=tuple(
-            Plane(demand=part, routes=_neighbours(topology, part), scaling=scaling)
-            for part in (full, demand - full)
+            Plane(demand=part, routes=_neighbours(topology, part), scaling=scaling) for part in (full, demand - full)
         ),
     )
 
@@ -101,8 +100,7 @@ def _shares(
     return Allocation(
         policy=policy,
         planes=tuple(
-            Plane(demand=demand * share, routes=_neighbours(topology, demand), scaling=scaling)
-            for share in shares
+            Plane(demand=demand * share, routes=_neighbours(topology, demand), scaling=scaling) for share in shares
         ),
     )
 

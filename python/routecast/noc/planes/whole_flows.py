@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from routecast.noc.planes.flows import UNIT, flows_of
+from routecast.noc.planes.candidates import UNIT, flows_of
 from routecast.noc.planes.placement import checked_widths
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.topology import Topology
@@ -54,9 +54,7 @@ def whole_flow_bound(
     flows = flows_of(topology, demand)
     if not len(flows):
         return 0.0
-    hops = np.array(
-        [topology.distance(int(s), int(t)) for s, t in zip(flows.source, flows.target, strict=True)]
-    )
+    hops = np.array([topology.distance(int(s), int(t)) for s, t in zip(flows.source, flows.target, strict=True)])
     rates, group = np.unique(flows.rate, return_inverse=True)
     hop_flow = np.bincount(group, weights=flows.rate * hops) / UNIT
     clocks = np.maximum(rates / UNIT / width, slowest)

@@ -52,9 +52,7 @@ class Scaling:
             msg = f"bottleneck load {bottleneck:g}: it is 0 or more, in capacities of a link at full clock"
             raise RoutecastError(msg)
         if bottleneck > 1 + _ROUNDING:
-            msg = (
-                f"the bottleneck is loaded {bottleneck:.4g} times its capacity at full clock: lower the load"
-            )
+            msg = f"the bottleneck is loaded {bottleneck:.4g} times its capacity at full clock: lower the load"
             raise RoutecastError(msg)
         return self.alpha_max if bottleneck <= self.slowest else max(1.0, 1 / bottleneck)
 

@@ -150,9 +150,7 @@ def allocation_power(
             raise RoutecastError(msg)
         tables = [tables] * len(planes)
     if len(tables) != len(planes):
-        msg = (
-            f"{len(tables)} tables of router power for {len(planes)} planes: give one for all or one for each"
-        )
+        msg = f"{len(tables)} tables of router power for {len(planes)} planes: give one for all or one for each"
         raise RoutecastError(msg)
     return tuple(
         plane_power(table, plane, clocks=clocks, asleep_ratio=asleep_ratio)

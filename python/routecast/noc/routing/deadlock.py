@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 
 import numpy as np
 
+from routecast.errors import RoutecastError
 from routecast.noc.routing.mesh_paths import MeshPaths
-from routecast.noc.routing.model import Routes, hops
-from routecast.noc.topology import Topology
+from routecast.noc.routing.model import Path, Routes, hops
+from routecast.noc.topology import Direction, Topology, links
 
-__all__ = ["channel_cycle", "cycle_in_words", "shortest_cycle"]
+__all__ = ["channel_cycle", "cycle_in_words", "layered", "shortest_cycle"]
 
 
 def channel_cycle(routes: Routes) -> tuple[tuple[int, int], ...] | None:
@@ -44,9 +46,7 @@ def _as_channels(cycle: Sequence[int] | None, classes: int) -> tuple[tuple[int, 
 def cycle_in_words(topology: Topology, cycle: Sequence[tuple[int, int]]) -> str:
     """Name the channels of a cycle: ``(0, 0)->(1, 0), (1, 0)->(1, 1), …``, with the class where one is not 0."""
     numbered = any(layer for _, layer in cycle)
-    return ", ".join(
-        topology.link_name(link) + (f" class {layer}" if numbered else "") for link, layer in cycle
-    )
+    return ", ".join(topology.link_name(link) + (f" class {layer}" if numbered else "") for link, layer in cycle)
 
 
 def shortest_cycle(dependencies: Iterable[tuple[int, int]]) -> list[int] | None:
@@ -103,3 +103,168 @@ def _back_to(start: int, after: dict[int, list[int]], below: int) -> list[int] |
                 came_from[second] = here
                 queue.append((second, length + 1))
     return None
+
+
+# Virtual-channel classes for any paths, so that they cannot deadlock.
+#
+# Every path stays in one class, and the dependencies of each class have no cycle (layered shortest-path routing, LASH:
+# Skeie, Lysne, Theiss 2002; Domke, Hoefler, Nagel 2011). The least number of classes is hard to find, so this is a
+# heuristic: first fit, path by path, in several orders, the one with the fewest classes wins.
+
+
+class _Class:
+    """The dependencies of one class, kept in a topological order (Pearce and Kelly 2007) so that most cost nothing."""
+
+    def __init__(self, channels: int) -> None:
+        self.known: set[tuple[int, int]] = set()
+        self._refused: set[tuple[int, int]] = set()
+        self._after: list[list[int]] = [[] for _ in range(channels)]
+        self._before: list[list[int]] = [[] for _ in range(channels)]
+        self._rank = list(range(channels))
+
+    def takes(self, dependencies: Sequence[tuple[int, int]]) -> bool:
+        """Add the dependencies of one path, or none of them if they close a cycle."""
+        wanted = [one for one in dependencies if one not in self.known]
+        # A class only grows: what closed a cycle once always will.
+        if not self._refused.isdisjoint(wanted):
+            return False
+        added: list[tuple[int, int]] = []
+        for one in wanted:
+            if self._add(*one):
+                added.append(one)
+                continue
+            for first, second in reversed(added):
+                self._after[first].pop()
+                self._before[second].pop()
+                self.known.discard((first, second))
+            if not added:
+                self._refused.add(one)
+            return False
+        return True
+
+    def _add(self, first: int, second: int) -> bool:
+        rank = self._rank
+        low, high = rank[second], rank[first]
+        if low <= high:
+            forward = self._reached(second, self._after, low, high)
+            if first in forward:
+                return False
+            backward = self._reached(first, self._before, low, high)
+            # What leads to `first` moves before what follows `second`, each in its old order, on the places of both.
+            moved = [*sorted(backward, key=rank.__getitem__), *sorted(forward, key=rank.__getitem__)]
+            for one, place in zip(moved, sorted([rank[one] for one in moved]), strict=True):
+                rank[one] = place
+        self._after[first].append(second)
+        self._before[second].append(first)
+        self.known.add((first, second))
+        return True
+
+    def _reached(self, start: int, neighbours: list[list[int]], low: int, high: int) -> set[int]:
+        found, waiting = {start}, [start]
+        while waiting:
+            for one in neighbours[waiting.pop()]:
+                if one not in found and low <= self._rank[one] <= high:
+                    found.add(one)
+                    waiting.append(one)
+        return found
+
+
+def layered(routes: Routes) -> Routes:
+    """Return the same paths in virtual-channel classes that make them free of deadlock, the old classes dropped.
+
+    One class if that suffices. On a mesh, shortest paths never need more than two: the first order that is tried puts
+    all paths without a westward link into class 0, and neither these nor the others, which have no eastward link, can
+    close a cycle. On a torus, paths may go one class up wherever they pass the end of a ring; as each class then is cut
+    open like a mesh, two groups of three classes are enough for shortest paths.
+
+    Raises
+    ------
+    RoutecastError
+        A path comes back to one of its own links: no class can hold it.
+    """
+    one_class = [(0,) * len(path.links) for path in routes.paths]
+    in_one = _with_layers(routes, one_class)
+    if channel_cycle(in_one) is None:
+        return in_one
+    westward, closing = _kinds_of_links(routes.topology)
+    orders = _orders(routes, westward, closing)
+    rises: list[list[tuple[int, ...]]] = [one_class]
+    if routes.topology.is_torus:
+        rises.insert(0, [tuple(accumulate(int(closing[one]) for one in path.links)) for path in routes.paths])
+    best: list[tuple[int, ...]] = []
+    fewest = 3 * len(routes.paths) + 3  # more than any attempt needs
+    for rise in rises:
+        count = len(closing)
+        channels = [
+            [link + count * up for link, up in zip(path.links, ups, strict=True)]
+            for path, ups in zip(routes.paths, rise, strict=True)
+        ]
+        if any(len(set(one)) < len(one) for one in channels):
+            continue
+        dependencies = [list(pairwise(one)) for one in channels]
+        span = 1 + max(max(ups, default=0) for ups in rise)
+        for order in orders:
+            if fewest == 2:  # one class was not enough
+                break
+            groups = _first_fit(dependencies, order, span * count, (fewest - 1) // span)
+            if groups is not None:
+                fewest = span * (1 + max(groups))
+                best = [tuple([group * span + up for up in ups]) for group, ups in zip(groups, rise, strict=True)]
+    if not best:
+        raise _loop(routes)
+    return _with_layers(routes, best)
+
+
+def _first_fit(
+    dependencies: Sequence[Sequence[tuple[int, int]]], order: Sequence[int], channels: int, most: int
+) -> list[int] | None:
+    """Return the group of every path; None if more than ``most`` are needed."""
+    groups: list[_Class] = []
+    found = [0] * len(dependencies)
+    for number in order:
+        wanted = dependencies[number]
+        place = next((place for place, one in enumerate(groups) if one.takes(wanted)), len(groups))
+        if place == most:
+            return None
+        if place == len(groups):
+            groups.append(_Class(channels))
+            groups[place].takes(wanted)
+        found[number] = place
+    return found
+
+
+def _loop(routes: Routes) -> RoutecastError:
+    topology = routes.topology
+    path = next(path for path in routes.paths if len(set(path.links)) < len(path.links))
+    named = cycle_in_words(topology, [(link, 0) for link in path.links])
+    return RoutecastError(
+        f"a path from {topology.router_name(path.source)} to {topology.router_name(path.target)} comes back to one of "
+        f"its own links ({named}): no virtual-channel class frees it from deadlock; take the loop out of it"
+    )
+
+
+def _orders(routes: Routes, westward: Sequence[bool], closing: Sequence[bool]) -> list[list[int]]:
+    """Return the orders to try: first what goes nowhere west; as given; on rings, first what stays off their ends."""
+    numbers = range(len(routes.paths))
+    west = [any(westward[link] for link in path.links) for path in routes.paths]
+    orders = [sorted(numbers, key=west.__getitem__), list(numbers)]
+    if routes.topology.is_torus:
+        closes = [any(closing[link] for link in path.links) for path in routes.paths]
+        orders.append(sorted(numbers, key=lambda number: (closes[number], west[number])))
+    return orders
+
+
+def _kinds_of_links(topology: Topology) -> tuple[list[bool], list[bool]]:
+    """Return which links lead west, and which pass the end of a row or column and close a ring."""
+    every = links(topology)
+    westward = [link.direction is Direction.WEST for link in every]
+    closing = [(link.target > link.source) != (sum(link.direction.step) > 0) for link in every]
+    return westward, closing
+
+
+def _with_layers(routes: Routes, layers: Sequence[tuple[int, ...]]) -> Routes:
+    paths = tuple(
+        Path(source=path.source, target=path.target, links=path.links, layers=own, share=path.share)
+        for path, own in zip(routes.paths, layers, strict=True)
+    )
+    return Routes(policy=routes.policy, topology=routes.topology, paths=paths)

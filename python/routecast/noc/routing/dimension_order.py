@@ -82,9 +82,7 @@ def walks(topology: Topology, source: int, target: int, *, x_first: bool) -> lis
     ]
 
 
-def _paths(
-    topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int
-) -> list[Path]:
+def _paths(topology: Topology, source: int, target: int, *, x_first: bool, share: float, base: int) -> list[Path]:
     """Return the walks as paths of together ``share`` in the classes from ``base`` on."""
     found = walks(topology, source, target, x_first=x_first)
     each = share / len(found)

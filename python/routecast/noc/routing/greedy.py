@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.errors import RoutecastError
-from routecast.noc.routing.layers import layered
+from routecast.noc.routing.deadlock import layered
 from routecast.noc.routing.model import LazyPaths, Path, Routes
 from routecast.noc.topology import Topology, links
 
@@ -25,7 +25,7 @@ class GreedyPaths(LazyPaths):
     Of equal flows the nearer comes first, which has fewer paths to choose from; then the numbers of source and target
     count. Of equal paths the one is taken that steps along the dimension with more hops left, x where they are equal.
     Flows without traffic go by XY. The paths may well have cycles: where they are looked at,
-    :func:`routecast.noc.routing.layers.layered` frees them.
+    :func:`routecast.noc.routing.deadlock.layered` frees them.
 
     Parameters
     ----------
@@ -56,9 +56,7 @@ class GreedyPaths(LazyPaths):
             )
             raise RoutecastError(msg)
         self._topology = topology
-        found = noc_greedy(
-            topology.columns, topology.rows, topology.is_torus, demand.astype(np.float64).tobytes()
-        )
+        found = noc_greedy(topology.columns, topology.rows, topology.is_torus, demand.astype(np.float64).tobytes())
         self._links: NDArray[np.uint32] = np.frombuffer(found, dtype=np.uint32)
         y, x = np.divmod(np.arange(routers), topology.columns)
         self._distance = _hops(x, topology.columns, topology.is_torus)

@@ -131,9 +131,7 @@ class MeshPaths(LazyPaths):
             case Rule.OVER_RECTANGLE:
                 legs = _over_rectangle(_moving(demand), topology.rows, topology.columns), None
         found = [
-            _loads(topology, flows, y_first=bool(y_first))
-            for y_first, flows in enumerate(legs)
-            if flows is not None
+            _loads(topology, flows, y_first=bool(y_first)) for y_first, flows in enumerate(legs) if flows is not None
         ]
         return found[0] if len(found) == 1 else found[0] + found[1]
 

@@ -29,9 +29,7 @@ POLICIES = (*_RULES, "adaptive")
 """Names of all policies."""
 
 
-def routes(
-    policy: str, topology: Topology, *, demand: NDArray[np.float64] | None = None, seed: int = 1
-) -> Routes:
+def routes(policy: str, topology: Topology, *, demand: NDArray[np.float64] | None = None, seed: int = 1) -> Routes:
     """Return the paths of every pair of routers under a policy; none of them can deadlock.
 
     Parameters

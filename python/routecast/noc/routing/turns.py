@@ -106,8 +106,7 @@ def _to_one_target(
     arriving = {(link.target, link.direction): number for number, link in enumerate(every)}
     by_distance = sorted(range(topology.router_count), key=lambda router: topology.distance(router, target))
     ahead = {
-        router: [(way, numbers[router, way]) for way in topology.productive(router, target)]
-        for router in by_distance
+        router: [(way, numbers[router, way]) for way in topology.productive(router, target)] for router in by_distance
     }
     # Links over which the target is reached, as one of a shortest path.
     leads: set[int] = set()
@@ -115,9 +114,7 @@ def _to_one_target(
     def allowed(came: Direction | None, router: int) -> tuple[int, ...]:
         column = router % topology.columns
         return tuple(
-            link
-            for way, link in ahead[router]
-            if link in leads and (came is None or may_turn(came, way, column))
+            link for way, link in ahead[router] if link in leads and (came is None or may_turn(came, way, column))
         )
 
     for router in by_distance[1:]:

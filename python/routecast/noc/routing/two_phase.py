@@ -49,9 +49,7 @@ def four_paths(topology: Topology, seed: int) -> list[Path]:
         for target in range(routers):
             if source == target:
                 continue
-            allowed = _rectangle(topology, source, target, has_rim=False) or _rectangle(
-                topology, source, target
-            )
+            allowed = _rectangle(topology, source, target, has_rim=False) or _rectangle(topology, source, target)
             middle = allowed[int(drawn[source][target] * len(allowed))]
             for over, first, second in (
                 (target, xy, yx),

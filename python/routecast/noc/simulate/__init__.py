@@ -1,10 +1,8 @@
 """The fabric flit by flit: latency, throughput, energy and link loads with their intervals."""
 
-from routecast.noc.simulate.adaptive import AdaptiveRouting
-from routecast.noc.simulate.design import Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
-from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.design import AdaptiveRouting, Allocator, Bernoulli, Injection, OnOff, Packets, RouterDesign
 from routecast.noc.simulate.fabric import Fabric, SimulatedPlane, allocated, single
-from routecast.noc.simulate.result import Latency, PlaneResult, Simulated
+from routecast.noc.simulate.result import Estimate, Latency, PlaneResult, Simulated
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.saturation import Saturation, overload_throughput, saturation
 from routecast.noc.simulate.simulator import Progress, simulate, simulate_all, sweep

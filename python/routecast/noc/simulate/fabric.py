@@ -13,8 +13,7 @@ from routecast.errors import ModelProblem, Problem
 from routecast.noc.planes.model import Allocation
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.model import Routes, link_loads
-from routecast.noc.simulate.adaptive import AdaptiveRouting
-from routecast.noc.simulate.design import Bernoulli, Injection, Packets, RouterDesign
+from routecast.noc.simulate.design import AdaptiveRouting, Bernoulli, Injection, Packets, RouterDesign
 from routecast.noc.topology import Topology
 from routecast.noc.traffic.model import Traffic
 
@@ -99,9 +98,7 @@ class Fabric:
                     )
                 )
             elif not np.all(np.isfinite(plane.demand) & (plane.demand >= 0)):
-                problems.append(
-                    Problem(f"{place}.demand", "got a negative or infinite entry: rates are 0 or more")
-                )
+                problems.append(Problem(f"{place}.demand", "got a negative or infinite entry: rates are 0 or more"))
             if not (math.isfinite(plane.alpha) and plane.alpha >= 1):
                 problems.append(
                     Problem(f"{place}.alpha", f"got {plane.alpha:g}: at least 1, which is the nodes' clock")
@@ -236,9 +233,7 @@ def allocated(
     )
 
 
-def _plane_shares(
-    topology: Topology, traffic: Traffic, allocation: Allocation
-) -> Sequence[NDArray[np.float64]]:
+def _plane_shares(topology: Topology, traffic: Traffic, allocation: Allocation) -> Sequence[NDArray[np.float64]]:
     """Part of each flow between nodes on each plane."""
     routers, each = topology.router_count, topology.concentration
     whole = traffic.between_routers(topology)

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.plain import plain
-from routecast.noc.simulate.estimate import Estimate
 
-__all__ = ["Latency", "PlaneResult", "Simulated"]
+__all__ = ["Estimate", "Latency", "PlaneResult", "Simulated", "estimate"]
+
+
+# Means of replications with their 95 % intervals (semantics S10).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A mean and the half-width of its 95 % interval, which is NaN where there is none."""
+
+    value: float
+    half_width: float = math.nan
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval; the mean where there is no interval."""
+        return self.value if math.isnan(self.half_width) else self.value - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval; the mean where there is no interval."""
+        return self.value if math.isnan(self.half_width) else self.value + self.half_width
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the same in another unit."""
+        return Estimate(value=self.value * factor, half_width=self.half_width * abs(factor))
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Return the mean of independent values and its 95 % interval by Student's t.
+
+    One value has no interval; no value, or one that is NaN, gives NaN.
+    """
+    count = len(values)
+    if not count or any(math.isnan(value) for value in values):
+        return Estimate(value=math.nan)
+    mean = math.fsum(values) / count
+    if count < 2:
+        return Estimate(value=mean)
+    from scipy.special import stdtrit  # scipy is loaded where it is used
+
+    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
+    quantile = float(stdtrit(count - 1, 0.975))
+    return Estimate(value=mean, half_width=quantile * math.sqrt(variance / count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +133,7 @@ class PlaneResult:
     def to_json(self) -> dict[str, object]:
         """Return plain data: NaN becomes null, arrays lists."""
         values = ((one.name, getattr(self, one.name)) for one in fields(self))
-        return {
-            name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values
-        }
+        return {name: plain(value.tolist() if isinstance(value, np.ndarray) else value) for name, value in values}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,9 +187,7 @@ class Simulated:
         if len(self.planes) == 1:
             return self.planes[0].overload
         return tuple(
-            f"plane {number}: {sign}"
-            for number, plane in enumerate(self.planes, 1)
-            for sign in plane.overload
+            f"plane {number}: {sign}" for number, plane in enumerate(self.planes, 1) for sign in plane.overload
         )
 
     @property

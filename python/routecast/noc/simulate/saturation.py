@@ -8,9 +8,8 @@ import numpy as np
 
 from routecast.errors import ModelProblem, Problem
 from routecast.noc.simulate.busiest import busiest
-from routecast.noc.simulate.estimate import Estimate
 from routecast.noc.simulate.fabric import Fabric
-from routecast.noc.simulate.result import Simulated
+from routecast.noc.simulate.result import Estimate, Simulated
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.simulator import Progress, simulate, sweep
 
@@ -88,9 +87,7 @@ def saturation(
     )
 
 
-def overload_throughput(
-    fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None
-) -> Estimate:
+def overload_throughput(fabric: Fabric, run: Run | None = None, *, progress: Progress | None = None) -> Estimate:
     """Return what a fabric accepts of twice what its busiest link or node carries, in flits per node and node cycle.
 
     Or of as much as nodes make, which is a packet in a cycle, where that is less.
@@ -112,9 +109,7 @@ def _full(fabric: Fabric) -> float:
     """Return the factor at which the first link, or channel of a node, of some plane is always busy."""
     most = max(busiest(fabric, plane).load for plane in fabric.planes)
     if not most > 0:
-        raise ModelProblem(
-            "network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")]
-        )
+        raise ModelProblem("network on chip", [Problem("demand", "nothing is sent: there is nothing to scale")])
     return 1 / most
 
 

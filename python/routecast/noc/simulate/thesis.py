@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from routecast.noc.power.scaling import Scaling
 from routecast.noc.routing.policies import routes
 from routecast.noc.simulate.design import Packets, RouterDesign
-from routecast.noc.simulate.estimate import Estimate
 from routecast.noc.simulate.fabric import single
+from routecast.noc.simulate.result import Estimate
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.simulator import Progress, simulate_all
 from routecast.noc.topology import Topology, TopologyKind
-from routecast.noc.traffic.normalised import normalised
+from routecast.noc.traffic.model import normalised
 from routecast.noc.traffic.patterns import hot_spot
 
 __all__ = ["TABLE_6_1", "DvfsRow", "PrintedRow", "table_6_1"]

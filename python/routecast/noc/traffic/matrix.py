@@ -23,9 +23,7 @@ _MOST_NODES = 4096
 _LOAD, _RATE = "load", "rate_bps"
 
 
-def read_matrix(
-    path: Path, *, nodes: int | None = None, link_rate_bps: float | None = None
-) -> NDArray[np.float64]:
+def read_matrix(path: Path, *, nodes: int | None = None, link_rate_bps: float | None = None) -> NDArray[np.float64]:
     """Return the demand that a file states, shape (nodes, nodes), in capacities of a link at full clock.
 
     Three kinds of file are read:
@@ -50,9 +48,7 @@ def read_matrix(
         no number, a node that is not there, a pair named twice, rates without a link rate.
     """
     if link_rate_bps is not None and not 0 < link_rate_bps < math.inf:
-        raise FileProblem(
-            str(path), [Problem("", f"link rate {link_rate_bps:g} bit/s: a link carries more than 0")]
-        )
+        raise FileProblem(str(path), [Problem("", f"link rate {link_rate_bps:g} bit/s: a link carries more than 0")])
     if path.suffix == ".npy":
         demand = _from_npy(path)
     else:
@@ -76,20 +72,14 @@ def _from_npy(path: Path) -> NDArray[np.float64]:
     try:
         loaded = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as problem:
-        raise FileProblem(
-            str(path), [Problem("", f"cannot be read as a NumPy array: {problem}")]
-        ) from problem
+        raise FileProblem(str(path), [Problem("", f"cannot be read as a NumPy array: {problem}")]) from problem
     if not isinstance(loaded, np.ndarray) or not np.issubdtype(loaded.dtype, np.number) or loaded.ndim != 2:
         kind = f"{loaded.dtype} of shape {loaded.shape}" if isinstance(loaded, np.ndarray) else "no array"
         raise FileProblem(str(path), [Problem("", f"is {kind}: a square array of real numbers is wanted")])
     if np.iscomplexobj(loaded) or loaded.shape[0] != loaded.shape[1]:
         raise FileProblem(
             str(path),
-            [
-                Problem(
-                    "", f"is {loaded.dtype} of shape {loaded.shape}: a square array of real numbers is wanted"
-                )
-            ],
+            [Problem("", f"is {loaded.dtype} of shape {loaded.shape}: a square array of real numbers is wanted")],
         )
     if not loaded.size:
         raise FileProblem(str(path), [Problem("", "is empty: a square of numbers is wanted")])
@@ -125,9 +115,7 @@ def _from_square(path: Path, rows: list[list[str]]) -> NDArray[np.float64]:
     return demand
 
 
-def _from_pairs(
-    path: Path, rows: list[list[str]], nodes: int | None, *, has_link_rate: bool
-) -> NDArray[np.float64]:
+def _from_pairs(path: Path, rows: list[list[str]], nodes: int | None, *, has_link_rate: bool) -> NDArray[np.float64]:
     header = [cell.strip().lower() for cell in rows[0]]
     if len(header) != 3 or header[1] != "target" or header[2] not in (_LOAD, _RATE):
         wrong = next((cell for cell in header if cell not in ("source", "target", _LOAD, _RATE)), "")

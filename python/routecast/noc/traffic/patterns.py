@@ -288,18 +288,12 @@ def _check_hot_spots(hot: list[int], heat: list[float], share: float, count: int
     if not hot:
         faults.append("no hot spot is named: name one node or more, or none for the centre")
     faults += [
-        f"hot spot {node} is no node: they are numbered 0 to {count - 1}"
-        for node in hot
-        if not 0 <= node < count
+        f"hot spot {node} is no node: they are numbered 0 to {count - 1}" for node in hot if not 0 <= node < count
     ]
-    faults += [
-        f"hot spot {node} is named twice: give it more weight" for node in {*hot} if hot.count(node) > 1
-    ]
+    faults += [f"hot spot {node} is named twice: give it more weight" for node in {*hot} if hot.count(node) > 1]
     if len(heat) != len(hot):
         faults.append(f"{len(heat)} weights for {len(hot)} hot spots: give one for each")
-    faults += [
-        f"weight {weight:g} of a hot spot: give more than 0" for weight in heat if not 0 < weight < math.inf
-    ]
+    faults += [f"weight {weight:g} of a hot spot: give more than 0" for weight in heat if not 0 < weight < math.inf]
     if not 0 <= share <= 1:
         faults.append(f"share {share:g} to the hot spots: it is in 0..1 (the thesis: 0.6)")
     if faults:

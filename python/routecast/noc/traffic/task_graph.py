@@ -2,20 +2,319 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
-from routecast.noc.traffic.graph import Flow, TaskGraph
-from routecast.noc.traffic.placing import mapped
+from routecast.noc.topology import Topology
+from routecast.noc.traffic.model import Traffic
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import ByteRate, FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
-__all__ = ["TASK_GRAPHS", "TaskGraphFile", "mapped", "parse_task_graph", "read_task_graph", "task_graph"]
+__all__ = [
+    "TASK_GRAPHS",
+    "TaskGraph",
+    "best_mapping",
+    "mapped",
+    "parse_task_graph",
+    "placed",
+    "rate_hops",
+    "task_graph",
+    "tiles_of",
+]
+
+
+# An application as a task graph: who sends how much to whom.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """What one task sends to another."""
+
+    source: str
+    target: str
+    rate_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGraph:
+    """Tasks (cores) and the flows between them.
+
+    Parameters
+    ----------
+    name : str
+    tasks : tuple of str
+        Their names, each once.
+    flows : tuple of Flow
+        At most one from a task to another.
+    source : tuple of str
+        Where the figures are from.
+    notes : tuple of str
+        What the sources disagree on and what was chosen.
+    grid : tuple of tuple of str
+        Rows of task names as they stand on the routers, ``""`` for a free tile; empty where no mapping is stated.
+
+    Raises
+    ------
+    routecast.errors.ModelProblem
+        A task or flow named twice, a flow of an unknown task or to itself, a rate that is none.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    flows: tuple[Flow, ...]
+    source: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    grid: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"tasks[{i}]", f'"{task}" is named twice: every task has a name of its own')
+            for i, task in enumerate(self.tasks)
+            if task in self.tasks[:i]
+        ]
+        seen: set[tuple[str, str]] = set()
+        for i, flow in enumerate(self.flows):
+            place = f"flow[{i}]"
+            problems += [
+                Problem(place, f'task "{task}" is not known: {did_you_mean(task, self.tasks)}')
+                for task in (flow.source, flow.target)
+                if task not in self.tasks
+            ]
+            if flow.source == flow.target:
+                problems.append(Problem(place, f'"{flow.source}" sends to itself: a flow leads to another task'))
+            if (flow.source, flow.target) in seen:
+                problems.append(Problem(place, f'"{flow.source}" to "{flow.target}" stands twice: add the rates'))
+            if not 0 < flow.rate_bytes_per_s < float("inf"):
+                problems.append(
+                    Problem(
+                        place,
+                        f"rate {flow.rate_bytes_per_s:g} B/s: a rate is more than 0; leave idle flows out",
+                    )
+                )
+            seen.add((flow.source, flow.target))
+        if not self.flows:
+            problems.append(Problem("flow", "there is none: at least one task sends to another"))
+        if problems:
+            raise ModelProblem(f'task graph "{self.name}"', problems)
+
+    @property
+    def rates_bytes_per_s(self) -> NDArray[np.float64]:
+        """Rates between tasks, shape (tasks, tasks), in bytes per second."""
+        number = {task: i for i, task in enumerate(self.tasks)}
+        rates = np.zeros((len(self.tasks), len(self.tasks)))
+        for flow in self.flows:
+            rates[number[flow.source], number[flow.target]] = flow.rate_bytes_per_s
+        return rates
+
+
+# A good place for every task: the least sum of rate times hops that a local search finds.
+
+
+# A gain by rounding alone is none.
+_ROUNDING = 1e-12
+
+
+def rate_hops(rates: NDArray[np.float64], topology: Topology, tiles: tuple[int, ...]) -> float:
+    """Return the sum over flows of rate times shortest hops, in the unit of the rates (the numerator of eq. 6.1)."""
+    hops = _hops(topology)[np.ix_(tiles, tiles)]
+    return float((rates * hops).sum())
+
+
+def best_mapping(
+    rates: NDArray[np.float64], topology: Topology, *, seed: int = 1, starts: int = 300
+) -> tuple[int, ...]:
+    """Return a node for every task so that rate times hops is small.
+
+    A quadratic assignment problem. From each of ``starts`` random places, the exchange of two nodes (with a task on
+    each, or a task and nothing) that gains most is made until none gains. That proves no optimum; on the graphs that
+    ship, hundreds of starts agree on the least value. Time is starts times steps times nodes cubed.
+
+    Parameters
+    ----------
+    rates : ndarray, shape (tasks, tasks)
+    topology : Topology
+        With at least as many nodes as tasks.
+    seed : int
+        Of the starts; the same seed gives the same mapping.
+    starts : int
+    """
+    tasks, nodes = len(rates), topology.node_count
+    flow = np.zeros((nodes, nodes))
+    # Distances are symmetric, so only what two tasks exchange in both directions matters.
+    flow[:tasks, :tasks] = (rates + rates.T) / 2
+    np.fill_diagonal(flow, 0.0)
+    hops = _hops(topology)
+    random = np.random.default_rng(seed)
+    found = [_descended(flow, hops, random.permutation(nodes)) for _ in range(starts)]
+    best = min(found, key=lambda tiles: (_cost(flow, hops, tiles), tuple(tiles[:tasks])))
+    return tuple(int(tile) for tile in best[:tasks])
+
+
+def _descended(flow: NDArray[np.float64], hops: NDArray[np.float64], tiles: NDArray[np.int64]) -> NDArray[np.int64]:
+    tiles = tiles.copy()
+    tolerance = _ROUNDING * max(1.0, float(flow.sum()))
+    while True:
+        gains = _change(flow, hops[np.ix_(tiles, tiles)])
+        a, b = np.unravel_index(int(np.argmin(gains)), gains.shape)
+        if gains[a, b] >= -tolerance:
+            return tiles
+        tiles[[a, b]] = tiles[[b, a]]
+
+
+def _change(flow: NDArray[np.float64], hops: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what every exchange of two places changes in the cost; ``hops`` is between the present places.
+
+    With F and D symmetric and zero on their diagonals: 2 sum_k (F_ak - F_bk)(D_bk - D_ak) over k other than a and b.
+    """
+    product = flow @ hops
+    own = product.diagonal()
+    change: NDArray[np.float64] = 2 * (product + product.T - own[:, None] - own[None, :] + 2 * flow * hops)
+    return change
+
+
+def _cost(flow: NDArray[np.float64], hops: NDArray[np.float64], tiles: NDArray[np.int64]) -> float:
+    # Rounded so that equal costs summed in another order tie, and the smaller mapping is taken.
+    return round(float((flow * hops[np.ix_(tiles, tiles)]).sum()), 9)
+
+
+def _hops(topology: Topology) -> NDArray[np.float64]:
+    nodes = range(topology.node_count)
+    return np.array(
+        [[topology.distance(topology.router_of(a), topology.router_of(b)) for b in nodes] for a in nodes],
+        dtype=np.float64,
+    )
+
+
+# On which node each task of a graph stands, and the traffic that makes.
+
+
+def mapped(
+    graph: TaskGraph,
+    topology: Topology,
+    mapping: Sequence[int] | Mapping[str, int] | None = None,
+    *,
+    link_rate_bytes_per_s: float | None = None,
+) -> Traffic:
+    """Return the traffic of a task graph whose tasks stand on nodes of a topology.
+
+    Parameters
+    ----------
+    graph : TaskGraph
+    topology : Topology
+    mapping : sequence of int or mapping of str to int, optional
+        The node of every task, in the order of ``graph.tasks`` or by name. Without one: the grid that the graph
+        states, and where it states none, :func:`routecast.noc.traffic.task_graph.best_mapping`.
+    link_rate_bytes_per_s : float, optional
+        What a link carries at full clock. Without it only proportions mean anything: the largest flow is 1.
+
+    Raises
+    ------
+    RoutecastError
+        More tasks than nodes, a mapping or grid that does not fit the topology, an unknown task, two tasks on one
+        node, a link rate that is none.
+    """
+    if link_rate_bytes_per_s is not None and not 0 < link_rate_bytes_per_s < float("inf"):
+        msg = f"link rate {link_rate_bytes_per_s:g} B/s: a link carries more than 0"
+        raise RoutecastError(msg)
+    tiles = placed(graph, topology) if mapping is None else tiles_of(graph, topology, mapping)
+    rates = graph.rates_bytes_per_s
+    unit = float(rates.max()) if link_rate_bytes_per_s is None else link_rate_bytes_per_s
+    demand = np.zeros((topology.node_count, topology.node_count))
+    demand[np.ix_(tiles, tiles)] = rates / unit
+    return Traffic(name=graph.name, demand=demand)
+
+
+def placed(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
+    """Return the node of every task by the graph's own grid, or else by the best mapping found.
+
+    Raises
+    ------
+    RoutecastError
+        The grid has another size than the topology, or there are more tasks than nodes.
+    """
+    if graph.grid:
+        return _tiles_of_grid(graph, topology)
+    _check_room(graph, topology)
+    return best_mapping(graph.rates_bytes_per_s, topology)
+
+
+def tiles_of(graph: TaskGraph, topology: Topology, mapping: Sequence[int] | Mapping[str, int]) -> tuple[int, ...]:
+    """Return the node of every task in the order of ``graph.tasks``, checked.
+
+    Raises
+    ------
+    RoutecastError
+        As :func:`mapped`.
+    """
+    _check_room(graph, topology)
+    faults = []
+    if isinstance(mapping, Mapping):
+        faults += [
+            f'task "{task}" is not known: {did_you_mean(task, graph.tasks)}'
+            for task in mapping
+            if task not in graph.tasks
+        ]
+        tiles = {task: tile for task, tile in mapping.items() if task in graph.tasks}
+    else:
+        if len(mapping) != len(graph.tasks):
+            faults.append(f"{len(mapping)} nodes for {len(graph.tasks)} tasks: give one for each task")
+        tiles = dict(zip(graph.tasks, mapping, strict=False))
+    holders: dict[int, str] = {}
+    for task, tile in tiles.items():
+        if not 0 <= tile < topology.node_count:
+            faults.append(
+                f'"{task}" on node {tile}: a {topology.columns} x {topology.rows} {topology.kind} has the nodes 0 to '
+                f"{topology.node_count - 1}"
+            )
+        elif tile in holders:
+            faults.append(f'"{holders[tile]}" and "{task}" both stand on node {tile}: give each its own')
+        holders.setdefault(tile, task)
+    if isinstance(mapping, Mapping) and (homeless := [task for task in graph.tasks if task not in mapping]):
+        named = ", ".join(f'"{task}"' for task in homeless)
+        faults.append(
+            f"task {named} has no node: give it one"
+            if len(homeless) == 1
+            else f"the {len(homeless)} tasks {named} have no node: give each its own"
+        )
+    if faults:
+        msg = f'mapping of task graph "{graph.name}": ' + "; ".join(faults)
+        raise RoutecastError(msg)
+    return tuple(int(tiles[task]) for task in graph.tasks)
+
+
+def _tiles_of_grid(graph: TaskGraph, topology: Topology) -> tuple[int, ...]:
+    rows, columns = len(graph.grid), len(graph.grid[0])
+    if (columns, rows) != (topology.columns, topology.rows):
+        msg = (
+            f'task graph "{graph.name}" is mapped to {columns} x {rows} routers and the {topology.kind} has '
+            f"{topology.columns} x {topology.rows}: take a topology of that size, or another mapping"
+        )
+        raise RoutecastError(msg)
+    tiles: dict[str, int] = {}
+    for y, row in enumerate(graph.grid):
+        for x, task in enumerate(row):
+            if task:
+                tiles[task] = topology.router_at(x, y) * topology.concentration
+    return tiles_of(graph, topology, tiles)
+
+
+def _check_room(graph: TaskGraph, topology: Topology) -> None:
+    if len(graph.tasks) > topology.node_count:
+        msg = (
+            f'task graph "{graph.name}" has {len(graph.tasks)} tasks and a {topology.columns} x {topology.rows} '
+            f"{topology.kind} has {topology.node_count} nodes: take a larger one, each task stands on its own"
+        )
+        raise RoutecastError(msg)
+
 
 TASK_GRAPHS = ("mpeg4", "vopd")
 """Names of the graphs that ship."""
@@ -42,9 +341,7 @@ class TaskGraphFile(FileModel):
     notes: list[str] = Field(default=[], description="what sources disagree on and what was chosen")
     tasks: list[str] = Field(min_length=2, description="the names of all tasks")
     flow: list[_FlowTable] = Field(default=[], description="who sends to whom")
-    both_ways: list[_BothWaysTable] = Field(
-        default=[], description="who exchanges with whom, the same rate both ways"
-    )
+    both_ways: list[_BothWaysTable] = Field(default=[], description="who exchanges with whom, the same rate both ways")
     grid: list[list[str]] = Field(
         default=[], description='rows of task names as they stand on the routers, "" where none stands'
     )
@@ -122,15 +419,11 @@ def _check_grid(document: TaskGraphFile, subject: str) -> None:
     width = len(document.grid[0]) if document.grid else 0
     for y, row in enumerate(document.grid):
         if len(row) != width or not row:
-            problems.append(
-                Problem(f"grid[{y}]", f"has {len(row)} tiles, the first row {width}: all rows are as long")
-            )
+            problems.append(Problem(f"grid[{y}]", f"has {len(row)} tiles, the first row {width}: all rows are as long"))
         for x, task in enumerate(row):
             place = f"grid[{y}][{x}]"
             if task and task not in document.tasks:
-                problems.append(
-                    Problem(place, f'task "{task}" is not known: {did_you_mean(task, document.tasks)}')
-                )
+                problems.append(Problem(place, f'task "{task}" is not known: {did_you_mean(task, document.tasks)}'))
             elif task in seen:
                 problems.append(Problem(place, f'task "{task}" stands at {seen[task]} already'))
             if task:

@@ -9,8 +9,7 @@ from typing import Any
 from routecast.errors import ModelProblem
 from routecast.evaluate.plain import plain
 from routecast.load.series import DAY_S
-from routecast.plan.cluster.design.bound import optimal_bound
-from routecast.plan.cluster.design.goal_program import goal_program
+from routecast.plan.cluster.design.goal_program import goal_program, optimal_bound
 from routecast.plan.cluster.design.heuristics import design_i, design_ii, design_iii, design_iv
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, Design, Schedule
@@ -135,9 +134,7 @@ def _saving(saving: Saving, days: float) -> dict[str, Any]:
     }
 
 
-def answer(
-    case: ClusterCase, *, progress: Progress | None = None, keeps_interrupted: bool = False
-) -> ClusterAnswer:
+def answer(case: ClusterCase, *, progress: Progress | None = None, keeps_interrupted: bool = False) -> ClusterAnswer:
     """Plan a cluster.
 
     Parameters

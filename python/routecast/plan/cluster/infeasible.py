@@ -87,9 +87,7 @@ def _group_problems(problem: ClusterProblem) -> list[Problem]:
         if names.index(group.name) != number:
             problems.append(Problem(place, "the name is taken by an earlier group; give each its own"))
         if not (math.isfinite(group.capacity_bps) and group.capacity_bps > 0.0):
-            problems.append(
-                Problem(f"{place}.capacity_bps", f"{group.capacity_bps:g} must be finite and above 0")
-            )
+            problems.append(Problem(f"{place}.capacity_bps", f"{group.capacity_bps:g} must be finite and above 0"))
         elif peak_bps > 0.0 and not 1.0 / _MOST_OF_PEAK <= group.capacity_bps / peak_bps <= _MOST_OF_PEAK:
             what = (
                 f"{format_bps(group.capacity_bps)} beside a peak of {format_bps(peak_bps)}: one must be at most"

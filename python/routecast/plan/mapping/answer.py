@@ -12,9 +12,8 @@ from routecast.evaluate.solve import Solve
 from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.plan.mapping.loads import engine_loads, memory_loads
 from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping
-from routecast.plan.mapping.others import all_in_one, round_robin
 from routecast.plan.mapping.reading import MappingCase
-from routecast.plan.mapping.search import Answered, Progress, map_processor
+from routecast.plan.mapping.search import Answered, Progress, all_in_one, map_processor, round_robin
 from routecast.router.model import RouterModel
 
 __all__ = ["Checked", "MappingAnswer", "answer", "checked"]
@@ -146,8 +145,7 @@ def answer(
 def _reached(found: Answered, offered: OfferedLoad) -> Mapping:
     """Return the mapping that forwards most in closed form, on the fewest engines where several do."""
     forwarded = [
-        (Solve(model=one.router()).trial(offered, 1.0).forwarded_pps, one)
-        for one in (found.best, *found.spared)
+        (Solve(model=one.router()).trial(offered, 1.0).forwarded_pps, one) for one in (found.best, *found.spared)
     ]
     most = max(pps for pps, _ in forwarded)
     return min((one for pps, one in forwarded if pps >= most * (1.0 - _ALIKE)), key=lambda one: one.engines)

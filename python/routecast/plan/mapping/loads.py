@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from routecast.plan.mapping.model import Mapping
-from routecast.router.network_processor.steps import Run, steps_of
+from routecast.router.network_processor.model import Run, steps_of
 
 __all__ = ["EngineLoad", "MemoryLoad", "engine_loads", "memory_loads"]
 

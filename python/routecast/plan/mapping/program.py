@@ -20,17 +20,158 @@ by o::
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 
 import highspy
 import numpy as np
 
-from routecast.plan.mapping.crews import Crew, crews_of, holds_of, ring_busy_s, ring_wait_s
 from routecast.plan.mapping.model import Mapping, MappingProblem
-from routecast.router.network_processor.model import Stage
+from routecast.router.network_processor.model import Link, Reference, Run, Stage, occupancy_s, steps_of
 
 __all__ = ["Program", "Undecided"]
+
+
+# Crews: blocks that engines could run together, with what that costs.
+#
+# A *crew* is a set of blocks; each of its engines runs all of them. Blocks that follow each other are one stage, which
+# a thread runs to completion; frames go between stages by rings. A mapping picks crews so that each block is in one,
+# with
+# a number of engines for each.
+
+
+Span = tuple[int, int]
+"""First and last block of a stage, by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Blocks on the same engines.
+
+    Parameters
+    ----------
+    spans : tuple of Span
+        Its stages.
+    threads : int
+        Active on each engine, over all stages.
+    run_s : tuple of float
+        By stage: seconds that an engine works for a frame, rings included.
+    """
+
+    spans: tuple[Span, ...]
+    threads: int
+    run_s: tuple[float, ...]
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """Numbers of its blocks."""
+        return tuple(number for first, last in self.spans for number in range(first, last + 1))
+
+    @property
+    def work_s(self) -> float:
+        """Seconds of an engine for each frame."""
+        return sum(self.run_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What a reference costs with its state in some memory, for a frame: busy time of a channel, wait of the thread."""
+
+    busy_s: float
+    wait_s: float
+
+
+def crews_of(problem: MappingProblem, *, limit_code: bool = True) -> list[Crew]:
+    """Return all crews whose programs fit into a control store, with several numbers of threads where that matters."""
+    engines, found = problem.processor.engines, []
+    spilling = engines.registers > 0 and any(
+        block.registers > engines.registers // engines.threads for block in problem.blocks
+    )
+    some = sorted({engines.threads, *(1 << power for power in range(engines.threads.bit_length()))})
+    for spans in _spans(len(problem.blocks), min(problem.most_stages, engines.threads)):
+        words = sum(problem.blocks[n].code_words for first, last in spans for n in range(first, last + 1))
+        if limit_code and engines.code_words and words > engines.code_words:
+            continue
+        for threads in some if spilling and len(spans) == 1 else [engines.threads]:
+            if threads <= engines.threads:
+                runs = tuple(_run_s(problem, span, threads) for span in spans)
+                found.append(Crew(spans=spans, threads=threads, run_s=runs))
+    return found
+
+
+def _spans(blocks: int, most: int) -> Iterator[tuple[Span, ...]]:
+    """Return all sets of blocks that are at most so many stages: spans with a gap between them."""
+    for stages in range(1, most + 1):
+        # Each span begins and ends, and the next begins at least one block later.
+        for ends in combinations(range(blocks + stages), 2 * stages):
+            spans = tuple((ends[2 * n] - n, ends[2 * n + 1] - 1 - n) for n in range(stages))
+            apart = all(before[1] + 1 < after[0] for before, after in pairwise(spans))
+            if apart and all(first <= last < blocks for first, last in spans):
+                yield spans
+
+
+def _run_s(problem: MappingProblem, span: Span, threads: int) -> float:
+    first, last = span
+    processor = problem.processor
+    # Where a state or a ring is changes waits, not instructions.
+    ring = Link(put_cycles=problem.ring.put_cycles, get_cycles=problem.ring.get_cycles)
+    own, put = steps_of(
+        Stage(blocks=tuple(block.name for block in problem.blocks[first : last + 1]), engines=(0,)),
+        processor=processor,
+        blocks={block.name: block for block in problem.blocks},
+        states={state.name: state for state in problem.states},
+        active_threads=threads,
+        source=ring if first else None,
+        target=ring if last + 1 < len(problem.blocks) else None,
+    )
+    cycles = sum(
+        step.cycles + step.cycles_per_byte * problem.frame_bytes for step in own + put if isinstance(step, Run)
+    )
+    return cycles / processor.engines.frequency_hz
+
+
+def holds_of(problem: MappingProblem) -> list[dict[tuple[str, str], Hold]]:
+    """Return by block, state and memory what the block's references to the state cost a frame there."""
+    found = []
+    for block in problem.blocks:
+        mine: dict[tuple[str, str], Hold] = {}
+        for reference in block.references:
+            for memory in problem.processor.memories:
+                before = mine.get((reference.state, memory.name), Hold(0.0, 0.0))
+                one = _hold(problem, reference, memory.name)
+                mine[reference.state, memory.name] = Hold(before.busy_s + one.busy_s, before.wait_s + one.wait_s)
+        found.append(mine)
+    return found
+
+
+def _hold(problem: MappingProblem, reference: Reference, name: str) -> Hold:
+    memory = next(one for one in problem.processor.memories if one.name == name)
+    each_s = occupancy_s(memory, reference.access_bytes)
+    busy_s = (reference.accesses + reference.accesses_per_byte * problem.frame_bytes) * each_s
+    if busy_s <= 0.0:
+        return Hold(0.0, 0.0)
+    times = float(reference.waits)
+    if not reference.accesses_per_byte:
+        times = min(times, reference.accesses)
+    return Hold(busy_s, busy_s + times * max(memory.latency_s - each_s, 0.0))
+
+
+def ring_busy_s(problem: MappingProblem, memory: str) -> float:
+    """Return how long a put or a get keeps a channel busy."""
+    if not memory:
+        return 0.0
+    one = next(one for one in problem.processor.memories if one.name == memory)
+    return occupancy_s(one, problem.ring.access_bytes)
+
+
+def ring_wait_s(problem: MappingProblem, memory: str) -> float:
+    """Return how long a put or a get keeps a thread."""
+    if not memory:
+        return 0.0
+    one = next(one for one in problem.processor.memories if one.name == memory)
+    return max(one.latency_s, ring_busy_s(problem, memory))
+
 
 _ROUNDING = 1e-9
 
@@ -83,9 +224,7 @@ class _Rows:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
         lp.a_matrix_.start_ = np.cumsum([0, *(len(entries) for entries, _, _ in self.rows)])
-        lp.a_matrix_.index_ = np.array(
-            [column for entries, _, _ in self.rows for column in entries], dtype=np.int32
-        )
+        lp.a_matrix_.index_ = np.array([column for entries, _, _ in self.rows for column in entries], dtype=np.int32)
         lp.a_matrix_.value_ = np.array([value for entries, _, _ in self.rows for value in entries.values()])
         lp.integrality_ = [highspy.HighsVarType.kInteger] * lp.num_col_
         model.passModel(lp)
@@ -107,9 +246,7 @@ class Program:
         Whether control stores and memories hold only so much; without one of them it is told what the other asks for.
     """
 
-    def __init__(
-        self, problem: MappingProblem, *, limit_code: bool = True, limit_capacity: bool = True
-    ) -> None:
+    def __init__(self, problem: MappingProblem, *, limit_code: bool = True, limit_capacity: bool = True) -> None:
         self.problem = problem
         self.crews = crews_of(problem, limit_code=limit_code)
         self.solved = 0
@@ -148,9 +285,7 @@ class Program:
             return None
         for entries in covering:
             rows.row(entries, 1.0, 1.0)
-        rows.row(
-            {one.column: float(one.engines) for one in choices}, 0.0, float(problem.processor.engines.count)
-        )
+        rows.row({one.column: float(one.engines) for one in choices}, 0.0, float(problem.processor.engines.count))
         links = self._links(rows, choices)
         self._memories(rows, places, links, makespan_s)
         self._threads(rows, choices, places, links, hidden_s)
@@ -165,11 +300,7 @@ class Program:
                 memory.name
                 for memory in memories
                 if (state.name in self.problem.movable or memory.name == state.memory)
-                and not (
-                    self._limit_capacity
-                    and memory.capacity_bytes
-                    and state.size_bytes > memory.capacity_bytes
-                )
+                and not (self._limit_capacity and memory.capacity_bytes and state.size_bytes > memory.capacity_bytes)
             ]
             if not free:
                 return None
@@ -224,9 +355,7 @@ class Program:
         for block in range(len(self.problem.blocks) - 1):
             options = {name: rows.column() for name in self.problem.rings}
             together = {
-                one.column: 1.0
-                for one in choices
-                if any(first <= block < last for first, last in one.crew.spans)
+                one.column: 1.0 for one in choices if any(first <= block < last for first, last in one.crew.spans)
             }
             rows.row({**dict.fromkeys(options.values(), 1.0), **together}, 1.0, 1.0)
             if "" in options and len(options) > 1:
@@ -323,9 +452,7 @@ class Program:
         links: Sequence[dict[str, int]],
     ) -> Mapping:
         problem, hardware = self.problem, self.problem.processor.engines.threads
-        chosen = sorted(
-            (one for one in choices if values[one.column] > 0.5), key=lambda one: one.crew.spans[0][0]
-        )
+        chosen = sorted((one for one in choices if values[one.column] > 0.5), key=lambda one: one.crew.spans[0][0])
         stages: list[tuple[int, Stage]] = []
         free = 0
         for one in chosen:

@@ -19,8 +19,7 @@ from routecast.router.files import read_load
 from routecast.router.network_processor.check import parts_problems
 from routecast.router.network_processor.file_models import NetworkProcessorRouter, StageTable
 from routecast.router.network_processor.model import Link
-from routecast.router.network_processor.places import in_the_file
-from routecast.router.network_processor.reading import Parts, parts_of
+from routecast.router.network_processor.reading import Parts, in_the_file, parts_of
 
 __all__ = ["MappingCase", "problem_of", "read_mapping"]
 
@@ -78,9 +77,7 @@ def read_mapping(
     """
     where = Path(path)
     document = parse_toml(read_text(where, kind="router file"), where.name)
-    return problem_of(
-        document, subject=where.name, folder=where.parent, rings=rings, keep=keep, keep_all=keep_all
-    )
+    return problem_of(document, subject=where.name, folder=where.parent, rings=rings, keep=keep, keep_all=keep_all)
 
 
 def problem_of(
@@ -96,11 +93,7 @@ def problem_of(
     if document.get("builder") != "network_processor":
         raise FileProblem(
             subject,
-            [
-                Problem(
-                    "builder", 'is not "network_processor": only blocks on a network processor can be mapped'
-                )
-            ],
+            [Problem("builder", 'is not "network_processor": only blocks on a network processor can be mapped')],
         )
     table = validated(NetworkProcessorRouter, document, subject)
     trouble = ""
@@ -119,9 +112,7 @@ def problem_of(
     ring = links[0] if links else Link()
     memories = [memory.name for memory in processor.memories]
     if ring.memory and ring.memory not in memories:
-        problems.append(
-            Problem("ring.memory", f'"{ring.memory}" is no memory: {did_you_mean(ring.memory, memories)}')
-        )
+        problems.append(Problem("ring.memory", f'"{ring.memory}" is no memory: {did_you_mean(ring.memory, memories)}'))
     chosen: list[str] = []
     for name in rings:
         if name != NEXT_NEIGHBOUR and name not in memories:
@@ -133,18 +124,12 @@ def problem_of(
         chosen = [ring.memory, *(name for name in ("scratch", "sram") if name in memories)]
     states = [state.name for state in parts.states]
     problems += [
-        Problem("--keep", f'"{name}" is no state: {did_you_mean(name, states)}')
-        for name in keep
-        if name not in states
+        Problem("--keep", f'"{name}" is no state: {did_you_mean(name, states)}') for name in keep if name not in states
     ]
     if parts.slices:
-        problems.append(
-            Problem("slice", "slices cannot be mapped: leave them out, and add them to the result")
-        )
+        problems.append(Problem("slice", "slices cannot be mapped: leave them out, and add them to the result"))
     if parts.line_card is not None:
-        problems.append(
-            Problem("line_card", "line cards cannot be mapped: leave them out, and add them to the result")
-        )
+        problems.append(Problem("line_card", "line cards cannot be mapped: leave them out, and add them to the result"))
     if problems:
         raise FileProblem(subject, problems)
     used = {reference.state for block in parts.blocks for reference in block.references}

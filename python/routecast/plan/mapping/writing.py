@@ -30,9 +30,7 @@ def router_document(mapping: Mapping, document: Table[str, Any]) -> dict[str, An
     ]
     said["block"] = [block for block in blocks if len(block) > 1]
     kept = {state["name"]: dict(state) for state in document.get("state", [])}
-    said["state"] = [
-        {**kept.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states
-    ]
+    said["state"] = [{**kept.get(state.name, {"name": state.name}), "memory": state.memory} for state in mapping.states]
     stages = []
     for number, stage in enumerate(mapping.stages):
         one: dict[str, Any] = {"blocks": list(stage.blocks), "engines": list(stage.engines)}

@@ -148,9 +148,7 @@ def _least_service_s(model: RouterModel, task: TaskUnit, load: OfferedLoad) -> f
     first = model.pool(task.needs[0].pool)
     polls = task.activation.kind != "dedicated"
     batch_frames = max(task.batch_frames, task.activation.budget_frames if polls else 1)
-    seconds = task.service.mean_s(
-        load.frames.mean_bytes, frequency_hz=first.frequency_hz, batch_frames=batch_frames
-    )
+    seconds = task.service.mean_s(load.frames.mean_bytes, frequency_hz=first.frequency_hz, batch_frames=batch_frames)
     fastest = max(first.unit_speed_ratio, default=1.0)
     factors: Sequence[float] = () if first.contention.is_none else first.contention.table
     least = min((1.0, *factors))

@@ -56,9 +56,7 @@ def candidates(
     """
     count = len(choices.cores) * len(choices.frequencies_hz) * len(choices.sleeps) * len(choices.activations)
     if count > _MOST:
-        message = (
-            f"{count:,} settings; at most {_MOST:,} are enumerated: give fewer P-states or times of lingering"
-        )
+        message = f"{count:,} settings; at most {_MOST:,} are enumerated: give fewer P-states or times of lingering"
         raise ModelProblem(subject, [Problem("power", message)])
     found: list[Candidate] = []
     refused: list[Problem] = []

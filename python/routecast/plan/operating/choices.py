@@ -4,15 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from routecast.errors import ModelProblem, Problem
-from routecast.plan.operating.odd_states import odd_states
 from routecast.plan.operating.setting import AS_GIVEN, ActivationChoice
-from routecast.quantity import format_frequency
+from routecast.quantity import format_duration, format_frequency, format_power
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.model import Activation, ResourcePool, RouterModel, TaskUnit
+from routecast.router.model import Activation, PowerDraw, ResourcePool, RouterModel, TaskUnit
 
 __all__ = ["Choices", "choices_of"]
+
+
+# Power states that no machine is likely to have: watts or times that may have been exchanged.
+
+
+def odd_states(pool: str, power: PowerDraw) -> list[str]:
+    """Return a note for each P-state and C-state that is worse than the next one in what it should be better in.
+
+    A lower clock should not draw more than a higher one, and a deeper sleep should not take less time to leave than
+    the one before it. (A deeper sleep that draws more is refused where files are read.) Such states are not wrong in
+    themselves: they are tried like the others.
+    """
+    notes = []
+    states = sorted(power.performance, key=lambda one: one.frequency_hz)
+    for slow, fast in pairwise(states):
+        for name, slow_w, fast_w in (
+            ("active", slow.active_w, fast.active_w),
+            ("idle", slow.idle_w, fast.idle_w),
+        ):
+            if slow_w > fast_w:
+                clocks = f"{format_frequency(slow.frequency_hz)} is slower than {format_frequency(fast.frequency_hz)}"
+                notes.append(
+                    f'pool "{pool}": {clocks} and draws more when {name}, {format_power(slow_w)} against '
+                    f"{format_power(fast_w)}; look whether the watts are exchanged"
+                )
+    for light, deep in pairwise(power.sleep):
+        if deep.exit_s < light.exit_s:
+            notes.append(
+                f'pool "{pool}": {deep.name} is deeper than {light.name} and is left sooner, in '
+                f"{format_duration(deep.exit_s)} against {format_duration(light.exit_s)}; look whether the times are "
+                "exchanged"
+            )
+    return notes
+
 
 _LINGER_MULTIPLES = (1.0, 5.0)
 
@@ -48,9 +82,7 @@ class Choices:
     notes: tuple[str, ...] = ()
 
 
-def choices_of(
-    model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()
-) -> Choices:
+def choices_of(model: RouterModel, *, is_built: bool, pool: str = "", lingers_s: Sequence[float] = ()) -> Choices:
     """Return what a router offers to choose from.
 
     Parameters
@@ -108,15 +140,11 @@ def _forwarding_pool(model: RouterModel, name: str) -> ResourcePool:
         raise ModelProblem(subject, [Problem("power", message)])
     if len(found) > 1:
         several = ", ".join(f'"{one.name}"' for one in found)
-        raise ModelProblem(
-            subject, [Problem("pool", f"several have power states: {several}; name one (--pool)")]
-        )
+        raise ModelProblem(subject, [Problem("pool", f"several have power states: {several}; name one (--pool)")])
     return found[0]
 
 
-def _cores(
-    pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool
-) -> tuple[int, ...]:
+def _cores(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str], *, is_built: bool) -> tuple[int, ...]:
     every = tuple(range(1, pool.units + 1))
     if is_built or pool.units == 1:
         return every
@@ -146,9 +174,7 @@ def _frequencies(pool: ResourcePool, tasks: Sequence[TaskUnit], notes: list[str]
     offered = sorted(state.frequency_hz for state in pool.power.performance)
     if pool.frequency_hz is not None and pool.frequency_hz not in offered:
         own = format_frequency(pool.frequency_hz)
-        notes.append(
-            f'clock: {own}, at which pool "{pool.name}" runs, is none of its P-states and is not tried'
-        )
+        notes.append(f'clock: {own}, at which pool "{pool.name}" runs, is none of its P-states and is not tried')
     return tuple(offered)
 
 
@@ -166,9 +192,7 @@ def _activations(
             f"no interrupts: activation is {activation.kind}, and the file says nothing of what an interrupt costs; "
             'give activation = { kind = "interrupt", interrupt_cost = … }'
         )
-        kinds: tuple[ActivationChoice, ...] = (
-            ("dedicated", "polling") if given == {"dedicated"} else ("polling",)
-        )
+        kinds: tuple[ActivationChoice, ...] = ("dedicated", "polling") if given == {"dedicated"} else ("polling",)
         return tuple((kind, 0.0) for kind in kinds)
     lingers = sorted({*lingers_s} or _lingers(pool, activation))
     return (

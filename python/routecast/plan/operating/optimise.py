@@ -19,10 +19,58 @@ from routecast.plan.operating.day import DayPlan, Switching, plan_day
 from routecast.plan.operating.evaluation import Check, Evaluate, Simulating, solving
 from routecast.plan.operating.search import Appraised, Found, Progress, search
 from routecast.plan.operating.targets import NO_LOSS, Target
+from routecast.quantity import format_pps
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 
-__all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day", "with_no_loss"]
+__all__ = ["Effort", "Machine", "machine_of", "operating_point", "optimise_day", "why_none", "with_no_loss"]
+
+
+# Why no setting meets the targets, and how near the nearest comes.
+
+
+def why_none(found: Found, rate_pps: float) -> str:
+    """Say which targets nothing meets, what is the best reachable, and what comes nearest to all of them."""
+    if not found.judged:
+        largest = max(found.overloaded, key=lambda one: one.outlook.lossless_pps)
+        return (
+            f"every setting is overloaded at {format_pps(rate_pps)}: the most is "
+            f"{format_pps(largest.outlook.lossless_pps)}, with {largest.candidate.setting}"
+        )
+    turned_down = {id(one): check for one, check in found.rejected}
+    lines = []
+    for number, target in enumerate(found.targets):
+        if any(target.is_kept_by(one.values[number]) for one in found.judged):
+            continue
+        best = found.reachable(number)
+        if best is None:
+            lines.append(
+                f"{target}: the evaluator knows this quantity of no setting: take --evaluator simulate, and trials "
+                "that are long enough for frames to arrive (--duration)"
+            )
+        else:
+            value = target.shown(best.values[number])
+            lines.append(f"{target}: the best reachable is {value}, with {best.setting}")
+    if not lines:
+        lines.append("each target is met by some setting, but no setting meets all of them")
+        if any(one.is_met for one in found.judged):
+            lines[0] = "settings that met all targets in the search do not in the longer check"
+    nearest = found.nearest
+    if nearest is not None:
+        shown = ", ".join(
+            f"{target.quantity} {target.shown(value)}"
+            for target, value in zip(found.targets, nearest.values, strict=True)
+        )
+        check = turned_down.get(id(nearest))
+        if check is not None:
+            shown = ", ".join(
+                f"{target.quantity} {target.shown(low)} to {target.shown(high)}"
+                for target, (_, low, high) in zip(found.targets, check.values, strict=True)
+            )
+        lines.append(f"nearest to all is {nearest.setting} with {shown}")
+    overloaded = f"; {len(found.overloaded)} more are overloaded" if found.overloaded else ""
+    return f"no setting meets the targets{overloaded}\n  " + "\n  ".join(lines)
+
 
 _CHECK_TIMES = 4.0
 _LONGEST = 100.0
@@ -217,9 +265,7 @@ def optimise_day(
         There is a step in which no setting meets the targets.
     """
     wrong = [step for step, rate in enumerate(rates_pps) if not (math.isfinite(rate) and rate >= 0.0)]
-    problems = [
-        Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong
-    ]
+    problems = [Problem(f"step {step}", f"got {rates_pps[step]} frames/s: fill what is missing") for step in wrong]
     if not problems and not any(rates_pps):
         problems = [Problem("", "there is no traffic on this day")]
     if problems:

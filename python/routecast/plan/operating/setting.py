@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from routecast.quantity import format_duration, format_frequency
-from routecast.router.model import ActivationKind, ResourcePool, RouterModel, TaskUnit
-from routecast.router.power_draw import PowerDraw, SleepState
+from routecast.router.model import ActivationKind, PowerDraw, ResourcePool, RouterModel, SleepState, TaskUnit
 
 __all__ = ["AS_GIVEN", "ActivationChoice", "Setting", "parked_name", "parked_power_w", "set_up"]
 

@@ -109,9 +109,7 @@ def parse_targets(texts: Iterable[str]) -> tuple[Target, ...]:
         for part in re.split(r",|\band\b", text):
             target = _target(part)
             if any(one.quantity == target.quantity for one in targets):
-                raise QuantityProblem(
-                    text, f'"{text}": {target.quantity} has two targets: keep the tighter one'
-                )
+                raise QuantityProblem(text, f'"{text}": {target.quantity} has two targets: keep the tighter one')
             targets.append(target)
     return tuple(targets)
 
@@ -131,9 +129,7 @@ def _target(text: str) -> Target:
         raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <=')
     limit = _ratio(text, value) if name == "loss" else parse_duration_s(value)
     if sign in {"=", "=="} and limit != 0.0:
-        raise QuantityProblem(
-            text, f'"{text.strip()}": targets are upper bounds; write < or <= (= only for 0)'
-        )
+        raise QuantityProblem(text, f'"{text.strip()}": targets are upper bounds; write < or <= (= only for 0)')
     if sign == "<" and limit == 0.0:
         raise QuantityProblem(text, f'"{text.strip()}": nothing is below 0; write "{name} = 0"')
     return Target(quantity=name, limit=limit, or_equal=sign != "<")

@@ -6,12 +6,15 @@ is counted, not listed: how many elements of each class are on a server of which
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from routecast.plan.placement.model import ElementGroup, PlacementProblem, ServerGroup
+from routecast.plan.placement.server_load import ServerLoads
 
-__all__ = ["Alike", "Classes", "Hosts", "classes_of", "meant"]
+__all__ = ["Classes", "Column", "TooMany", "classes_of", "columns_above", "meant", "obeys", "threads_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +82,10 @@ def classes_of(problem: PlacementProblem) -> Classes:
     apart = [_members(rule, problem.elements) for rule in rules.apart]
     together = [_members(rule, problem.elements) for rule in rules.together]
     on = [
-        (frozenset(meant(name, problem.elements)), _members(where, problem.servers))
-        for name, where in rules.on.items()
+        (frozenset(meant(name, problem.elements)), _members(where, problem.servers)) for name, where in rules.on.items()
     ]
     seen = [*apart, *together, *(elements for elements, _ in on)]
-    alike = [
-        Alike(group=group, names=names) for group in problem.elements for names in _parted(group.names, seen)
-    ]
+    alike = [Alike(group=group, names=names) for group in problem.elements for names in _parted(group.names, seen)]
     hosts = [
         Hosts(group=group, names=names)
         for group in problem.servers
@@ -122,3 +122,124 @@ def _parted(names: tuple[str, ...], sets: Iterable[frozenset[str]]) -> list[tupl
 
 def _numbers(rule: frozenset[str], alike: list[Alike]) -> frozenset[int]:
     return frozenset(number for number, one in enumerate(alike) if one.names[0] in rule)
+
+
+# What may be on a server: numbers of elements of each class that obey the rules of a single server.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """So many elements of each class on a server of a class."""
+
+    host: int
+    counts: tuple[int, ...]
+
+
+class TooMany(Exception):
+    """There are more columns than are listed."""
+
+
+def threads_of(problem: PlacementProblem, host: ServerGroup, element: str) -> int:
+    """Return how many threads an element's machine has on a server."""
+    group, technology = problem.element(element), host.technology
+    guest = group.vcpus if technology.guest != "softirq" else 0
+    backend = {"interface": group.cards, "machine": 1}.get(technology.backend_threads, 0)
+    return guest + (backend if technology.backend == "thread" else 0)
+
+
+def columns_above(
+    problem: PlacementProblem,
+    classes: Classes,
+    loads: ServerLoads,
+    least_pps: float,
+    *,
+    most: int,
+    seconds: float = math.inf,
+) -> list[Column]:
+    """List what may be on servers and could carry ``least_pps``; nothing at all is not listed.
+
+    Raises
+    ------
+    TooMany
+        There are more than ``most``, or listing them takes longer than ``seconds``.
+    """
+    found: list[Column] = []
+    until_s = time.perf_counter() + seconds
+    for host in range(len(classes.hosts)):
+        for counts in _of_host(problem, classes, loads, host, least_pps):
+            found.append(Column(host=host, counts=counts))
+            if len(found) > most or time.perf_counter() > until_s:
+                raise TooMany
+    return found
+
+
+def obeys(problem: PlacementProblem, classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
+    """Return whether a server may carry so many elements of each class."""
+    return _fits(problem, classes, host, counts) and _whole(problem, classes, counts)
+
+
+def _of_host(
+    problem: PlacementProblem, classes: Classes, loads: ServerLoads, host: int, least_pps: float
+) -> Iterator[tuple[int, ...]]:
+    group = classes.hosts[host].group
+    work = [loads.work(group.name, one.group.name).total_s for one in classes.alike]
+    room_s = loads.cores(group.name) / least_pps if least_pps > 0.0 else math.inf
+    counts = [0] * len(classes.alike)
+
+    def deeper(number: int, used_s: float) -> Iterator[tuple[int, ...]]:
+        if number == len(counts):
+            now = tuple(counts)
+            if (
+                any(now)
+                and _whole(problem, classes, now)
+                and loads.at_most_pps(group.name, classes.by_group(now)) >= least_pps
+            ):
+                yield now
+            return
+        most = len(classes.alike[number].names) if host in classes.allowed[number] else 0
+        for count in range(most + 1):
+            counts[number] = count
+            total = used_s + count * work[number]
+            if total > room_s * (1.0 + 1e-9) or not _fits(problem, classes, host, tuple(counts)):
+                break
+            yield from deeper(number + 1, total)
+        counts[number] = 0
+
+    yield from deeper(0, 0.0)
+
+
+def _fits(problem: PlacementProblem, classes: Classes, host: int, counts: tuple[int, ...]) -> bool:
+    """Return whether limits hold that more elements can only break."""
+    group = classes.hosts[host].group
+    number = sum(counts)
+    if group.slots is not None and number > group.slots:
+        return False
+    if group.memory_bytes is not None:
+        memory = sum(n * one.group.memory_bytes for n, one in zip(counts, classes.alike, strict=True))
+        if memory > group.memory_bytes * (1.0 + 1e-12):
+            return False
+    if not problem.rules.shared_cores:
+        threads = sum(
+            n * threads_of(problem, group, one.group.name) for n, one in zip(counts, classes.alike, strict=True) if n
+        )
+        if threads > group.cores:
+            return False
+    if any(n and host not in classes.allowed[k] for k, n in enumerate(counts)):
+        return False
+    return all(sum(counts[k] for k in rule) <= 1 for rule in classes.apart)
+
+
+def _whole(problem: PlacementProblem, classes: Classes, counts: tuple[int, ...]) -> bool:
+    """Return whether what belongs together is here whole, or not at all."""
+    every = classes.counts
+    for rule in classes.together:
+        some = [counts[k] == every[k] for k in rule]
+        if any(counts[k] for k in rule) and not all(some):
+            return False
+    if problem.balancing == "local":
+        here = classes.by_group(counts)
+        for chain in problem.chains:
+            some = [here[stage] > 0 for stage in chain.stages]
+            if chain.returns and any(some) and not all(some):
+                return False
+    return True

@@ -8,22 +8,172 @@ from dataclasses import dataclass, replace
 
 from routecast.errors import Problem
 from routecast.plan.placement.check import Checked
-from routecast.plan.placement.classes import Classes, classes_of
-from routecast.plan.placement.columns import TooMany, columns_above
-from routecast.plan.placement.exists import evenly_arranged, exists
-from routecast.plan.placement.found import Found, TooManyKinds, most_by_work
-from routecast.plan.placement.infeasible import Asked, InfeasiblePlacement, asked_of, irreducible
-from routecast.plan.placement.mapping import Mapped, mapped, mapping_of, placement_of
+from routecast.plan.placement.classes import Classes, Column, TooMany, classes_of, columns_above
+from routecast.plan.placement.feasibility import (
+    Asked,
+    InfeasiblePlacement,
+    asked_of,
+    evenly_arranged,
+    exists,
+    irreducible,
+)
+from routecast.plan.placement.mapping import Mapped, all_mappings, mapped, mapping_of, neighbours, placement_of
 from routecast.plan.placement.model import PlacementProblem
-from routecast.plan.placement.neighbours import all_mappings, neighbours
-from routecast.plan.placement.overload import Forwarding, most_forwarded_by_work
 from routecast.plan.placement.prediction import Prediction, predict, predict_without_loss
-from routecast.plan.placement.search import Search
-from routecast.plan.placement.server_load import ServerLoads
+from routecast.plan.placement.search import Found, Search, TooManyKinds, most_by_work
+from routecast.plan.placement.server_load import Pins, ServerLoads
 from routecast.plan.placement.whole import Placement, load_of, router_of
 from routecast.quantity import format_pps
 
 __all__ = ["Finder", "Ranked", "contradiction"]
+
+
+# The placement that forwards most of an offered load, in overload too.
+#
+# Frames that are lost on one server do not reach the next, so servers cannot be looked at one by one: whole placements
+# are predicted, all of them where there are few, else those near the best one without loss, as long as they get
+# better.
+#
+# The bound: each forwarded frame has cost its chain's work in full, whatever else was lost on the way. The cores of
+# all
+# servers do no more than that, if they never wait, switch or disturb each other.
+
+
+_MOST_LISTED = 400
+_BEST = "best"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forwarded:
+    """What a mapping forwards.
+
+    Parameters
+    ----------
+    mapping : Mapped
+    choice : str
+        Way of pinning, on every server.
+    placement : Placement
+    prediction : Prediction
+    """
+
+    mapping: Mapped
+    choice: str
+    placement: Placement
+    prediction: Prediction
+
+    @property
+    def value(self) -> float:
+        """Frames per second that leave."""
+        return self.prediction.forwarded_pps
+
+
+@dataclass(slots=True)
+class Forwarding:
+    """Predictions of whole mappings.
+
+    Parameters
+    ----------
+    problem : PlacementProblem
+    classes : Classes
+    loads : ServerLoads
+    left_s : callable
+        Time that is left.
+    pinned_all : bool
+        Whether all mappings were predicted in all ways of pinning.
+    """
+
+    problem: PlacementProblem
+    classes: Classes
+    loads: ServerLoads
+    left_s: Callable[[], float]
+    pinned_all: bool = False
+
+    def of(self, mapping: Mapped, choice: str = _BEST) -> Forwarded:
+        """Predict a mapping, pinned in one way on every server where there is that way."""
+        pins: dict[Column, Pins] = {}
+        if choice != _BEST:
+            for column, _ in mapping:
+                host = self.classes.hosts[column.host].group.name
+                here = self.classes.by_group(column.counts)
+                ways = self.loads.ways(host, here)
+                pins[column] = ways.get(choice, self.loads.carries(host, here).pins)
+        placement = placement_of(self.problem, self.classes, self.loads, mapping, pins)
+        prediction = predict(router_of(self.problem, placement), load_of(self.problem))
+        return Forwarded(mapping=mapping, choice=choice, placement=placement, prediction=prediction)
+
+    def best_pinned(self, mapping: Mapped) -> Forwarded:
+        """Predict a mapping in each way of pinning; return the best."""
+        choices = [_BEST]
+        for column, _ in mapping:
+            host = self.classes.hosts[column.host].group.name
+            choices += self.loads.ways(host, self.classes.by_group(column.counts))
+        tried = (self.of(mapping, choice) for choice in dict.fromkeys(choices))
+        return max(tried, key=lambda one: one.value)
+
+    def ranked(self, start: Mapped, told: Callable[[float], None]) -> tuple[list[Forwarded], bool]:
+        """Return mappings, the best first, and whether they are all there are."""
+        every = self._all()
+        seen: dict[Mapped, Forwarded] = {}
+        try:
+            if every is not None:
+                for mapping in sorted(every, key=lambda one: one != start):
+                    if seen and self.left_s() <= 0.0:
+                        return _sorted(seen), False
+                    seen[mapping] = self.of(mapping)
+                    told(max(one.value for one in seen.values()))
+                for one in _sorted(seen):
+                    if self.left_s() <= 0.0:
+                        break
+                    seen[one.mapping] = self.best_pinned(one.mapping)
+                    told(max(one.value for one in seen.values()))
+                else:
+                    self.pinned_all = True
+                return _sorted(seen), True
+            best = seen[start] = self.best_pinned(start)
+            told(best.value)
+            while self.left_s() > 0.0:
+                before = best
+                for mapping in neighbours(self.problem, self.classes, best.mapping):
+                    if self.left_s() <= 0.0:
+                        break
+                    if mapping not in seen:
+                        seen[mapping] = self.of(mapping)
+                        if seen[mapping].value > best.value * (1.0 + 1e-9):
+                            best = seen[mapping]
+                            told(best.value)
+                            break
+                if best is before:
+                    break
+        except KeyboardInterrupt:
+            if not seen:
+                raise
+        return _sorted(seen), False
+
+    def _all(self) -> list[Mapped] | None:
+        try:
+            columns = columns_above(self.problem, self.classes, self.loads, 0.0, most=_MOST_LISTED)
+        except TooMany:
+            return None
+        return all_mappings(self.problem, self.classes, columns, most=_MOST_LISTED)
+
+
+def most_forwarded_by_work(problem: PlacementProblem, loads: ServerLoads) -> float:
+    """Return a rate that no placement forwards more than at the offered load: cheap chains first, on all cores."""
+    cores = sum(loads.cores(host.name) * host.number for host in problem.servers)
+    work = {
+        group.name: min(loads.work(host.name, group.name).total_s for host in problem.servers) * group.count
+        for group in problem.elements
+    }
+    if len(problem.chains) > 1:
+        # What a group does for one of several chains is not told apart: no less than nothing.
+        return problem.offered_pps
+    total = math.fsum(work.values())
+    return min(problem.offered_pps, cores / total if total > 0.0 else math.inf)
+
+
+def _sorted(seen: dict[Mapped, Forwarded]) -> list[Forwarded]:
+    return sorted(seen.values(), key=lambda one: -one.value)
+
 
 _MANY_TASKS = 600
 """Routers of more task units take seconds to predict."""
@@ -177,11 +327,7 @@ class Finder:
         free = replace(self.problem, goal=replace(self.problem.goal, objective="throughput"))
         search = Search(problem=free, classes=self.classes, loads=self.loads)
         most = search.most_lossless()
-        return (
-            ""
-            if most is None
-            else f"The most that any mapping carries without loss is {format_pps(most.value)}."
-        )
+        return "" if most is None else f"The most that any mapping carries without loss is {format_pps(most.value)}."
 
     def _is_possible(self, problem: PlacementProblem) -> bool:
         """Return whether a problem with less asked for has a placement."""
@@ -199,9 +345,7 @@ class Finder:
     def _forwarded(self, found: Found) -> Found:
         problem = self.problem
         if found.value >= problem.offered_pps * (1.0 - 1e-9):
-            self.notes.append(
-                "the offered load overloads nothing: all of it is forwarded, whatever the objective"
-            )
+            self.notes.append("the offered load overloads nothing: all of it is forwarded, whatever the objective")
             tidy = self._search.cheapest("servers", problem.offered_pps) or found
             ranked = self.ranked(tidy.servers, math.nan)
             self.forwarded = [replace(ranked, value=ranked.prediction.forwarded_pps)]
@@ -210,9 +354,7 @@ class Finder:
         self._say("the mapping that forwards most")
         forwarding = Forwarding(self.problem, self.classes, self.loads, lambda: self._search.left_s)
         start = mapped(column for column, number in found.servers for _ in range(number))
-        ranked_all, is_all = forwarding.ranked(
-            start, lambda value: self._say(f"forwards {format_pps(value)}")
-        )
+        ranked_all, is_all = forwarding.ranked(start, lambda value: self._say(f"forwards {format_pps(value)}"))
         self.forwarded = [
             Ranked(
                 placement=one.placement,
@@ -224,11 +366,7 @@ class Finder:
         ]
         if is_all:
             self.bound = self.forwarded[0].value
-            pins = (
-                "every server pinned in the same way"
-                if forwarding.pinned_all
-                else "pinned as is best without loss"
-            )
+            pins = "every server pinned in the same way" if forwarding.pinned_all else "pinned as is best without loss"
             self.bound_says = f"over all {len(ranked_all)} mappings, {pins}"
             self.runners_say = "of all mappings"
         else:
@@ -244,9 +382,7 @@ class Finder:
         model, load = router_of(problem, placement), load_of(problem).at(self.rate_pps)
         is_large = len(model.tasks) > _MANY_TASKS and not is_best
         prediction = predict_without_loss(model, load) if is_large else predict(model, load)
-        return Ranked(
-            placement=placement, value=value, prediction=prediction, choice=self._choices(servers, "best")
-        )
+        return Ranked(placement=placement, value=value, prediction=prediction, choice=self._choices(servers, "best"))
 
     def next_best(self, found: Found, number: int) -> tuple[Ranked, ...]:
         """Return the next best of all mappings where there are few, else of those one move or exchange away."""
@@ -317,9 +453,7 @@ class Finder:
                 if server in placement.used
             )
         mapping = mapping_of(self.classes, placement.servers)
-        return Ranked(
-            placement=placement, value=value, prediction=prediction, choice=self._choices(mapping, choice)
-        )
+        return Ranked(placement=placement, value=value, prediction=prediction, choice=self._choices(mapping, choice))
 
     def _all_mappings(self) -> list[Mapped] | None:
         try:

@@ -7,9 +7,17 @@ from dataclasses import dataclass, field
 
 from routecast.load.flows import Flow, FlowSet
 from routecast.load.offered import OfferedLoad
-from routecast.plan.placement.lay import Laid, hashes_of, inside, machine_of, outside, pinned, put_together
 from routecast.plan.placement.model import Chain, ElementGroup, PlacementProblem
-from routecast.plan.placement.server_view import function_of
+from routecast.plan.placement.server_view import (
+    Laid,
+    function_of,
+    hashes_of,
+    inside,
+    machine_of,
+    outside,
+    pinned,
+    put_together,
+)
 from routecast.router.model import Route, RouteKind, RouterModel
 from routecast.router.multistage import Interconnect, multistage_router
 from routecast.router.virtual.assembly import Assembly
@@ -169,9 +177,7 @@ def _lay(
                 out = assembly.to_port(machine, interface=card, route=leave)
                 route = Route(to=(out,)) if out else leave
             else:
-                route = _onward(
-                    problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of
-                )
+                route = _onward(problem, assembly, chain, j, machine, card, machines, takes, ports, first, group_of)
             function = function_of(problem, chain, j, machine, by_name[machine.server])
             label = "back" if comes_back and group.kind != "balancer" else ""
             now[machine.name] = assembly.function(machine, function, route, label=label)
@@ -207,17 +213,13 @@ def _onward(
     for receiver in receivers:
         card_in, to = inside(after, comes_back=comes_back), takes[receiver.name]
         if receiver.server == machine.server:
-            way = assembly.to_machine(
-                machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to
-            )
+            way = assembly.to_machine(machine, interface=card, receiver=receiver, receiver_interface=card_in, to=to)
         else:
             way = _over_wires(problem, assembly, machine, card, receiver, card_in, to, group_of)
         ways.append(way)
     if comes_back:
         own = _numbers(problem, after.name, first)
-        by_port = [
-            ways[own.index(port) // after.ports] if port in own else ways[0] for port in range(len(ports))
-        ]
+        by_port = [ways[own.index(port) // after.ports] if port in own else ways[0] for port in range(len(ports))]
         return Route(kind="by_egress", to=tuple(by_port))
     return Route(to=tuple(ways)) if len(ways) == 1 else Route(kind=_SPREAD[problem.balancing], to=tuple(ways))
 

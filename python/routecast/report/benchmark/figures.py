@@ -43,13 +43,9 @@ def throughput_figure(result: ThroughputResult, *, found: str = "measured") -> F
     goals = {goal for _, goal in kinds}
     marks: list[Mark] = []
     for line in _theoretical(result.rows):
-        points = Points(
-            name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False
-        )
+        points = Points(name=line.name, x=line.x, y=line.y, colour=GREY, filled=False, size_px=5, legend=False)
         marks += [line, points]
-    for number, ((stream, goal), colour) in enumerate(
-        zip(kinds, palette(len(kinds), ordered=False), strict=True)
-    ):
+    for number, ((stream, goal), colour) in enumerate(zip(kinds, palette(len(kinds), ordered=False), strict=True)):
         mine = sorted(
             (row for row in rows if (row.stream, row.goal) == (stream, goal)), key=lambda row: row.frame_bytes
         )
@@ -89,9 +85,7 @@ def _theoretical(rows: Sequence[ThroughputRow]) -> list[Line]:
         sizes = sorted(by_size)
         rates = tuple(by_size[size] for size in sizes)
         label = f"theoretical maximum, {stream}" if lines else "theoretical maximum"
-        lines.setdefault(
-            rates, Line(name=label, x=tuple(map(float, sizes)), y=rates, colour=GREY, dashed=True)
-        )
+        lines.setdefault(rates, Line(name=label, x=tuple(map(float, sizes)), y=rates, colour=GREY, dashed=True))
     whole = list(lines.values())
     return whole if len(whole) == 1 or any(len(line.x) > 1 for line in whole) else whole[:1]
 

@@ -3,28 +3,216 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from routecast.benchmark.result import BenchmarkResult, LatencyResult, ThroughputResult, ThroughputRow
 from routecast.quantity import format_bps, format_duration, format_power
-from routecast.report.benchmark.columns import Row, reasons
-from routecast.report.benchmark.facts import setup_facts
 from routecast.report.benchmark.figures import frame_loss_figures, latency_figures, throughput_figure
-from routecast.report.benchmark.run_tables import deviations_table, not_run_table, trials_table
 from routecast.report.benchmark.tables import (
+    FRAME,
+    STREAM,
+    Row,
     back_to_back_table,
     frame_loss_table,
+    known,
     latency_statistics_table,
     latency_table,
+    rate_column,
+    reasons,
     recovery_table,
     reset_table,
     throughput_table,
 )
-from routecast.report.benchmark.texts import frames_per_second, percent_of, plural, stream_of, time
-from routecast.report.page import Block, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Table
+from routecast.report.benchmark.texts import frames_per_second, links, percent_of, plural, stream_of, time
+from routecast.report.page import Block, Facts, Folded, Listing, Notice, Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Column, Table
 
-__all__ = ["benchmark_page"]
+__all__ = ["benchmark_page", "flattened"]
+
+
+# All facts of router and tester, nested as they are, as names and values (RFC 2544 sec. 7).
+
+
+_LONGEST_LINE = 80
+
+
+def setup_facts(result: BenchmarkResult) -> tuple[Block, ...]:
+    """Return router, tester, media and streams, and the profile's values."""
+    setup = result.setup
+    streams = "\n".join(
+        f"{stream.name}: UDP over {stream.protocol}, {'both ways' if stream.bidirectional else 'one way'}, "
+        f"{stream.networks} destination network{'s' if stream.networks != 1 else ''}"
+        + (f", {stream.modifier}" if stream.modifier else "")
+        for stream in setup.streams
+    )
+    media = (
+        ("Evaluator", _EVALUATORS.get(setup.evaluator, setup.evaluator)),
+        ("Media", setup.medium),
+        ("Links", links(result)),
+        ("Frame sizes", ", ".join(map(str, setup.frame_bytes)) + " B, FCS included"),
+        ("Streams", streams),
+        ("Frame format", setup.frame_format),
+        ("Units", setup.load_unit),
+    )
+    parts = (
+        ("Router (device under test)", tuple(flattened(setup.device)) or (("", "nothing is known of it"),)),
+        ("Tester", tuple(flattened(setup.tester)) or (("", "nothing is known of it"),)),
+        ("Media and streams", media),
+        (f"Profile {result.profile_name}", tuple(flattened(result.profile))),
+    )
+    return tuple(Facts(title=title, rows=rows) for title, rows in parts if rows)
+
+
+_EVALUATORS = {
+    "measure": "measured on the wire",
+    "simulate": "a simulation of a model: predictions, no measurements",
+    "solve": "a closed form of a model: predictions, no measurements",
+}
+
+
+def flattened(value: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
+    """Yield name and value of every fact; names of nested ones are joined by a point.
+
+    Examples
+    --------
+    >>> list(flattened({"version": "6.1", "offloads": {"gro": True}, "lines": ["ip a", "ip r"]}))
+    [('version', '6.1'), ('offloads · gro', 'yes'), ('lines', 'ip a; ip r')]
+    """
+    for key, entry in value.items():
+        name = f"{before} · {key}" if before else str(key).replace("_", " ")
+        if isinstance(entry, Mapping):
+            if entry:
+                yield from flattened(entry, name)
+            else:
+                yield name, "none"
+        elif isinstance(entry, Sequence) and not isinstance(entry, str):
+            yield name, _listed(entry)
+        else:
+            yield name, _text(entry)
+
+
+def _listed(entries: Sequence[object]) -> str:
+    if not entries:
+        return "none"
+    texts = [
+        ", ".join(f"{key} = {_text(part)}" for key, part in entry.items())
+        if isinstance(entry, Mapping)
+        else _text(entry)
+        for entry in entries
+    ]
+    line = ", ".join(texts) if all(isinstance(entry, int | float) for entry in entries) else "; ".join(texts)
+    return line if len(line) < _LONGEST_LINE and "\n" not in line else "\n".join(texts)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {_text(entry)}" for key, entry in value.items())
+    return str(value)
+
+
+# Tables of the run itself: in what it differs from the standards, what it left out, every trial.
+
+
+def deviations_table(result: BenchmarkResult) -> Table:
+    """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
+    found = result.compliance.deviations
+    return Table(
+        name="deviations",
+        title="Deviations",
+        caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
+        columns=(
+            Column(title="Document", align="left"),
+            Column(title="Sec.", align="left"),
+            Column(title="Level", align="left"),
+            Column(title="Asked for", align="left", wrap=True),
+            Column(title="Done", align="left", wrap=True),
+        ),
+        rows=tuple((one.document, one.section, one.requirement, one.wanted, one.done) for one in found),
+        strong=frozenset(number for number, one in enumerate(found) if one.requirement == "MUST"),
+    )
+
+
+def not_run_table(result: BenchmarkResult) -> Table:
+    """Return what the standards know and this run left out."""
+    return Table(
+        name="not-run",
+        title="Not run",
+        caption="",
+        columns=(
+            Column(title="Section", align="left"),
+            Column(title="What", align="left", wrap=True),
+            Column(title="Why", align="left", wrap=True),
+        ),
+        rows=tuple((one.section, one.what, one.reason) for one in result.not_run),
+    )
+
+
+def trials_table(result: BenchmarkResult) -> Table:
+    """Return every trial in the order of the run; invalid ones stand out with their reason."""
+    invalid = result.invalid_trials
+    table = Table(
+        name="trials",
+        title="Every trial",
+        caption=f"In the order of the run. Shaded rows are invalid ({invalid}): they are no result and were run again.",
+        columns=(
+            Column(title="#", form="d"),
+            Column(title="Procedure", align="left"),
+            STREAM,
+            FRAME,
+            Column(title="For", align="left"),
+            Column(title="Attempt", form="d"),
+            Column(title="Length", form=time),
+            rate_column("Intended", "rates"),
+            rate_column("Offered", "rates"),
+            rate_column("Forwarded", "rates"),
+            Column(title="Sent", form=",d", group="frames"),
+            Column(title="Received", form=",d", group="frames"),
+            Column(title="Lost", form=",d", group="frames"),
+            Column(title="Twice", form=",d", group="frames"),
+            Column(title="Reordered", form=",d", group="frames"),
+            Column(title="Corrupt", form=",d", group="frames"),
+            Column(title="Loss", form=percent_of),
+            Column(title="Median", form=time, group="latency"),
+            Column(title="99 %", form=time, group="latency"),
+            Column(title="Invalid because", align="left"),
+        ),
+        rows=tuple(
+            (
+                record.number,
+                record.procedure.replace("_", " "),
+                record.stream,
+                record.frame_bytes,
+                record.purpose,
+                record.attempt,
+                record.trial.duration_s,
+                record.trial.intended_pps,
+                record.trial.offered_pps,
+                record.trial.forwarded_pps,
+                record.trial.offered_frames,
+                record.trial.forwarded_frames,
+                record.trial.dropped_frames,
+                record.trial.duplicated_frames,
+                record.trial.reordered_frames,
+                record.trial.corrupted_frames,
+                record.trial.loss_ratio,
+                record.trial.latency.p50_s if record.trial.latency else None,
+                record.trial.latency.p99_s if record.trial.latency else None,
+                "; ".join(record.trial.invalid),
+            )
+            for record in result.trials
+        ),
+        strong=frozenset(number for number, record in enumerate(result.trials) if not record.trial.is_valid),
+    )
+    return known(table)
+
 
 _MOST_ROWS = 24
 _MOST_TILES = 4
@@ -143,9 +331,7 @@ def _open(rows: Sequence[Row], *, of_kind: bool = False) -> tuple[Listing, ...]:
     """List what has no figure, and why."""
     entries = reasons(rows)
     if of_kind:
-        entries = tuple(
-            dict.fromkeys(f"{getattr(row, 'kind', '')}: {row.reason}." for row in rows if row.reason)
-        )
+        entries = tuple(dict.fromkeys(f"{getattr(row, 'kind', '')}: {row.reason}." for row in rows if row.reason))
     return (Listing(title="Without a figure, and why", entries=entries),) if entries else ()
 
 
@@ -228,17 +414,13 @@ def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
     blocks: list[Block] = [Prose((f"**Definition.** {_ended(latency.definition)}",))]
     blocks += [latency_table(latency), *_open(latency.rows)]
     blocks += [*latency_figures(latency), latency_statistics_table(latency)]
-    at_throughput = [
-        row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)
-    ]
+    at_throughput = [row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
     lead = "How late a frame leaves the router, at the rate found as throughput."
     if at_throughput:
         least = min(at_throughput, key=lambda row: row.latency_s.mean)
         most = max(at_throughput, key=lambda row: row.latency_s.mean)
         ends = [time(row.latency_s.mean).replace(" ", "\u00a0") for row in (least, most)]
-        lead += (
-            f" The average is {ends[0]}." if least is most else f" Averages are from {ends[0]} to {ends[1]}."
-        )
+        lead += f" The average is {ends[0]}." if least is most else f" Averages are from {ends[0]} to {ends[1]}."
     return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
 
 
@@ -265,11 +447,7 @@ def _trials(result: BenchmarkResult) -> Section:
     table = trials_table(result)
     total = len(result.trials)
     invalid = f", {result.invalid_trials} of them invalid" if result.invalid_trials else ", all of them valid"
-    resumed = (
-        f" {result.resumed_trials} were kept from a run that was interrupted."
-        if result.resumed_trials
-        else ""
-    )
+    resumed = f" {result.resumed_trials} were kept from a run that was interrupted." if result.resumed_trials else ""
     blocks: tuple[Block, ...] = (Prose((table.caption,)),)
     if total:
         blocks = (Prose((table.caption,)), Folded(summary=f"Show {plural(total, 'trial')}", table=table))

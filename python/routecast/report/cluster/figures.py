@@ -55,9 +55,7 @@ def power_figure(answer: ClusterAnswer, *, name: str = "power") -> Figure:
             f"{100.0 * above:.1f} % more than the bound that no fleet can beat; its machines left on would need "
             f"{answer.kwh_per_day(answer.always_on_j):.2f} kWh."
         ),
-        x=Axis(
-            title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)
-        ),
+        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
         y=Axis(title="power (W)", low=50.0 * (0.95 * min(y) // 50.0)),
         marks=tuple(lines),
     )
@@ -80,9 +78,7 @@ def machines_figure(answer: ClusterAnswer, *, name: str = "machines") -> Figure:
         name=name,
         title=f"Capacity that is on: {design.name}",
         caption=f"Areas are what the machines that are on route together; they cover the load in every step{spare}.",
-        x=Axis(
-            title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)
-        ),
+        x=Axis(title="hour of the day", ticks=HOURS if days <= 1.0 else (), low=0.0, high=24.0 * max(days, 1.0)),
         y=Axis(title="Gbit/s", low=0.0),
         marks=tuple(marks),
     )

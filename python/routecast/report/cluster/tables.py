@@ -66,9 +66,7 @@ def designs_table(answer: ClusterAnswer) -> Table:
                 proven,
             )
         )
-    rows.append(
-        ("bound", "another fleet each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None)
-    )
+    rows.append(("bound", "another fleet each step", None, answer.kwh_per_day(answer.bound.energy_j), 0.0, None))
     return Table(
         name="designs",
         title="Designs",
@@ -131,9 +129,7 @@ def _switched(problem: ClusterProblem, before: Sequence[int], after: Sequence[in
     return ", ".join(changes)
 
 
-def savings_table(
-    savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = ""
-) -> Table:
+def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: str, traffic: str = "") -> Table:
     """Return what the saving algorithms achieve, beside off-line saving step by step (the second of them).
 
     ``traffic`` is a sentence on what they were given.
@@ -198,9 +194,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
     problem = case.problem
     used, on = answer.kwh_per_day(design.energy_j), answer.kwh_per_day(answer.always_on_j)
     limit = (
-        "no limit to the budget"
-        if problem.budget is None
-        else f"a budget of {problem.budget:,.10g} {case.currency}"
+        "no limit to the budget" if problem.budget is None else f"a budget of {problem.budget:,.10g} {case.currency}"
     )
     step = format_duration(problem.step_s) if problem.step_s < 60.0 else f"{problem.step_s / 60.0:g} min"
     lines = [
@@ -218,9 +212,7 @@ def headline(answer: ClusterAnswer) -> tuple[str, ...]:
         + ".",
     ]
     if not design.price_is_least:
-        lines.append(
-            "Another fleet may need as little energy for a lower price: that was not searched to the end."
-        )
+        lines.append("Another fleet may need as little energy for a lower price: that was not searched to the end.")
     if problem.spare:
         lines.append(f"Any {problem.spare} of the machines that are on may fail without loss of capacity.")
     if answer.mean_j is not None:

@@ -61,9 +61,7 @@ def axis_of(factor: Factor, coded: Sequence[float], width_px: int) -> Axis:
         ticks, labels, letters = [low, high], [label_of(factor, low), label_of(factor, high)], 16
     margin = 0.18 * (high - low or 2.0)
     px = (width_px - _BESIDE_PX) / (high - low + 2.0 * margin)
-    shown = _apart(
-        [(px * at, at, shortened(label, letters)) for at, label in zip(ticks, labels, strict=True)]
-    )
+    shown = _apart([(px * at, at, shortened(label, letters)) for at, label in zip(ticks, labels, strict=True)])
     return Axis(
         title=factor.name,
         ticks=tuple(at for _, at, _ in shown),

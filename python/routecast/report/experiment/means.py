@@ -98,13 +98,9 @@ def interaction_panels(experiment: Experiment, analysis: Analysis, scale: Scale)
     if not chosen:
         return ()
     y = _axis(chosen, scale)
-    letters = max(
-        len(_line_name(factors[one.letters[1]], point.coded[1])) for one in chosen for point in one.points
-    )
+    letters = max(len(_line_name(factors[one.letters[1]], point.coded[1])) for one in chosen for point in one.points)
     width = panel_px(columns_for(len(chosen), letters=letters))
-    return tuple(
-        _interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y, width) for one in chosen
-    )
+    return tuple(_interaction(factors[one.letters[0]], factors[one.letters[1]], one, scale, y, width) for one in chosen)
 
 
 def _interaction(first: Factor, second: Factor, means: Means, scale: Scale, y: Axis, width: int) -> Figure:

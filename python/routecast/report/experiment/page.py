@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from routecast import __version__
 from routecast.experiment.analysis.outcome import Analysis
-from routecast.experiment.answer.replay import Course
+from routecast.experiment.answer.one_run import Course
 from routecast.experiment.model import Results
 from routecast.quantity import format_duration
 from routecast.report.experiment.pictures import Pictures
@@ -40,9 +40,7 @@ def experiment_page(
         answer=" ".join(answers),
         sections=experiment_sections(results, analyses, course=course, pictures=pictures),
         made=_made(results, command),
-        source=(
-            "Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV."
-        ),
+        source=("Notation and method: R. Jain, The Art of Computer Systems Performance Analysis, Wiley 1991, part IV."),
     )
 
 

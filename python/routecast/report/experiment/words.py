@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from routecast.experiment.analysis.outcome import Analysis, Effect
-from routecast.experiment.analysis.outcome.screening import Screened
+from routecast.experiment.analysis.outcome import Analysis, Effect, Screened
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.report.experiment.levels import label_of, level_said
 from routecast.report.experiment.scale import Scale
@@ -73,9 +72,7 @@ def answer_said(results: Results, analysis: Analysis, scale: Scale) -> str:
 
 
 def _analysed(scale: Scale) -> str:
-    return {"none": "", "log": "the logarithm of ", "reciprocal": "the reciprocal of "}[
-        scale.transform
-    ] + scale.name
+    return {"none": "", "log": "the logarithm of ", "reciprocal": "the reciprocal of "}[scale.transform] + scale.name
 
 
 def shared_said(experiment: Experiment, analysis: Analysis) -> str:
@@ -188,9 +185,7 @@ def _two_ways(analysis: Analysis, value: float, factor: Factor, scale: Scale, *,
         return f"with {high} it is {up:.3g} times, with {low} {down:.3g} times the typical {scale.text(mean)}"
     if scale.transform == "reciprocal":
         # The larger reciprocal is the smaller response.
-        return (
-            f"with {low} it is typically {scale.text(mean - value)}, with {high} {scale.text(mean + value)}"
-        )
+        return f"with {low} it is typically {scale.text(mean - value)}, with {high} {scale.text(mean + value)}"
     gain = scale.amount(value)
     of = f" of {scale.text(mean)}" if is_first else ""
     return f"with {high} it is {gain} above the mean{of}, with {low} as much below"
@@ -321,9 +316,7 @@ def design_said(experiment: Experiment) -> str:
     }
     said = kinds[design.kind]
     if repeats > 1:
-        said += (
-            f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
-        )
+        said += f" Each was run {repeats} times with a seed of its own, so that noise can be told from effects."
     elif experiment.evaluator == "solve":
         said += " A formula answers the same every time: one run each is enough."
     elif middle > 1:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from routecast.experiment.analysis.outcome import Analysis
-from routecast.experiment.answer.replay import course_of
+from routecast.experiment.answer.one_run import course_of
 from routecast.experiment.model import Results
 from routecast.report.experiment.page import experiment_page
 from routecast.report.experiment.pictures import course_picture, pictures_of
@@ -17,9 +17,7 @@ from routecast.report.page import render_page
 __all__ = ["write_experiment"]
 
 
-def write_experiment(
-    results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = ""
-) -> None:
+def write_experiment(results: Results, analyses: Mapping[str, Analysis], out: Path, *, command: str = "") -> None:
     """Write ``report.html`` and ``figures/*.svg`` to a folder, which is made if missing.
 
     An experiment whose runs are tested for steadiness has one of them simulated once more, to show its course.
@@ -34,9 +32,7 @@ def write_experiment(
         What was typed, for the foot of the page.
     """
     (out / "figures").mkdir(parents=True, exist_ok=True)
-    pictures = {
-        name: pictures_of(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()
-    }
+    pictures = {name: pictures_of(results, analysis, scale_of(results, name)) for name, analysis in analyses.items()}
     for name in analyses:
         stem = re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-").lower()
         for picture in pictures[name]:

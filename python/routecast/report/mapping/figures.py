@@ -25,9 +25,7 @@ def engines_figure(answer: MappingAnswer) -> Figure:
     marks: list[Mark] = []
     for stage, colour in zip(stages, colours, strict=False):
         busy = {load.engine: 100.0 * load.busy_ratio for load in loads if load.stage == stage}
-        marks.append(
-            Stack(name=stage, x=engines, y=tuple(busy.get(int(one), 0.0) for one in engines), colour=colour)
-        )
+        marks.append(Stack(name=stage, x=engines, y=tuple(busy.get(int(one), 0.0) for one in engines), colour=colour))
     for number, other in enumerate(one for one in answer.others if not one.trouble):
         whole = dict.fromkeys(range(count), 0.0)
         for load in engine_loads(other.mapping, pps):

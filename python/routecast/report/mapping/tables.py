@@ -71,11 +71,7 @@ def stages_table(answer: MappingAnswer) -> Table:
     loads = engine_loads(mapping, pps)
     rows: list[tuple[Cell, ...]] = []
     for number, stage in enumerate(mapping.stages):
-        mine = next(
-            load
-            for load in loads
-            if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks)
-        )
+        mine = next(load for load in loads if load.engine == stage.engines[0] and load.stage == ", ".join(stage.blocks))
         rows.append(
             (
                 ", ".join(stage.blocks),

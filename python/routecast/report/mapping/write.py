@@ -20,9 +20,7 @@ def write_mapping(answer: MappingAnswer, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(answer.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     (out / "mapping.json").write_text(text, encoding="utf-8")
-    (out / "mapping.router.toml").write_text(
-        router_text(answer.best.mapping, answer.document), encoding="utf-8"
-    )
+    (out / "mapping.router.toml").write_text(router_text(answer.best.mapping, answer.document), encoding="utf-8")
     with (out / "engines.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["mapping", "engine", "stage", "threads", "busy_ratio", "threads_ratio"])

@@ -77,9 +77,7 @@ def draw_link_map(link_map: LinkMap, *, width_px: int = 760, has_heading: bool =
     have a blue rim. Every bar tells its name and load to who points at it.
     """
     topology, panels = link_map.topology, link_map.panels
-    heading, top = (
-        heading_rows(link_map.title, link_map.caption, width_px) if has_heading else ([], MARGIN_PX // 2)
-    )
+    heading, top = heading_rows(link_map.title, link_map.caption, width_px) if has_heading else ([], MARGIN_PX // 2)
     across = _across(link_map)
     panel_px = (width_px - BAR_PX - 2 * MARGIN_PX - (across - 1) * GUTTER_PX) / across
     margin = 0.75 if topology.is_torus else 0.36
@@ -119,14 +117,10 @@ def _across(link_map: LinkMap) -> int:
     return 2 if link_map.topology.columns > LABELLED_COLUMNS or count == 4 else 3
 
 
-def _panel(
-    topology: Topology, panel: MapPanel, left: float, top: float, pitch: float, margin: float
-) -> list[str]:
+def _panel(topology: Topology, panel: MapPanel, left: float, top: float, pitch: float, margin: float) -> list[str]:
     parts = []
     if panel.title:
-        parts.append(
-            f'<text x="{left:.1f}" y="{top + 14:.1f}" font-weight="600">{escape(panel.title)}</text>'
-        )
+        parts.append(f'<text x="{left:.1f}" y="{top + 14:.1f}" font-weight="600">{escape(panel.title)}</text>')
     if panel.note:
         parts.append(f'<text x="{left:.1f}" y="{top + 30:.1f}" font-size="11">{escape(panel.note)}</text>')
     origin = (left + margin * pitch, top + TITLE_PX + margin * pitch)
@@ -148,16 +142,12 @@ def _panel(
     return parts
 
 
-def _centre(
-    topology: Topology, router: int, origin: tuple[float, float], pitch: float
-) -> tuple[float, float]:
+def _centre(topology: Topology, router: int, origin: tuple[float, float], pitch: float) -> tuple[float, float]:
     x, y = topology.position(router)
     return origin[0] + x * pitch, origin[1] + y * pitch
 
 
-def _bars(
-    topology: Topology, link: Link, origin: tuple[float, float], pitch: float
-) -> Sequence[tuple[float, float]]:
+def _bars(topology: Topology, link: Link, origin: tuple[float, float], pitch: float) -> Sequence[tuple[float, float]]:
     """Return the middle of a link; where it closes a ring, of its two stubs, one at each end of the row."""
     (sx, sy), (tx, ty) = (_centre(topology, router, origin, pitch) for router in (link.source, link.target))
     dx, dy = link.direction.step

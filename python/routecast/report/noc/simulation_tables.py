@@ -5,7 +5,7 @@ from __future__ import annotations
 from routecast.noc.answer.compare import Comparison
 from routecast.noc.answer.simulate import SimulationAnswer, SimulationRow
 from routecast.noc.case import policy_name
-from routecast.noc.simulate.estimate import Estimate
+from routecast.noc.simulate.result import Estimate
 from routecast.report.noc.tables import grid_name, power_headline
 from routecast.report.tables import Column, Table, signed_percent
 

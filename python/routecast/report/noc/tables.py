@@ -93,11 +93,7 @@ def power_table(answer: PowerAnswer) -> Table:
                 )
             )
     planes = " Bottleneck and alpha are given for each plane." if answer.case.has_planes else ""
-    over = (
-        " A dash: a link is over capacity at full clock."
-        if any(row.power is None for row in answer.rows)
-        else ""
-    )
+    over = " A dash: a link is over capacity at full clock." if any(row.power is None for row in answer.rows) else ""
     return Table(
         name="power",
         title="Power by routing",
@@ -218,9 +214,7 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
     ]
     if answer.case.has_planes:
         whole = row.whole_flow_bound
-        cells.append(
-            ("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row))
-        )
+        cells.append(("bound of whole flows", "", whole, _ratio(whole, known), answer.above_bound_ratio(whole, row)))
     cells += [
         (
             one.name,
@@ -263,8 +257,7 @@ def optimum_lines(answer: OptimumAnswer, row: OptimumRow) -> tuple[str, ...]:
         links = row.bottlenecks(number)
         if not links:
             lines.append(
-                (f"{here}no" if here else "No")
-                + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
+                (f"{here}no" if here else "No") + f" link is full at the slowest clock (alpha {plane.alpha:.4g})."
             )
             continue
         shown = ", ".join(name(link) for link in links[:_SHOWN_LINKS])

@@ -7,13 +7,189 @@ import json
 from pathlib import Path
 
 from routecast.noc.answer.compare import Comparison
+from routecast.noc.answer.simulate import SimulationAnswer
+from routecast.noc.case import NocCase
 from routecast.quantity.whole_file import unfinished, write_whole
 from routecast.report.drawing import draw
-from routecast.report.noc.link_map import draw_link_map
-from routecast.report.noc.page import comparison_maps, comparison_page
-from routecast.report.page import render_page
+from routecast.report.noc.link_map import LinkMap, draw_link_map
+from routecast.report.noc.pictures import latency_by_load, optimum_map, power_by_load, power_map, simulation_map
+from routecast.report.noc.simulation_tables import (
+    comparison_headline,
+    simulation_headline,
+    simulation_table,
+    with_interval,
+)
+from routecast.report.noc.tables import (
+    beside_table,
+    gap_percent,
+    grid_name,
+    load_meaning,
+    optima_table,
+    optimum_lines,
+    power_table,
+    watts_table,
+)
+from routecast.report.page import Block, Drawing, Listing, Page, Prose, Section, Tile, Tiles, render_page
+from routecast.report.tables import percent
 
 __all__ = ["write_comparison"]
+
+
+# The page of a comparison: what to choose, how far it is from the optimum, and whether latency holds.
+
+
+def comparison_page(answer: Comparison) -> Page:
+    """Return the page of a comparison."""
+    case = answer.case
+    sections = [_answer(answer), _power(answer)]
+    if answer.highest is not None:
+        sections.append(_optimum(answer))
+    sections.append(_links(answer))
+    if answer.simulation is not None:
+        sections.append(_flits(answer.simulation))
+    return Page(
+        title=case.name,
+        question=f"What does {grid_name(case)} burn, how far is that from the optimum, does latency hold?",
+        answer=" ".join(comparison_headline(answer)[1:]),
+        sections=tuple(sections),
+        made=_made(case),
+        source="; ".join(case.sources),
+    )
+
+
+def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
+    """Return the key numbers of what a comparison recommends."""
+    tiles = []
+    best, highest = answer.best, answer.highest
+    if best is not None and best.of_no_dvfs_ratio:
+        tiles.append(
+            Tile(
+                value=f"{1.0 / best.of_no_dvfs_ratio:.2f} ×",
+                meaning=f"less power than NoDVFS with {best.name} at load {best.load:g}",
+                beside=f"{percent(best.of_no_dvfs_ratio)} % of it",
+            )
+        )
+    if best is not None and highest is not None and highest.load == best.load:
+        bound = highest.whole_flow_bound if best.is_allocation else highest.optimum.lower_bound
+        if bound and best.power is not None:
+            of_what = "that no whole flows are below" if best.is_allocation else "that nothing beats"
+            tiles.append(
+                Tile(
+                    value=f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
+                    meaning=f"{best.name} above the bound {of_what}",
+                    beside=_proven(highest.optimum.gap),
+                )
+            )
+    if best is not None and answer.simulation is not None and not answer.is_best_simulated:
+        tiles.append(
+            Tile(
+                value="unknown",
+                meaning=f"cycles of latency with {best.name}",
+                beside="it could not be simulated",
+            )
+        )
+    elif best is not None and answer.simulation is not None:
+        limit = answer.simulation.saturated_from(best.key)
+        last = answer.simulation.carried(best.key)
+        tiles.append(
+            Tile(
+                value="unbounded" if last is None else with_interval(last.simulated.packet_latency_cycles, ".1f"),
+                meaning=f"cycles of latency with {best.name}" + (f" at load {last.load:g}" if last else ""),
+                beside=f"saturated at load {limit:g}" if limit is not None else "no load saturates",
+            )
+        )
+    return tuple(tiles)
+
+
+def _proven(gap: float) -> str:
+    shown = gap_percent(gap)
+    return "the optimum is proven" if shown == "0" else f"the optimum is proven within {shown} %"
+
+
+def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
+    """Return the maps of a comparison: the routings, the optimum, the flits."""
+    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
+    maps = [power_map(answer.power, load)]
+    if answer.highest is not None:
+        maps.append(optimum_map(answer.optimum, answer.highest))
+    if answer.simulation is not None:
+        maps.append(simulation_map(answer.simulation))
+    return tuple(maps)
+
+
+def _answer(answer: Comparison) -> Section:
+    blocks: list[Block] = [Tiles(comparison_tiles(answer))]
+    if answer.notes:
+        blocks.append(Listing(title="Notes", entries=answer.notes))
+    return Section(anchor="answer", title="The answer", blocks=tuple(blocks))
+
+
+def _power(answer: Comparison) -> Section:
+    blocks: list[Block] = []
+    if len(answer.case.loads) > 1:
+        blocks.append(power_by_load(answer.power, answer.optimum))
+    blocks.append(power_table(answer.power))
+    watts = watts_table(answer.power)
+    if watts is not None:
+        blocks.append(watts)
+    lead = "The most loaded link sets voltage and clock of its whole plane; power is hop flow over alpha squared."
+    return Section(anchor="power", title="Power", lead=lead, blocks=tuple(blocks))
+
+
+def _optimum(answer: Comparison) -> Section:
+    highest = answer.highest
+    assert highest is not None  # asked before
+    return Section(
+        anchor="optimum",
+        title="Distance to the optimum",
+        lead="Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
+        blocks=(
+            optima_table(answer.optimum),
+            beside_table(answer.optimum, highest),
+            Prose(optimum_lines(answer.optimum, highest)),
+            _drawing(optimum_map(answer.optimum, highest)),
+        ),
+    )
+
+
+def _links(answer: Comparison) -> Section:
+    load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
+    return Section(
+        anchor="links",
+        title="Where the load is",
+        lead=f"Load of every link at load {load:g}; the ones loaded most have a blue rim.",
+        blocks=(_drawing(power_map(answer.power, load)),),
+    )
+
+
+def _flits(answer: SimulationAnswer) -> Section:
+    blocks: list[Block] = [
+        latency_by_load(answer),
+        simulation_table(answer),
+        _drawing(simulation_map(answer)),
+    ]
+    lead = " ".join(simulation_headline(answer)[1:])
+    return Section(anchor="flits", title="Flit by flit", lead=lead, blocks=tuple(blocks))
+
+
+def _drawing(link_map: LinkMap) -> Drawing:
+    return Drawing(svg=draw_link_map(link_map), caption=f"{link_map.title}. {link_map.caption}")
+
+
+def _made(case: NocCase) -> tuple[tuple[str, str], ...]:
+    grid = case.topology
+    rows = [
+        ("Topology", f"{grid.kind} of {grid.columns} × {grid.rows}, {grid.node_count} nodes"),
+        ("Traffic", f"{case.traffic.name.replace('_', ' ')}. {load_meaning(case)}"),
+        ("Loads", ", ".join(f"{load:g}" for load in case.loads)),
+        ("Alpha", f"1 to {case.scaling.alpha_max:g}"),
+        ("Planes", ", ".join(f"width {width:g}" for width in case.widths)),
+        ("Seed", str(case.seed)),
+    ]
+    if case.simulation is not None:
+        told = ", ".join(f"{name} {value}" for name, value in case.simulation.model_dump().items() if value)
+        rows.append(("Simulation", told))
+    return tuple(rows)
 
 
 def write_comparison(answer: Comparison, out: Path) -> Path:
@@ -62,8 +238,7 @@ def _power_rows(answer: Comparison) -> list[list[str]]:
                 f"{one.load:g}",
                 "optimum",
                 " ".join(
-                    f"{float(one.relative_loads(n).max(initial=0.0)):.6g}"
-                    for n in range(len(answer.case.widths))
+                    f"{float(one.relative_loads(n).max(initial=0.0)):.6g}" for n in range(len(answer.case.widths))
                 ),
                 " ".join(f"{plane.alpha:.6g}" for plane in one.optimum.planes),
                 f"{flow:.6g}",
@@ -81,15 +256,12 @@ def _link_rows(answer: Comparison) -> list[list[str]]:
     rows = [["routing", "plane", "link", "load"]]
     for row in answer.power.at(load):
         for plane, loads in enumerate(row.link_loads, start=1):
-            rows += [
-                [row.key, str(plane), name(link), f"{value:.6g}"] for link, value in enumerate(loads.tolist())
-            ]
+            rows += [[row.key, str(plane), name(link), f"{value:.6g}"] for link, value in enumerate(loads.tolist())]
     if answer.highest is not None:
         for plane in range(len(answer.case.widths)):
             loads = answer.highest.relative_loads(plane)
             rows += [
-                ["optimum", str(plane + 1), name(link), f"{value:.6g}"]
-                for link, value in enumerate(loads.tolist())
+                ["optimum", str(plane + 1), name(link), f"{value:.6g}"] for link, value in enumerate(loads.tolist())
             ]
     return rows
 

@@ -80,9 +80,7 @@ def mappings_table(answer: PlacementAnswer) -> Table:
         if is_lossless
         else f"Rates: what is forwarded of {rate}"
     )
-    order = (
-        "The answer, the first by prediction, and the next ones" if first else "The answer, and the next ones"
-    )
+    order = "The answer, the first by prediction, and the next ones" if first else "The answer, and the next ones"
     among = f", {answer.runners_say}" if answer.runners_up else ""
     return Table(
         name="mappings",

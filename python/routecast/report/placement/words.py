@@ -244,9 +244,7 @@ def _sharing_said(answer: PlacementAnswer) -> list[str]:
                 f"; each alone on such a server, {rate_said(one.apart_pps)}"
                 f" (sharing costs {format_ratio(max(one.cost_ratio, 0.0))})"
             )
-        lines.append(
-            f"{names} share {what} of {one.server}: full at {rate_said(one.carries_pps)} of load{cost}."
-        )
+        lines.append(f"{names} share {what} of {one.server}: full at {rate_said(one.carries_pps)} of load{cost}.")
     return lines
 
 

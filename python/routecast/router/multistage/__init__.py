@@ -1,8 +1,7 @@
 """The multistage router: load balancers and back-end routers on servers, virtual and physical (thesis, ch. 1, 3, 4)."""
 
 from routecast.router.multistage.builder import multistage_router
-from routecast.router.multistage.check import Balancing
-from routecast.router.multistage.control import Control
+from routecast.router.multistage.check import Balancing, Control, Interconnect
 from routecast.router.multistage.failures import (
     Absence,
     away_by_plan,
@@ -12,7 +11,6 @@ from routecast.router.multistage.failures import (
     failover,
     switched,
 )
-from routecast.router.multistage.interconnect import Interconnect
 
 __all__ = [
     "Absence",

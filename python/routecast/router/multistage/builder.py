@@ -2,17 +2,180 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from routecast.router.model import Route, RouteKind, RouterModel
-from routecast.router.multistage.check import Balancing, balance_function, check_multistage
-from routecast.router.multistage.control import Control, with_control
-from routecast.router.multistage.interconnect import Interconnect
-from routecast.router.multistage.ways import Element, Ways
+from routecast.router.model import Route, RouteKind, RouterModel, ServiceCost
+from routecast.router.multistage.check import (
+    Balancing,
+    Control,
+    Interconnect,
+    balance_function,
+    check_multistage,
+    with_control,
+)
 from routecast.router.virtual.assembly import Assembly
 from routecast.router.virtual.machines import Machine, Server
 
 __all__ = ["multistage_router"]
+
+
+# Ways between a multistage router's elements: through virtual switches, over links, with the copies of hubs.
+
+
+FILTER = "filter"
+"""Name of a machine's work on a frame that is for another one."""
+
+_SWITCH = "switch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """A machine of the multistage router, as the others see it.
+
+    Parameters
+    ----------
+    machine : Machine
+    interface : int
+        Its interface on the interconnect.
+    takes : str
+        Its task unit that takes the frames that come by that interface; no two elements have the same.
+    """
+
+    machine: Machine = field(compare=False)
+    interface: int
+    takes: str
+
+
+class Ways:
+    """Lays the ways between elements.
+
+    Parameters
+    ----------
+    assembly : Assembly
+    interconnect : Interconnect
+    pairs : sequence of (Element, Element)
+        Who sends to whom: all of them, so that those who share a ring or a link share it evenly.
+    """
+
+    def __init__(
+        self, assembly: Assembly, interconnect: Interconnect, pairs: Sequence[tuple[Element, Element]]
+    ) -> None:
+        self._assembly = assembly
+        self._interconnect = interconnect
+        self._elements = tuple(dict.fromkeys(one for pair in pairs for one in pair))
+        self._sharing_ring = Counter(sender for sender, _ in pairs)
+        self._on_server: dict[str, list[str]] = {}
+        for one in self._elements:
+            self._on_server.setdefault(one.machine.server, []).append(one.machine.name)
+        self._sharing_wire = Counter(wire for pair in pairs for wire in self.wires(*pair))
+        arriving = {(self.wires(*pair)[-1], pair[1]) for pair in pairs if self.wires(*pair)}
+        self._sharing_card = Counter(wire for wire, _ in arriving)
+
+    def wires(self, sender: Element, receiver: Element) -> tuple[str, ...]:
+        """Return the pools that frames from one element to another cross between servers, in that order."""
+        source, target = sender.machine, receiver.machine
+        if source.server == target.server:
+            return ()
+        if self._interconnect.joined == "cable":
+            return (f"{source.server} to {target.server}{self._link(source)}",)
+        up = f"{source.server} to {_SWITCH}{self._link(source)}"
+        down = f"{_SWITCH} to {target.server}{self._link(target)}"
+        return (up, down) if self._interconnect.switch_bps is None else (up, _SWITCH, down)
+
+    def lay(self, sender: Element, receiver: Element) -> str:
+        """Lay the way from one element to another; return its first task unit."""
+        source, target = sender.machine, receiver.machine
+        extra = ServiceCost(per_packet_s=self._interconnect.tag_s)
+        copies = self._copies(sender, receiver)
+        if source.server == target.server:
+            return self._assembly.to_machine(
+                source,
+                interface=sender.interface,
+                receiver=target,
+                receiver_interface=receiver.interface,
+                to=receiver.takes,
+                extra=extra,
+                ring_share=self._sharing_ring[sender],
+                copies=copies,
+            )
+        wires = self.wires(sender, receiver)
+        after = self._assembly.from_wire(
+            target,
+            interface=receiver.interface,
+            wire=wires[-1],
+            to=receiver.takes,
+            card_share=self._sharing_card[wires[-1]],
+        )
+        for wire in reversed(wires):
+            after = self._wire(wire, f"({source.name} to {target.name})", after)
+        out = self._assembly.to_port(
+            source,
+            interface=sender.interface,
+            route=Route(to=(after,), copies=copies),
+            label=f"{source.name} send {sender.interface} to {target.name}",
+            extra=extra,
+            ring_share=self._sharing_ring[sender],
+        )
+        return out or after
+
+    def _wire(self, name: str, label: str, to: str = "") -> str:
+        rate_bps = self._interconnect.switch_bps if name == _SWITCH else None
+        return self._assembly.wire(
+            name,
+            rate_bps or self._interconnect.link_bps,
+            to=to,
+            label=label,
+            queue_frames=max(self._interconnect.link_queue_frames // max(self._sharing_wire[name], 1), 1),
+            tag_bytes=self._interconnect.tag_bytes,
+        )
+
+    def _link(self, machine: Machine) -> str:
+        """Name the link that an element uses, where there are several."""
+        links = self._interconnect.links
+        return f" link {self._on_server[machine.server].index(machine.name) % links}" if links > 1 else ""
+
+    def _copies(self, sender: Element, receiver: Element) -> tuple[str, ...]:
+        """Lay what a shared hub's copies of a frame cost; return the task units that get one.
+
+        A virtual switch in promiscuous mode gives each frame to all its ports, the one to the outside included. A cable
+        takes it to the other servers' hubs; a physical switch knows where the receiver is.
+        """
+        if self._interconnect.kind != "shared_hub":
+            return ()
+        here, there = sender.machine.server, receiver.machine.server
+        cabled = self._interconnect.joined == "cable"
+        reached = list(self._on_server) if cabled else [here, there]
+        copies: list[str] = []
+        for server in self._on_server:
+            if server not in (here, there) or (server != here and here == there):
+                copies += self._flooded_links(sender, server)
+        for element in self._elements:
+            if element not in (sender, receiver) and element.machine.server in reached:
+                copies += self._thrown_away(element)
+        return tuple(dict.fromkeys(copies))
+
+    def _flooded_links(self, sender: Element, server: str) -> list[str]:
+        """Lay a hub's copies on the way to a server that the frame itself does not go to."""
+        here, link = sender.machine.server, self._link(sender.machine)
+        if self._interconnect.joined == "switch":
+            return [self._wire(f"{here} to {_SWITCH}{link}", "(copies)")]
+        cable = f"{here} to {server}{link}"
+        return [
+            self._wire(cable, "(copies)"),
+            self._assembly.off_wire(server, cable, Route(), label=f"{cable} copies"),
+        ]
+
+    def _thrown_away(self, element: Element) -> list[str]:
+        """Lay what an element does with a frame for another one."""
+        machine = element.machine
+        work = [self._assembly.into(machine, interface=element.interface, to=element.takes)]
+        if self._interconnect.filtered_by == "guest":
+            alone = replace(machine, vcpus=1, functions={FILTER: ServiceCost()})
+            work.append(self._assembly.function(alone, FILTER, Route()))
+        return work
+
 
 _OUTSIDE, _INSIDE = 0, 1
 """A balancer's interfaces."""

@@ -2,19 +2,189 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.check_numbers import LINK_RATES_BPS, within
-from routecast.router.multistage.control import Control, control_problems
-from routecast.router.multistage.interconnect import Interconnect, interconnect_problems
+from routecast.router.check_numbers import LINK_RATES_BPS, duration, within
+from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.virtual.check import machine_problems
 from routecast.router.virtual.machines import Machine, Server
 
-__all__ = ["Balancing", "balance_function", "check_multistage"]
+__all__ = [
+    "Balancing",
+    "Control",
+    "Filtered",
+    "Interconnect",
+    "InterconnectKind",
+    "Joined",
+    "balance_function",
+    "check_multistage",
+    "with_control",
+]
+
+
+# What the control plane takes from the elements: the messages of DIST (thesis, sec. 1.2).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """Messages that every element handles besides the frames that it forwards.
+
+    They take cores away from frames and are themselves no frames of the load: they count neither as offered nor as
+    forwarded. Their work is spread over all cores of an element's server; a core that is busy all the time handles just
+    ``rate_pps``, one that idles handles the rest beside.
+
+    Parameters
+    ----------
+    rate_pps : float
+        Messages per second to and from each element.
+    message_s : float
+        Work of one, through host and machine, on the technology's reference machine.
+    """
+
+    rate_pps: float
+    message_s: float
+
+
+def control_problems(control: Control, servers: Sequence[Server], machines: Sequence[Machine]) -> list[Problem]:
+    """Return what is wrong with control traffic, each with its place."""
+    problems = [
+        Problem(f"control.{place}", f"got {value}: {what} is a finite number > 0")
+        for place, value, what in (
+            ("rate_pps", control.rate_pps, "a rate of messages"),
+            ("message_s", control.message_s, "the work of a message"),
+        )
+        if not (math.isfinite(value) and value > 0.0)
+    ]
+    if problems:
+        return problems
+    for server in servers:
+        if server.cores < 1 or not server.speed_ratio > 0.0:
+            continue
+        rate_hz, message_s = _on_core(control, server, machines)
+        if rate_hz * message_s >= 1.0:
+            message = f'messages would take {rate_hz * message_s:.3g} of each core of "{server.name}": less than 1 can'
+            problems.append(Problem("control.rate_pps", message))
+    return problems
+
+
+def with_control(
+    model: RouterModel, servers: Sequence[Server], machines: Sequence[Machine], control: Control
+) -> RouterModel:
+    """Return the router with control messages that interrupt its servers' cores."""
+    interruptions = {}
+    for server in servers:
+        rate_hz, message_s = _on_core(control, server, machines)
+        if rate_hz:
+            # Interruptions come in a second of work, and a core at its limit works for what they leave of a second.
+            per_work_hz = rate_hz / (1.0 - rate_hz * message_s)
+            interruptions[server.name] = Interruptions(rate_hz=per_work_hz, duration=RandomTime(mean_s=message_s))
+    pools = tuple(replace(pool, interruptions=interruptions.get(pool.name, pool.interruptions)) for pool in model.pools)
+    return replace(model, pools=pools)
+
+
+def _on_core(control: Control, server: Server, machines: Sequence[Machine]) -> tuple[float, float]:
+    """Return messages per second of each core of a server, and what one takes there."""
+    elements = sum(1 for machine in machines if machine.server == server.name)
+    return control.rate_pps * elements / server.cores, control.message_s / server.speed_ratio
+
+
+# What joins a multistage router's elements: virtual switches within servers, links and a switch between them.
+
+
+InterconnectKind = Literal["switch", "vlan", "hub", "shared_hub"]
+Joined = Literal["cable", "switch"]
+Filtered = Literal["guest", "backend"]
+
+VLAN_TAG_BYTES = 4.0
+"""A VLAN tag (IEEE 802.1Q), on wires between servers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interconnect:
+    """The second stage (thesis, sec. 1.2, 3.2).
+
+    Parameters
+    ----------
+    kind : {"switch", "vlan", "hub", "shared_hub"}
+        ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one VLAN for each pair of balancer and
+        router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for each pair: the work of a
+        switch. ``shared_hub``: one hub (a virtual switch in promiscuous mode) for all: every frame is copied "to every
+        port except the receiving one", and the copies cost those who throw them away.
+    tag_s : float
+        ``vlan`` only: work of a virtual switch for a frame's tag, on and off together, on the technology's reference
+        machine.
+    filtered_by : {"guest", "backend"}
+        ``shared_hub`` only: who sees that a copy is for another. ``guest``: the copy wakes the machine and costs its
+        driver (a bridge that floods taps; a Click balancer, which must listen to all). ``backend``: it gets no farther.
+    joined : {"cable", "switch"}
+        ``cable``: links from each server to each other one. ``switch``: links from each server to a physical Ethernet
+        switch.
+    link_bps : float
+        Rate of each such link, each direction.
+    links : int
+        How many, side by side: each element of a server uses one of them, in turn, as a virtual switch's uplinks are
+        shared by originating port (thesis, scenario C.1: one, C.2: two).
+    link_queue_frames : int
+        Frames that wait for a link, over all that use it.
+    switch_bps : float or None
+        What the physical switch carries over all its links; None: as much as they bring.
+    """
+
+    kind: InterconnectKind = "switch"
+    tag_s: float = 0.0
+    filtered_by: Filtered = "guest"
+    joined: Joined = "cable"
+    link_bps: float = 1e9
+    links: int = 1
+    link_queue_frames: int = 512
+    switch_bps: float | None = None
+
+    @property
+    def tag_bytes(self) -> float:
+        """Bytes that a frame is longer between servers."""
+        return VLAN_TAG_BYTES if self.kind == "vlan" else 0.0
+
+
+def interconnect_problems(interconnect: Interconnect) -> list[Problem]:
+    """Return what is wrong with an interconnect, each with its place."""
+    problems: list[Problem] = []
+
+    def add(place: str, message: str) -> None:
+        problems.append(Problem(place, message))
+
+    for place, got, allowed in (
+        ("kind", interconnect.kind, get_args(InterconnectKind)),
+        ("filtered_by", interconnect.filtered_by, get_args(Filtered)),
+        ("joined", interconnect.joined, get_args(Joined)),
+    ):
+        if got not in allowed:
+            problems.append(Problem(f"interconnect.{place}", f'got "{got}": {did_you_mean(str(got), allowed)}'))
+    within("interconnect.link_bps", interconnect.link_bps, LINK_RATES_BPS, "a link rate", "bit/s", add)
+    for place, count in (
+        ("links", interconnect.links),
+        ("link_queue_frames", interconnect.link_queue_frames),
+    ):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            problems.append(Problem(f"interconnect.{place}", f"got {count}: a whole number from 1 on"))
+    right = duration("interconnect.tag_s", interconnect.tag_s, add)
+    if right and interconnect.tag_s and interconnect.kind != "vlan":
+        problems.append(
+            Problem("interconnect.tag_s", f"is given, but a {interconnect.kind} tags no frames: leave it out")
+        )
+    switch_bps = interconnect.switch_bps
+    if switch_bps is not None:
+        within("interconnect.switch_bps", switch_bps, LINK_RATES_BPS, "a rate", "bit/s", add)
+    if switch_bps is not None and interconnect.joined == "cable":
+        message = 'is given, but the servers are joined by cables: leave it out, or join them by "switch"'
+        problems.append(Problem("interconnect.switch_bps", message))
+    return problems
+
 
 Balancing = Literal["round_robin", "flow_hash", "local"]
 

@@ -37,9 +37,7 @@ An assumption: 1000 frames, about what the queues and rings of a machine hold to
 
 _CHOICES = ("round_robin", "rss", "per_flow", "random")
 _THREAD = re.compile(r"(.+) (?:vcpu \d+|backend(?: \d+)?)")
-_TASK = re.compile(
-    r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?|(?:receive|send) \d+(?: to .+)?)"
-)
+_TASK = re.compile(r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?|(?:receive|send) \d+(?: to .+)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,10 +154,7 @@ def events_of(model: RouterModel, absences: Sequence[Absence]) -> tuple[Event, .
     now = {task.name: task.route for task in model.tasks if task.route.kind in _CHOICES}
     for at_s in sorted(instant for instant in instants if math.isfinite(instant)):
         avoided = {
-            task
-            for away in absences
-            if away.avoided_s <= at_s < away.used_s
-            for task in tasks_of(model, away.element)
+            task for away in absences if away.avoided_s <= at_s < away.used_s for task in tasks_of(model, away.element)
         }
         lost = _lost(model, avoided)
         for task in model.tasks:

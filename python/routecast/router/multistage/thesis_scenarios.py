@@ -14,8 +14,7 @@ from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
-from routecast.router.multistage.check import Balancing
-from routecast.router.multistage.interconnect import Interconnect
+from routecast.router.multistage.check import Balancing, Interconnect
 from routecast.router.virtual.machines import Cores, Machine, Server
 from routecast.router.virtual.technology import Technology
 

@@ -12,7 +12,7 @@ several engines deals its frames out in turn, an equal part to each: threads tha
 in order, and the slowest engine then holds the others up.
 
 Buffers of the chip count frames of one size: see ``frame_bytes``. Line cards stand around all that, where there are any
-(:mod:`routecast.router.network_processor.line_cards`).
+(:mod:`routecast.router.network_processor.builder`).
 """
 
 from __future__ import annotations
@@ -22,23 +22,276 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.check_numbers import MAX_UNITS
-from routecast.router.model import (
-    Need,
-    Port,
-    ResourcePool,
-    Route,
-    RouterModel,
-    ServiceCost,
-    TaskUnit,
-)
+from routecast.router.model import Need, Policy, Port, ResourcePool, Route, RouterModel, ServiceCost, TaskUnit
 from routecast.router.network_processor.check import problems_of, stage_threads
-from routecast.router.network_processor.line_cards import blade_ports, line_ports, way_in, way_out
-from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Slice, Stage, State
-from routecast.router.network_processor.slices import ENTRY, are_weighted, dealt_out, policers, schedulers
-from routecast.router.network_processor.steps import Run, Step, joined, steps_of
+from routecast.router.network_processor.model import (
+    Block,
+    LineCard,
+    NetworkProcessor,
+    Run,
+    Slice,
+    Stage,
+    State,
+    Step,
+    joined,
+    steps_of,
+)
 
-__all__ = ["network_processor", "stage_names"]
+__all__ = ["flows_of_a_round", "network_processor", "stage_names"]
+
+
+# Line cards before a network processor, and the crossbar between them (Heller 2006, sec. 2.3).
+#
+# ::
+#
+#     port 0 ─► line card 0 ─► line card 0 to crossbar ─┐                         ┌─► ring of the first stage
+#     port 1 ─► line card 1 ─► line card 1 to crossbar ─┴─► crossbar in (a delay) ─┘        ⋮
+#     port 0 ◄── line card 0 out ◄──┬── crossbar out (a delay) ◄──┬── blade port 0 ◄── last stage, by the flow's egress
+#     port 1 ◄── line card 1 out ◄──┘                             └── blade port 1 ◄──
+#
+# Each port of the blade has a line card of its own at the other side of the switch. A crossbar that does not block
+# costs
+# time and no capacity; its ports carry frames at the rate of the blade's ports, with the 20 bytes of each frame (S1),
+# once into the blade and once out of it. The lines to the outside are the line cards'; what leaves the blade waits
+# before
+# its own ports, in the transmit buffer and the queues of the queue manager.
+
+
+def line_ports(card: LineCard, processor: NetworkProcessor) -> list[Port]:
+    """Return the lines to the outside, which end at the line cards."""
+    return [
+        Port(
+            name=f"port {number}",
+            link_bps=card.line_bps(processor),
+            tx_ring_frames=card.queue_frames,
+            entry=_name(number),
+        )
+        for number in range(processor.ports)
+    ]
+
+
+def way_in(card: LineCard, processor: NetworkProcessor, following: str) -> list[TaskUnit]:
+    """Return the way of a frame from outside to the processor's ``following``; line cards come first."""
+    switched = [_crossbar("crossbar in", card, Route(to=(following,)))] if card.latency_s else []
+    behind = switched[0].name if switched else following
+    cards = [
+        TaskUnit(
+            name=_name(number),
+            service=ServiceCost(per_packet_s=card.per_packet_s, per_byte_s=card.per_byte_s),
+            queue_frames=card.queue_frames,
+            route=Route(to=(f"{_name(number)} to crossbar",)),
+        )
+        for number in range(processor.ports)
+    ]
+    links = [
+        TaskUnit(
+            name=one.route.to[0],
+            service=_on_the_wire(processor),
+            queue_frames=card.queue_frames,
+            route=Route(to=(behind,)),
+        )
+        for one in cards
+    ]
+    return [*cards, *links, *switched]
+
+
+def blade_ports(processor: NetworkProcessor, ring_frames: int, following: Route) -> tuple[Route, list[TaskUnit]]:
+    """Return where frames go that leave the last stage, and the processor's own ports, each with a ring before it."""
+    ports = [
+        TaskUnit(
+            name=f"blade port {number}",
+            service=_on_the_wire(processor),
+            queue_frames=ring_frames,
+            route=following,
+        )
+        for number in range(processor.ports)
+    ]
+    return Route(kind="by_egress", to=tuple(port.name for port in ports)), ports
+
+
+def way_out(card: LineCard, ports: Sequence[str]) -> tuple[Route, list[TaskUnit]]:
+    """Return where frames go that leave the blade, and the way from there to the ports of their flows."""
+    cards: list[TaskUnit] = []
+    out = Route(kind="egress", to=tuple(ports))
+    if card.out_per_packet_s or card.out_per_byte_s:
+        cards = [
+            TaskUnit(
+                name=f"{_name(number)} out",
+                service=ServiceCost(per_packet_s=card.out_per_packet_s, per_byte_s=card.out_per_byte_s),
+                queue_frames=card.queue_frames,
+                route=Route(to=(port,)),
+            )
+            for number, port in enumerate(ports)
+        ]
+        out = Route(kind="by_egress", to=tuple(one.name for one in cards))
+    if not card.latency_s:
+        return out, cards
+    switched = _crossbar("crossbar out", card, out)
+    return Route(to=(switched.name,)), [switched, *cards]
+
+
+def _crossbar(name: str, card: LineCard, route: Route) -> TaskUnit:
+    return TaskUnit(
+        name=name,
+        service=ServiceCost(per_packet_s=card.latency_s),
+        queue_frames=card.queue_frames,
+        parallel=MAX_UNITS,  # a delay: it carries all at once and limits nothing
+        route=route,
+    )
+
+
+def _name(number: int) -> str:
+    return f"line card {number}"
+
+
+def _on_the_wire(processor: NetworkProcessor) -> ServiceCost:
+    """Return how long a port of the switch carries a frame, the 20 bytes that it has on the wire included."""
+    byte_s = 8.0 / processor.link_bps
+    return ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s)
+
+
+# Slices (meta-routers) of one processor: which flows are whose, and what is dropped before it takes others' time.
+#
+# ::
+#
+#     ports ─► slices ─by flow─┬─► slice A ─by egress─► slice A to port 0 (a bucket that leaks at A's bandwidth) ─►
+# ring
+#                              └─► slice B ─────────────────────────────────────────────────────────────────────► ring
+#
+# A flow belongs to one slice. Flows are dealt out in groups of one for each port, so that every slice has traffic on
+# every port; shares are exact where the number of flows is a multiple of :func:`flows_of_a_round`. What a slice that
+# is
+# policed sends beyond its bandwidth to a port overflows its bucket. Line cards do that, as they validate what comes in
+# (Heller 2006, sec. 2.3), so it costs no engine anything. A bucket is a queue that is served at the provisioned rate:
+# it
+# delays a burst where a token bucket would let it through.
+#
+# Where slices are weighted, each has a queue of its own before every port::
+#
+#     last stage ─by flow─┬─► slice A out ─by egress─► slice A at port 0 ─┬─► port 0
+#                         └─► slice B out ───────────► slice B at port 0 ─┘   the scheduler's pool: weights are
+# bandwidths
+#
+# The scheduler lets frames go at the rate of the link, so they do not meet again in the port's own ring; their latency
+# counts the time on the wire twice. With line cards that is no artefact: the scheduler is the blade's port, and theirs
+# follows.
+
+
+ENTRY = "slices"
+"""Name of the task unit that tells slices apart."""
+
+_MOST_PARTS = 100
+_SHORTEST_TURN_S = 10e-9
+
+
+def pattern(slices: Sequence[Slice]) -> tuple[int, ...]:
+    """Return numbers of slices in turn, each as often as its share of the traffic says, spread evenly.
+
+    The number of entries is the least up to 100 that says all shares exactly, else 100 with the nearest parts.
+
+    Examples
+    --------
+    >>> pattern([Slice(name="a", bandwidth_bps=1e9, share=0.75), Slice(name="b", bandwidth_bps=1e9, share=0.25)])
+    (0, 0, 1, 0)
+    """
+    shares = [one.share for one in slices]
+    exact = (
+        parts
+        for parts in range(1, _MOST_PARTS + 1)
+        if all(abs(share * parts - round(share * parts)) < 1e-9 for share in shares)
+    )
+    parts = next(exact, _MOST_PARTS)
+    dealt = [0.0] * len(shares)
+    order = []
+    for turn in range(1, parts + 1):
+        behind = [share * turn - have for share, have in zip(shares, dealt, strict=True)]
+        chosen = max(range(len(shares)), key=lambda number: behind[number])
+        dealt[chosen] += 1.0
+        order.append(chosen)
+    return tuple(order)
+
+
+def flows_of_a_round(slices: Sequence[Slice], ports: int) -> int:
+    """Return of how many flows the number must be a multiple for shares to be exact."""
+    return len(pattern(slices)) * ports
+
+
+def dealt_out(slices: Sequence[Slice], ports: int, to: Sequence[str]) -> Route:
+    """Return the route by which the flows of slice ``k`` go to ``to[k]``, anywhere on their way."""
+    return Route(kind="per_flow", to=tuple(to[number] for number in pattern(slices) for _ in range(ports)))
+
+
+def policers(slices: Sequence[Slice], ports: int, following: str, burst_frames: int) -> list[TaskUnit]:
+    """Return the task units that tell slices apart and hold each to its bandwidth; the first is :data:`ENTRY`."""
+    names = [f"slice {one.name}" if one.policing == "policed" else following for one in slices]
+    units = [TaskUnit(name=ENTRY, route=dealt_out(slices, ports, names))]
+    for one, name in zip(slices, names, strict=True):
+        if one.policing != "policed":
+            continue
+        buckets = tuple(f"{name} to port {port}" for port in range(ports))
+        units.append(TaskUnit(name=name, route=Route(kind="by_egress", to=buckets)))
+        byte_s = 8.0 / one.bandwidth_bps
+        units += [
+            TaskUnit(
+                name=bucket,
+                service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
+                queue_frames=burst_frames,
+                route=Route(to=(following,)),
+            )
+            for bucket in buckets
+        ]
+    return units
+
+
+def are_weighted(slices: Sequence[Slice]) -> bool:
+    """Return whether slices have queues of their own at the ports: one that asks for it divides from all others."""
+    return any(one.policing == "weighted" for one in slices)
+
+
+def schedulers(
+    slices: Sequence[Slice],
+    ports: Sequence[str],
+    link_bps: float,
+    queue_frames: int,
+    frame_bytes: float,
+    following: Route | None = None,
+) -> tuple[Route, list[TaskUnit], list[ResourcePool]]:
+    """Return the way from the last stage to the ports: queues of each slice, and pools that serve them by weight.
+
+    Parameters
+    ----------
+    slices : sequence of Slice
+    ports : sequence of str
+    link_bps : float
+    queue_frames : int
+        Of each slice at each port.
+    frame_bytes : float
+        One such frame is the longest turn of a slice.
+    following : Route or None
+        Where frames go from there; None: to the port.
+    """
+    byte_s = 8.0 / link_bps
+    turn_s = max((frame_bytes + WIRE_OVERHEAD_BYTES) * byte_s, _SHORTEST_TURN_S)
+    pools = [ResourcePool(name=f"{port} scheduler", policy=Policy(kind="fair", quantum_s=turn_s)) for port in ports]
+    units: list[TaskUnit] = []
+    for one in slices:
+        queues = tuple(f"slice {one.name} at {port}" for port in ports)
+        units.append(TaskUnit(name=f"slice {one.name} out", route=Route(kind="by_egress", to=queues)))
+        units += [
+            TaskUnit(
+                name=queue,
+                needs=(Need(pool=f"{port} scheduler"),),
+                service=ServiceCost(per_packet_s=WIRE_OVERHEAD_BYTES * byte_s, per_byte_s=byte_s),
+                queue_frames=max(queue_frames, 1),
+                weight=one.bandwidth_bps,
+                route=following or Route(to=(port,)),
+            )
+            for queue, port in zip(queues, ports, strict=True)
+        ]
+    out = dealt_out(slices, len(ports), [f"slice {one.name} out" for one in slices])
+    return out, units, pools
 
 
 def network_processor(
@@ -112,10 +365,7 @@ def network_processor(
     ring = int(processor.transmit_buffer_bytes // (processor.ports * frame_bytes)) + port_queue_frames
     tasks = policers(slices, processor.ports, entries[0], burst_frames) if slices else []
     door = ENTRY if slices else entries[0]
-    lines = [
-        Port(name=port, link_bps=processor.link_bps, tx_ring_frames=max(ring, 1), entry=door)
-        for port in ports
-    ]
+    lines = [Port(name=port, link_bps=processor.link_bps, tx_ring_frames=max(ring, 1), entry=door) for port in ports]
     out, queues, serving = Route(kind="egress", to=ports), list[TaskUnit](), list[ResourcePool]()
     beyond, outward = None, list[TaskUnit]()
     if line_card is not None:
@@ -143,8 +393,7 @@ def network_processor(
 def stage_names(stages: Sequence[Stage]) -> tuple[str, ...]:
     """Return how stages are called: by their block, or by their first and last."""
     return tuple(
-        stage.blocks[0] if len(stage.blocks) == 1 else f"{stage.blocks[0]} to {stage.blocks[-1]}"
-        for stage in stages
+        stage.blocks[0] if len(stage.blocks) == 1 else f"{stage.blocks[0]} to {stage.blocks[-1]}" for stage in stages
     )
 
 
@@ -206,9 +455,7 @@ class _Assembly:
             units += self._on_engine(index, engine, threads, max(frames, 1), following)
         return units
 
-    def _on_engine(
-        self, index: int, engine: int, threads: int, frames: int, following: Route
-    ) -> list[TaskUnit]:
+    def _on_engine(self, index: int, engine: int, threads: int, frames: int, following: Route) -> list[TaskUnit]:
         name = self._names[index]
         sharing = [number for number, stage in enumerate(self._stages) if engine in stage.engines]
         pool = f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {name} threads"
@@ -222,9 +469,7 @@ class _Assembly:
             body = tail
         else:
             # Slices run other instructions side by side and meet again, where the thread is given back.
-            tail = own.tasks(put, following) or [
-                TaskUnit(name=f"engine {engine}: {name} done", route=following)
-            ]
+            tail = own.tasks(put, following) or [TaskUnit(name=f"engine {engine}: {name} done", route=following)]
             body, first = [], []
             for one, steps in zip(self._slices, chains, strict=False):
                 apart = _Chain(f"engine {engine}: {one.name}", engine, threads, self._processor)
@@ -234,9 +479,7 @@ class _Assembly:
             until = tail[-1].name
             targets = [task.name for task in first] or [tail[0].name]
             way = (
-                dealt_out(self._slices, self._processor.ports, targets)
-                if len(targets) > 1
-                else Route(to=(targets[0],))
+                dealt_out(self._slices, self._processor.ports, targets) if len(targets) > 1 else Route(to=(targets[0],))
             )
             body += tail
         self._memories |= {need.pool for task in body for need in task.needs if ", " in task.name}

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import FileModel
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.file_models import (
+    BlockTable,
+    LinkTable,
+    MemoryTable,
     ProcessorFile,
     ProcessorTable,
+    StateTable,
 )
-from routecast.router.network_processor.model import (
-    Block,
-    Engines,
-    Link,
-    NetworkProcessor,
-    State,
-)
-from routecast.router.network_processor.overrides import (
-    block_over,
-    link_over,
-    processor_over,
-    state_over,
-    values_given,
-)
-from routecast.router.network_processor.table_faults import lacking_memory, missing_without_base, twins
+from routecast.router.network_processor.model import Block, Engines, Link, Memory, NetworkProcessor, Reference, State
 
 __all__ = [
     "Preset",
+    "block_over",
+    "link_over",
+    "memories_without_base",
     "preset_from",
     "processor",
     "processor_schema",
@@ -42,7 +36,181 @@ __all__ = [
     "processors",
     "read_preset",
     "read_processor",
+    "state_over",
+    "twins",
 ]
+
+
+# Faults of the tables of files that cannot be seen any more when they have been put over a base, or over none.
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def twins(place: str, tables: Sequence[_Named]) -> Iterator[Problem]:
+    """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
+
+    Which of them would count is not for a reader to guess.
+    """
+    first: dict[str, int] = {}
+    for index, table in enumerate(tables):
+        if first.setdefault(table.name, index) != index:
+            yield Problem(
+                f"{place}[{index}].name",
+                f'"{table.name}" is given in {place}[{first[table.name]}] already: put all of it in one table',
+            )
+
+
+def memories_without_base(table: ProcessorTable, chip: NetworkProcessor) -> Iterator[Problem]:
+    """Yield the memories of a table in a router file that no base has, and that lack what only a base could give."""
+    made = {memory.name: memory for memory in chip.memories}
+    known = [memory.name for memory in chip.memories if memory.latency_s and memory.bytes_per_s]
+    for index, one in enumerate(table.memory):
+        memory = made[one.name]
+        given = {"latency": one.latency, "bandwidth": one.bandwidth}
+        has = {"latency": memory.latency_s, "bandwidth": memory.bytes_per_s}
+        lacking = [key for key in given if given[key] is None and not has[key]]
+        if lacking:
+            yield Problem(
+                f"processor.memory[{index}].name",
+                f'"{one.name}" is no memory of {chip.name}: {did_you_mean(one.name, known)} One of your own needs '
+                + " and ".join(lacking),
+            )
+
+
+def missing_without_base(document: ProcessorFile) -> Iterator[Problem]:
+    """Yield what a processor without a base must say and does not."""
+    for key in ("count", "frequency"):
+        if getattr(document.engines, key) is None:
+            yield Problem(f"engines.{key}", "is missing, and there is no base that has it")
+    for key in ("ports", "link"):
+        if getattr(document, key) is None:
+            yield Problem(key, "is missing, and there is no base that has it")
+    for index, memory in enumerate(document.memory):
+        yield from lacking_memory(f"memory[{index}]", memory)
+
+
+def lacking_memory(place: str, memory: MemoryTable) -> Iterator[Problem]:
+    """Yield what a memory that no base has must say and does not."""
+    for key in ("latency", "bandwidth"):
+        if getattr(memory, key) is None:
+            yield Problem(f"{place}.{key}", "is missing, and there is no base that has it")
+
+
+# Values of files in the place of those of a base: which key of a table is which field of a value.
+
+
+_ENGINES = {
+    "count": "count",
+    "threads": "threads",
+    "frequency": "frequency_hz",
+    "registers": "registers",
+    "spill": "spill_cycles",
+    "switch": "switch_cycles",
+    "code_words": "code_words",
+}
+_MEMORY = {
+    "channels": "channels",
+    "latency": "latency_s",
+    "bandwidth": "bytes_per_s",
+    "least": "least_bytes",
+    "capacity": "capacity_bytes",
+}
+_PROCESSOR = {
+    "ports": "ports",
+    "link": "link_bps",
+    "receive_buffer": "receive_buffer_bytes",
+    "transmit_buffer": "transmit_buffer_bytes",
+}
+_BLOCK = {
+    "cycles": "cycles",
+    "cycles_per_byte": "cycles_per_byte",
+    "registers": "registers",
+    "code_words": "code_words",
+}
+_LINK = {
+    "memory": "memory",
+    "put": "put_cycles",
+    "get": "get_cycles",
+    "access": "access_bytes",
+    "frames": "frames",
+}
+_STATE = {"memory": "memory", "size": "size_bytes"}
+_WHOLE = frozenset(
+    {
+        "least_bytes",
+        "capacity_bytes",
+        "receive_buffer_bytes",
+        "transmit_buffer_bytes",
+        "access_bytes",
+        "size_bytes",
+    }
+)
+
+
+def processor_over(base: NetworkProcessor, table: ProcessorTable) -> NetworkProcessor:
+    """Return a processor with what a table gives in the place of its own, and the memories that it adds."""
+    memories = {memory.name: memory for memory in base.memories}
+    for one in table.memory:
+        before = memories.get(one.name, Memory(name=one.name, latency_s=0.0, bytes_per_s=0.0))
+        memories[one.name] = replace(before, **_values(one, _MEMORY))
+    return replace(
+        base,
+        engines=replace(base.engines, **_values(table.engines, _ENGINES)),
+        memories=tuple(memories.values()),
+        **_values(table, _PROCESSOR),
+    )
+
+
+def block_over(base: Block, table: BlockTable) -> Block:
+    """Return a block with what a table gives in the place of its own."""
+    changed = _values(table, _BLOCK)
+    if table.references is not None:
+        changed["references"] = tuple(
+            Reference(
+                state=one.state,
+                accesses=one.accesses,
+                accesses_per_byte=one.accesses_per_byte,
+                access_bytes=round(one.access),
+                waits=one.waits,
+            )
+            for one in table.references
+        )
+    return replace(base, **changed)
+
+
+def link_over(base: Link, table: LinkTable) -> Link:
+    """Return a link with what a table gives in the place of its own."""
+    return replace(base, **_values(table, _LINK))
+
+
+def state_over(base: State, table: StateTable) -> State:
+    """Return a state with what a table gives in the place of its own."""
+    return replace(base, **_values(table, _STATE))
+
+
+def _values(table: FileModel, fields: Mapping[str, str]) -> dict[str, Any]:
+    given = {field: getattr(table, key) for key, field in fields.items() if getattr(table, key) is not None}
+    return {field: round(value) if field in _WHOLE else value for field, value in given.items()}
+
+
+def values_given(document: ProcessorFile) -> Iterator[tuple[str, Any, str]]:
+    """Yield the values of a processor file: their places, the tables that hold their sources, and their keys."""
+    tables: list[tuple[str, Any, tuple[str, ...]]] = [
+        ("", document, tuple(_PROCESSOR)),
+        ("engines.", document.engines, tuple(_ENGINES)),
+        ("ring.", document.ring, tuple(_LINK)),
+    ]
+    tables += [(f"memory[{one.name}].", one, tuple(_MEMORY)) for one in document.memory]
+    tables += [(f"state[{one.name}].", one, tuple(_STATE)) for one in document.state]
+    tables += [(f"block[{one.name}].", one, (*_BLOCK, "references", "queue", "engines")) for one in document.block]
+    for place, table, keys in tables:
+        for key in keys:
+            if getattr(table, key) is not None:
+                yield f"{place}{key}", table, key
+
 
 _SUFFIX = ".processor.toml"
 _LARGEST_FILE_BYTES = 1_000_000
@@ -196,9 +364,7 @@ def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Prese
     base = None
     if document.base:
         if document.base.endswith(".toml"):
-            problems.append(
-                Problem("base", "is a file: a processor file rests on one that ships, by its name")
-            )
+            problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
         else:
             base = read_preset(document.base)
             has = {memory.name for memory in base.processor.memories}

@@ -48,9 +48,7 @@ def problems_of(
     return problems
 
 
-def parts_problems(
-    processor: NetworkProcessor, blocks: Sequence[Block], states: Sequence[State]
-) -> list[Problem]:
+def parts_problems(processor: NetworkProcessor, blocks: Sequence[Block], states: Sequence[State]) -> list[Problem]:
     """Return what is wrong with the parts themselves, whatever stages are made of them."""
     problems: list[Problem] = []
 
@@ -96,9 +94,7 @@ def _check_states(states: Sequence[State], memories: Mapping[str, object], add: 
         _not_negative(f"state[{index}].size_bytes", state.size_bytes, add)
 
 
-def _check_capacities(
-    processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add
-) -> None:
+def _check_capacities(processor: NetworkProcessor, states: Sequence[State], stages: Sequence[Stage], add: Add) -> None:
     """Check that memories have room for the states and rings that are in them."""
     links = [stage.link for stage in stages[1:]]  # before the first stage is the receive buffer
     for memory in processor.memories:
@@ -173,9 +169,7 @@ def _check_stages(
             add("stage", f'no stage runs "{name}": add it to the blocks of one, or leave the block out')
 
 
-def _check_engines(
-    processor: NetworkProcessor, blocks: Mapping[str, Block], stages: Sequence[Stage], add: Add
-) -> None:
+def _check_engines(processor: NetworkProcessor, blocks: Mapping[str, Block], stages: Sequence[Stage], add: Add) -> None:
     """Check that the threads of an engine's stages fit its contexts, and their programs its control store."""
     engines = processor.engines
     for engine in sorted({number for stage in stages for number in stage.engines}):
@@ -188,9 +182,7 @@ def _check_engines(
                 f"engine {engine} then runs {told} = {threads} threads, but has {engines.threads}: say how many each "
                 "stage may use, or give it engines of its own",
             )
-        words = sum(
-            blocks[name].code_words for index in here for name in stages[index].blocks if name in blocks
-        )
+        words = sum(blocks[name].code_words for index in here for name in stages[index].blocks if name in blocks)
         if engines.code_words and words > engines.code_words:
             add(
                 f"stage[{here[-1]}].engines",

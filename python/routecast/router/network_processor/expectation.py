@@ -23,8 +23,16 @@ from typing import Literal
 from routecast.load.offered import line_rate_pps
 from routecast.router.network_processor.builder import stage_names
 from routecast.router.network_processor.check import stage_threads
-from routecast.router.network_processor.model import Block, LineCard, NetworkProcessor, Stage, State
-from routecast.router.network_processor.steps import Run, Step, steps_of
+from routecast.router.network_processor.model import (
+    Block,
+    LineCard,
+    NetworkProcessor,
+    Run,
+    Stage,
+    State,
+    Step,
+    steps_of,
+)
 
 __all__ = ["Expectation", "Limit", "expectation"]
 
@@ -91,14 +99,11 @@ def expectation(
             )
             runs_s, waits_s = _times(own + put, processor, frame_bytes, memory_s, share)
             engine_s[engine] = engine_s.get(engine, 0.0) + share * runs_s
-            name = (
-                f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {names[index]} threads"
-            )
+            name = f"engine {engine} threads" if len(sharing) == 1 else f"engine {engine} {names[index]} threads"
             occupied_s = share * (runs_s + waits_s)
             limits.append(Limit(name=name, kind="threads", pps=_rate(threads, occupied_s)))
     limits += [
-        Limit(name=f"engine {engine}", kind="engine", pps=_rate(1, busy_s))
-        for engine, busy_s in engine_s.items()
+        Limit(name=f"engine {engine}", kind="engine", pps=_rate(1, busy_s)) for engine, busy_s in engine_s.items()
     ]
     limits += [
         Limit(name=memory.name, kind="memory", pps=_rate(memory.channels, memory_s[memory.name]))

@@ -92,12 +92,8 @@ class ProcessorTable(FileModel):
     )
     ports: Count | None = Field(default=None, description="Interfaces")
     link: BitRate | None = Field(default=None, description="Rate of each link in each direction, bit/s")
-    receive_buffer: Size | None = Field(
-        default=None, description="Receive buffer on the chip, all ports together, B"
-    )
-    transmit_buffer: Size | None = Field(
-        default=None, description="Transmit buffer on the chip, all ports together, B"
-    )
+    receive_buffer: Size | None = Field(default=None, description="Receive buffer on the chip, all ports together, B")
+    transmit_buffer: Size | None = Field(default=None, description="Transmit buffer on the chip, all ports together, B")
 
 
 class StateTable(FileModel):
@@ -113,14 +109,10 @@ class ReferenceTable(FileModel):
     """What a block reads and writes of a state for one frame."""
 
     state: str = Field(description="Name of the state")
-    accesses: Number = Field(
-        default=1.0, description="Accesses for a frame, whatever its size; fractions are averages"
-    )
+    accesses: Number = Field(default=1.0, description="Accesses for a frame, whatever its size; fractions are averages")
     accesses_per_byte: Number = Field(default=0.0, description="Besides, accesses for each byte of the frame")
     access: Size = Field(default=4.0, description="Bytes of one access, B")
-    waits: Count = Field(
-        default=1, description="How often the thread waits: accesses issued together are one wait"
-    )
+    waits: Count = Field(default=1, description="How often the thread waits: accesses issued together are one wait")
 
 
 class BlockTable(FileModel):
@@ -136,9 +128,7 @@ class BlockTable(FileModel):
         description="true: it takes frames from its ring and puts them into the next, and neither works nor queues",
     )
     cycles: Number | None = Field(default=None, description="Instructions' cycles for a frame")
-    cycles_per_byte: Number | None = Field(
-        default=None, description="Besides, cycles for each byte of the frame"
-    )
+    cycles_per_byte: Number | None = Field(default=None, description="Besides, cycles for each byte of the frame")
     references: list[ReferenceTable] | None = Field(
         default=None, description="What it reads and writes in memories for a frame"
     )
@@ -147,9 +137,7 @@ class BlockTable(FileModel):
     queue: FrameCount | None = Field(
         default=None, description="Frames that it keeps for each output port, in its memory, frames"
     )
-    engines: Count | None = Field(
-        default=None, description="Engines of its stage, where it has one of its own"
-    )
+    engines: Count | None = Field(default=None, description="Engines of its stage, where it has one of its own")
     threads: Count | None = Field(
         default=None, description="Active threads on each engine of its stage; 0: all that the hardware has"
     )
@@ -159,9 +147,7 @@ class BlockTable(FileModel):
 class LinkTable(FileModel):
     """How frames go from one stage to the next."""
 
-    memory: str | None = Field(
-        default=None, description='Memory of the ring; "": registers of the next engine'
-    )
+    memory: str | None = Field(default=None, description='Memory of the ring; "": registers of the next engine')
     put: Number | None = Field(default=None, description="Cycles to put a frame's handle into the ring")
     get: Number | None = Field(default=None, description="Cycles to get it out")
     access: Size | None = Field(default=None, description="Bytes of a handle, B")
@@ -177,9 +163,7 @@ class StageTable(FileModel):
     engines: Count | list[Count] = Field(
         default=1, description="How many engines of its own, or the numbers of engines that stages may share"
     )
-    threads: Count = Field(
-        default=0, description="Active threads on each engine; 0: all that the hardware has"
-    )
+    threads: Count = Field(default=0, description="Active threads on each engine; 0: all that the hardware has")
     link: LinkTable = Field(default=LinkTable(), description="How frames come to it, where that differs")
 
 
@@ -222,16 +206,12 @@ class ProcessorFile(ProcessorTable):
     reference: str = Field(default="", description="Where its values come from in the main")
     notes: list[str] = Field(default=[], description="What a user must know")
     state: list[StateTable] = Field(default=[], description="What its blocks keep in memories")
-    block: list[BlockTable] = Field(
-        default=[], description="The blocks of a router on it, in the order of the way"
-    )
+    block: list[BlockTable] = Field(default=[], description="The blocks of a router on it, in the order of the way")
     ring: LinkTable = Field(default=LinkTable(), description="How frames go from stage to stage")
     parallel: list[str] = Field(
         default=[], description="Blocks that each engine runs to completion in the parallel organisation"
     )
-    source: dict[str, str] = Field(
-        default={}, description="Where the values of the processor come from, by key"
-    )
+    source: dict[str, str] = Field(default={}, description="Where the values of the processor come from, by key")
 
 
 def _as_table(value: Any) -> Any:
@@ -243,9 +223,7 @@ def _as_table(value: Any) -> Any:
     raise PydanticCustomError("value", "{message}", {"message": message})
 
 
-ProcessorOrName = Annotated[
-    ProcessorTable, BeforeValidator(_as_table, json_schema_input_type=str | ProcessorTable)
-]
+ProcessorOrName = Annotated[ProcessorTable, BeforeValidator(_as_table, json_schema_input_type=str | ProcessorTable)]
 
 
 class NetworkProcessorRouter(FileModel):
@@ -260,30 +238,18 @@ class NetworkProcessorRouter(FileModel):
         default="pipelined",
         description="A stage for every block; engines that each run several blocks; or as [[stage]] says",
     )
-    engines: Count = Field(
-        default=1, description="Parallel: how many engines run the blocks of parallel to completion"
-    )
+    engines: Count = Field(default=1, description="Parallel: how many engines run the blocks of parallel to completion")
     threads: Count = Field(default=0, description="Parallel: active threads on each of them; 0: all")
     parallel: list[str] | None = Field(
         default=None, description="Parallel: blocks that each of those engines runs; none: the processor's"
     )
-    ring: LinkTable = Field(
-        default=LinkTable(), description="How frames go from stage to stage, where that differs"
-    )
-    state: list[StateTable] = Field(
-        default=[], description="States of the processor's blocks, or further ones"
-    )
-    block: list[BlockTable] = Field(
-        default=[], description="Blocks of the processor's router, or further ones"
-    )
+    ring: LinkTable = Field(default=LinkTable(), description="How frames go from stage to stage, where that differs")
+    state: list[StateTable] = Field(default=[], description="States of the processor's blocks, or further ones")
+    block: list[BlockTable] = Field(default=[], description="Blocks of the processor's router, or further ones")
     stage: list[StageTable] = Field(default=[], description="Staged: which blocks run on which engines")
-    slice: list[SliceTable] = Field(
-        default=[], description="Meta-routers that share the processor; none: one"
-    )
+    slice: list[SliceTable] = Field(default=[], description="Meta-routers that share the processor; none: one")
     line_card: LineCardTable | None = Field(
         default=None, description="What stands before each port of the processor; none: nothing"
     )
-    burst: FrameCount = Field(
-        default=64, description="What a policed slice may send at once to a port, frames"
-    )
+    burst: FrameCount = Field(default=64, description="What a policed slice may send at once to a port, frames")
     load: LoadTable | None = Field(default=None, description="Load to evaluate with by default")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,24 +11,196 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel
-from routecast.router.network_processor.builder import network_processor
-from routecast.router.network_processor.catalogue import Preset, preset_from
-from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
-from routecast.router.network_processor.model import (
-    Block,
-    LineCard,
-    NetworkProcessor,
-    Slice,
-    Stage,
-    State,
+from routecast.router.network_processor.builder import flows_of_a_round, network_processor
+from routecast.router.network_processor.catalogue import (
+    Preset,
+    block_over,
+    link_over,
+    memories_without_base,
+    preset_from,
+    state_over,
+    twins,
 )
-from routecast.router.network_processor.overrides import block_over, link_over, state_over
-from routecast.router.network_processor.places import in_the_file
-from routecast.router.network_processor.slices import flows_of_a_round
-from routecast.router.network_processor.stages import stages_of
-from routecast.router.network_processor.table_faults import memories_without_base, twins
+from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
+from routecast.router.network_processor.model import Block, LineCard, Link, NetworkProcessor, Slice, Stage, State
+from routecast.router.network_processor.organisation import parallel
 
-__all__ = ["Parts", "network_processor_from", "parts_of"]
+__all__ = ["Parts", "in_the_file", "network_processor_from", "parts_of"]
+
+
+# The stages that a router file asks for: those of an organisation by its name, or those that it lists.
+
+
+def stages_of(
+    router: NetworkProcessorRouter, preset: Preset, ring: Link, names: list[str], problems: list[Problem]
+) -> tuple[Stage, ...]:
+    """Return the stages of a router file; what is wrong is added to ``problems``.
+
+    Parameters
+    ----------
+    router : NetworkProcessorRouter
+    preset : Preset
+        Of the file's processor.
+    ring : Link
+        Between stages that say nothing else.
+    names : list of str
+        Blocks that are present, in the order of the way.
+    problems : list of Problem
+    """
+    if router.organisation == "staged":
+        return _staged(router, ring, names, problems)
+    return _organised(router, preset, ring, names, problems)
+
+
+def _organised(
+    router: NetworkProcessorRouter,
+    preset: Preset,
+    ring: Link,
+    names: list[str],
+    problems: list[Problem],
+) -> tuple[Stage, ...]:
+    """Return the stages of the pipelined or the parallel organisation."""
+    if router.stage:
+        problems.append(Problem("stage", f'is for organisation "staged", not "{router.organisation}"'))
+    repeated: list[str] = []
+    if router.organisation == "parallel":
+        wanted = list(preset.parallel) if router.parallel is None else router.parallel
+        gone = {table.name for table in router.block if not table.present}
+        repeated = [name for name in wanted if name not in gone]
+        if not repeated:
+            problems.append(Problem("parallel", "names no block that is present: name those that engines repeat"))
+        if router.engines < 1:
+            problems.append(Problem("engines", f"got {router.engines}: at least one engine is needed"))
+    elif {"engines", "threads", "parallel"} & router.model_fields_set:
+        given = sorted({"engines", "threads", "parallel"} & router.model_fields_set)
+        problems += [
+            Problem(
+                key,
+                f'is for organisation "parallel"; pipelined: block[…].{key}'
+                if key != "parallel"
+                else 'is for organisation "parallel"',
+            )
+            for key in given
+        ]
+    engines: dict[str, int] = dict(preset.engines)
+    threads: dict[str, int] = dict.fromkeys(repeated, router.threads)
+    for index, table in enumerate(router.block):
+        if table.engines is not None:
+            engines[table.name] = table.engines
+            if table.engines < 1:
+                problems.append(
+                    Problem(f"block[{index}].engines", f"got {table.engines}: at least one engine is needed")
+                )
+        if table.threads is not None:
+            threads[table.name] = table.threads
+        if table.name in repeated:
+            problems += [
+                Problem(
+                    f"block[{index}].{key}",
+                    f'is run by the engines of the parallel stage: give "{key}" of the router',
+                )
+                for key in ("engines", "threads")
+                if getattr(table, key) is not None
+            ]
+    if problems:
+        return ()
+    needed = sum(engines.get(name, 1) for name in names if name not in repeated)
+    needed += router.engines if repeated else 0
+    count = preset.processor.engines.count
+    if needed > count:
+        where = "engines" if repeated else "block"
+        problems.append(Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {count}"))
+        return ()
+    try:
+        return parallel(names, repeated=repeated, count=router.engines, engines=engines, threads=threads, link=ring)
+    except ModelProblem as problem:
+        problems += problem.problems
+        return ()
+
+
+def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], problems: list[Problem]) -> tuple[Stage, ...]:
+    """Return the stages that a file lists; engines that are counted get the numbers that are free."""
+    if not router.stage:
+        problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
+    absent = {table.name for table in router.block if not table.present}
+    taken = {number for one in router.stage if not isinstance(one.engines, int) for number in one.engines}
+    free = (number for number in range(1 << 30) if number not in taken)
+    stages = []
+    for index, one in enumerate(router.stage):
+        if isinstance(one.engines, int):
+            if one.engines < 1:
+                problems.append(Problem(f"stage[{index}].engines", f"got {one.engines}: at least one is needed"))
+                continue
+            if one.engines > len(names) + (1 << 12):
+                problems.append(Problem(f"stage[{index}].engines", f"got {one.engines}: more than any processor has"))
+                continue
+            engines = tuple(next(free) for _ in range(one.engines))
+        else:
+            engines = tuple(one.engines)
+        blocks = tuple(name for name in one.blocks if name not in absent)
+        if blocks or not one.blocks:
+            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=link_over(ring, one.link)))
+    return tuple(stages)
+
+
+# Where in a router file a fault is that the builder found: it counts blocks that the file inherits, too.
+
+
+_ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>\d+)\](?P<rest>.*)")
+
+
+def in_the_file(
+    problem: Problem,
+    router: NetworkProcessorRouter,
+    *,
+    memories: Sequence[str],
+    blocks: Sequence[str],
+    states: Sequence[str],
+    stages: Sequence[Sequence[str]],
+) -> Problem:
+    """Return a fault that the builder found with the place that it has in the file.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its place counts ``memories``, ``blocks``, ``states`` and ``stages``, in this order.
+    router : NetworkProcessorRouter
+        What the file says.
+    memories, blocks, states : sequence of str
+        Names.
+    stages : sequence of sequence of str
+        Blocks of each stage.
+    """
+    found = _ENTRY.fullmatch(problem.place)
+    if not found:
+        return problem
+    number, rest = int(found["number"]), found["rest"]
+    if found["list"] == "stage":
+        return Problem(_stage_place(router, stages[number], number, rest), problem.message)
+    given: Sequence[object]
+    if found["list"] == "block":
+        name, given = blocks[number], [table.name for table in router.block]
+    elif found["list"] == "state":
+        name, given = states[number], [table.name for table in router.state]
+    else:
+        name, given = memories[number], [table.name for table in router.processor.memory]
+    entry = given.index(name) if name in given else name
+    return Problem(f"{found['list']}[{entry}]{rest}", problem.message)
+
+
+def _stage_place(router: NetworkProcessorRouter, blocks: Sequence[str], number: int, rest: str) -> str:
+    if router.organisation == "staged":
+        names = [stage for stage in router.stage if set(stage.blocks) & set(blocks)]
+        return f"stage[{router.stage.index(names[0]) if names else number}]{rest}"
+    if rest.startswith(".link"):
+        return "ring" + rest.removeprefix(".link")
+    key = rest.lstrip(".")
+    if router.organisation == "parallel" and len(blocks) > 1:
+        return key
+    given = [table.name for table in router.block]
+    entry = given.index(blocks[0]) if blocks and blocks[0] in given else blocks[0]
+    return f"block[{entry}].{key}"
+
 
 _SMALLEST_BYTES = 64.0
 
@@ -140,8 +313,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     if problems:
         raise ModelProblem(subject, problems)
     queues = {
-        block.name: _queue(by_name.get(block.name, _PLAIN), preset.queues.get(block.name, 0))
-        for block in running
+        block.name: _queue(by_name.get(block.name, _PLAIN), preset.queues.get(block.name, 0)) for block in running
     }
     return Parts(
         processor=preset.processor,
@@ -181,9 +353,7 @@ def _queue(table: BlockTable, frames: int) -> int:
     return frames if table.queue is None else table.queue
 
 
-def _flow_problems(
-    router: NetworkProcessorRouter, slices: tuple[Slice, ...], ports: int
-) -> Iterator[Problem]:
+def _flow_problems(router: NetworkProcessorRouter, slices: tuple[Slice, ...], ports: int) -> Iterator[Problem]:
     """Yield that the file's load has not as many flows as make the shares of slices come out."""
     if not slices or router.load is None or router.load.arrivals.kind == "trace":
         return
@@ -205,13 +375,9 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
             place = names.index(table.name)
             if table.after is not None:
                 problems.append(
-                    Problem(
-                        f"{at}.after", f'"{table.name}" has its place already, on {preset.processor.name}'
-                    )
+                    Problem(f"{at}.after", f'"{table.name}" has its place already, on {preset.processor.name}')
                 )
-            blocks[place] = (
-                Block(name=table.name, cycles=0.0) if table.stub else block_over(blocks[place], table)
-            )
+            blocks[place] = Block(name=table.name, cycles=0.0) if table.stub else block_over(blocks[place], table)
             continue
         if table.after is None:
             meant = did_you_mean(table.name, names)
@@ -224,9 +390,7 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
             )
             continue
         if table.after and table.after not in names:
-            problems.append(
-                Problem(f"{at}.after", f'"{table.after}" is no block: {did_you_mean(table.after, names)}')
-            )
+            problems.append(Problem(f"{at}.after", f'"{table.after}" is no block: {did_you_mean(table.after, names)}'))
             continue
         if table.cycles is None and not table.stub:
             problems.append(Problem(f"{at}.cycles", "is missing: say what a frame costs"))

@@ -11,8 +11,12 @@ The way is laid from its end to its start, because every task unit names the one
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.router.model import (
+    Activation,
+    Need,
     Port,
     ResourcePool,
     Route,
@@ -21,15 +25,254 @@ from routecast.router.model import (
     ServiceCost,
     TaskUnit,
 )
-from routecast.router.virtual.backend import backend_task
-from routecast.router.virtual.cards import Cards, softirq_task
 from routecast.router.virtual.costs import FREE, added, scaled
-from routecast.router.virtual.guest import guest_task, interrupt_driven_tasks
-from routecast.router.virtual.machines import Machine, Server
-from routecast.router.virtual.technology import Technology
-from routecast.router.virtual.wires import wire_task
+from routecast.router.virtual.machines import Cores, Machine, Server
+from routecast.router.virtual.technology import BACKEND_SOFTIRQ, SOFTIRQ, Technology
 
 __all__ = ["Assembly"]
+
+
+# Wires between servers: links that frames of several ways take in order of arrival.
+
+
+def wire_task(wire: str, link_bps: float, *, label: str, to: str, queue_frames: int, tag_bytes: float) -> TaskUnit:
+    """Return the task unit of one way over a wire: a frame takes it for its bytes, preamble and gap included (S1).
+
+    Parameters
+    ----------
+    wire : str
+        Name of the wire, and of its pool: ways of the same name share it.
+    link_bps : float
+        Its rate in this direction.
+    label : str
+        What tells this way from the others over the wire, in the task unit's name.
+    to : str
+        Task unit that its frames go to; ``''``: they end here, copies that nobody wants.
+    queue_frames : int
+        Frames of this way that wait for the wire.
+    tag_bytes : float
+        Bytes of a VLAN tag on each frame.
+    """
+    return TaskUnit(
+        name=f"{wire} {label}",
+        needs=(Need(pool=wire),),
+        service=ServiceCost(
+            per_packet_s=8.0 * (WIRE_OVERHEAD_BYTES + tag_bytes) / link_bps,
+            per_byte_s=8.0 / link_bps,
+        ),
+        queue_frames=queue_frames,
+        request="frame",
+        route=Route(to=(to,) if to else ()),
+    )
+
+
+# The guest's part of a frame's way: functions in a machine, run by its vcpu threads, by softirqs, or by polling.
+
+
+def guest_task(
+    technology: Technology, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
+) -> TaskUnit:
+    """Return the task unit of a function on one vcpu of a machine.
+
+    Parameters
+    ----------
+    technology : Technology
+        Of the machine's server; its ``guest`` says what runs the function.
+    machine : Machine
+    name : str
+        Of the task unit.
+    vcpu : int
+        Number of the vcpu, from 0.
+    cost : ServiceCost
+        All work of the machine for a frame.
+    route : Route
+        Where its frames go.
+    """
+    budget_frames = technology.guest_budget_frames
+    task = TaskUnit(
+        name=name,
+        needs=(Need(pool=machine.server),),
+        service=cost,
+        queue_frames=technology.guest_ring_frames,
+        pin=machine.vcpu_pin(vcpu),
+        weight=machine.weight,
+        route=route,
+    )
+    thread = f"{machine.name} vcpu {vcpu}"
+    if technology.guest == "polling":
+        return replace(task, activation=Activation(kind="polling"), batch_frames=budget_frames, thread=thread)
+    if technology.guest == "softirq":
+        interrupt = Activation(kind="interrupt", budget_frames=budget_frames, interrupt_cost_s=technology.guest_wake_s)
+        return replace(task, activation=interrupt, batch_frames=budget_frames, priority=SOFTIRQ)
+    woken = Activation(
+        kind="thread",
+        budget_frames=budget_frames,
+        interrupt_cost_s=technology.guest_wake_s,
+        wakeup=technology.guest_wakeup,
+    )
+    return replace(task, activation=woken, priority=machine.vcpu_priority, thread=thread)
+
+
+def interrupt_driven_tasks(
+    technology: Technology, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
+) -> tuple[TaskUnit, TaskUnit]:
+    """Return the task units of a function behind the interrupts that bring its frames, first that of the interrupts.
+
+    All of a ring's interrupts come before any work of the function itself (receive livelock: Mogul and Ramakrishnan,
+    ACM TOCS 15(3), 1997, sec. 4). Arguments as for :func:`guest_task`.
+    """
+    behind = guest_task(technology, machine, f"{name} behind interrupts", vcpu, cost, route)
+    behind = replace(behind, queue_frames=technology.guest_backlog_frames)
+    entry = guest_task(technology, machine, name, vcpu, technology.guest_interrupt, Route(to=(behind.name,)))
+    whole_ring = replace(entry.activation, budget_frames=technology.guest_ring_frames)
+    return replace(entry, activation=whole_ring), behind
+
+
+# A server's network cards: which cores they interrupt or a vSwitch polls them from, and the softirqs' work.
+
+
+class Cards:
+    """The cards of one server, in the order in which they turn up: each takes its turn at the server's cores.
+
+    Parameters
+    ----------
+    server : Server
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._known: dict[str, int] = {}
+
+    def number(self, card: str) -> int:
+        """Return the number of a card, from 0; one that is new comes last."""
+        return self._known.setdefault(card, len(self._known))
+
+    def interrupt_cores(self, card: str) -> Cores:
+        """Return the cores that a card's queues interrupt: the first is the card's turn, the others follow it."""
+        cores = self._server.interrupt_cores or (0,)
+        first = self.number(card)
+        queues = min(self._server.technology.nic_queues, len(cores))
+        return tuple(cores[(first + queue) % len(cores)] for queue in range(queues))
+
+    def backend_cores(self) -> Cores:
+        """Return the cores that softirqs of machines' backends run on: those that the cards interrupt, () if all."""
+        cores = tuple(sorted(self._server.interrupt_cores or (0,)))
+        return () if len(cores) == self._server.cores else cores
+
+    def switch_core(self, interface: str) -> int:
+        """Return the core of the polling vSwitch that takes the frames of a machine's interface."""
+        cores = self._server.switch_cores or (0,)
+        return cores[self.number(interface) % len(cores)]
+
+
+def softirq_task(server: Server, name: str, core: int, route: Route, *, card_share: int = 1) -> TaskUnit:
+    """Return the task unit of the softirqs of one queue of a card.
+
+    Parameters
+    ----------
+    server : Server
+    name : str
+        Of the task unit.
+    core : int
+        That the queue interrupts.
+    route : Route
+        Where its frames go.
+    card_share : int
+        Task units that share the queue's ring and its interrupts evenly.
+    """
+    technology = server.technology
+    return TaskUnit(
+        name=name,
+        needs=(Need(pool=server.name),),
+        service=technology.nic_receive,
+        queue_frames=max(technology.nic_ring_frames // card_share, 1),
+        activation=Activation(
+            kind="interrupt",
+            budget_frames=technology.nic_budget_frames,
+            interrupt_cost_s=technology.nic_interrupt_s,
+            moderation_s=technology.nic_moderation_s * card_share,
+        ),
+        batch_frames=technology.nic_budget_frames,
+        priority=SOFTIRQ,
+        pin=(core,),
+        route=route,
+    )
+
+
+# The backend's part of a frame's way: what moves frames between host and machine, a thread, softirqs or a vSwitch.
+
+
+def backend_task(
+    technology: Technology,
+    machine: Machine,
+    interface: int,
+    name: str,
+    cost: ServiceCost,
+    route: Route,
+    *,
+    switch_core: int | None = None,
+    interrupt_cores: Cores = (),
+    holds_back: bool = False,
+    queue_frames: int | None = None,
+) -> TaskUnit:
+    """Return the task unit of the backend's work on one direction of a machine's interface.
+
+    Parameters
+    ----------
+    technology : Technology
+        Of the machine's server; its ``backend`` says what does the work.
+    machine : Machine
+    interface : int
+        Number of the machine's interface, from 0.
+    name : str
+        Of the task unit.
+    cost : ServiceCost
+        All work of the backend for a frame.
+    route : Route
+        Where its frames go.
+    switch_core : int or None
+        Core of the vSwitch that polls the interface; None where the backend does not poll.
+    interrupt_cores : Cores
+        Cores of its softirqs, where the machine says none.
+    holds_back : bool
+        Whether frames wait before it while the machine's ring is full.
+    queue_frames : int or None
+        Frames that wait for it; None: as the technology says.
+    """
+    per_machine = technology.backend_threads == "machine"
+    thread = f"{machine.name} backend" if per_machine else f"{machine.name} backend {interface}"
+    pin = machine.backend_pin(0 if per_machine else interface)
+    priority = machine.backend_priority
+    budget_frames = technology.backend_budget_frames
+    if switch_core is not None:
+        thread, pin, priority = f"{machine.server} vswitch on core {switch_core}", (switch_core,), 0
+        activation = Activation(kind="polling")
+    elif technology.backend == "softirq":
+        # Softirqs that may run anywhere would camp, above all threads, on the core that a vcpu is pinned to.
+        thread, pin, priority = "", pin or interrupt_cores, BACKEND_SOFTIRQ
+        activation = Activation(
+            kind="interrupt",
+            budget_frames=budget_frames,
+            interrupt_cost_s=technology.backend_wake_s,
+            moderation_s=technology.backend_moderation_s,
+        )
+    else:
+        activation = Activation(kind="thread", budget_frames=budget_frames, interrupt_cost_s=technology.backend_wake_s)
+    fair_thread = activation.kind == "thread" and not priority
+    return TaskUnit(
+        name=name,
+        needs=(Need(pool=machine.server),),
+        service=cost,
+        queue_frames=queue_frames or technology.queue_frames,
+        activation=activation,
+        batch_frames=1 if activation.kind == "thread" else budget_frames,
+        priority=priority,
+        weight=machine.weight if fair_thread else 1.0,
+        pin=pin,
+        thread=thread,
+        holds_back=holds_back,
+        route=route,
+    )
 
 
 class Assembly:
@@ -96,9 +339,7 @@ class Assembly:
         if machine.vcpus == 1:
             return lay(machine, name, 0, added(*parts), route)
         smp = scaled(added(*parts), technology.smp_factor)
-        vcpus = tuple(
-            lay(machine, f"{name} on vcpu {vcpu}", vcpu, smp, route) for vcpu in range(machine.vcpus)
-        )
+        vcpus = tuple(lay(machine, f"{name} on vcpu {vcpu}", vcpu, smp, route) for vcpu in range(machine.vcpus))
         return self._add(TaskUnit(name=name, route=Route(kind="rss", to=vcpus)))
 
     def from_wire(self, machine: Machine, *, interface: int, wire: str, to: str, card_share: int = 1) -> str:
@@ -274,9 +515,7 @@ class Assembly:
     ) -> str:
         """Lay a link between servers that several ways share; return this way's task unit (:func:`wire_task`)."""
         self._links.setdefault(name, ResourcePool(name=name))
-        return self._add(
-            wire_task(name, link_bps, label=label, to=to, queue_frames=queue_frames, tag_bytes=tag_bytes)
-        )
+        return self._add(wire_task(name, link_bps, label=label, to=to, queue_frames=queue_frames, tag_bytes=tag_bytes))
 
     def model(self, name: str) -> RouterModel:
         """Return the router.
@@ -298,9 +537,7 @@ class Assembly:
     def _guest(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
         return self._add(guest_task(self.technology(machine), machine, name, vcpu, cost, route))
 
-    def _interrupt_driven(
-        self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route
-    ) -> str:
+    def _interrupt_driven(self, machine: Machine, name: str, vcpu: int, cost: ServiceCost, route: Route) -> str:
         entry, behind = interrupt_driven_tasks(self.technology(machine), machine, name, vcpu, cost, route)
         self._add(behind)
         return self._add(entry)

@@ -7,23 +7,115 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from dataclasses import fields
+from typing import Final, get_args
 
 from routecast.errors import Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.router.check_numbers import LINK_RATES_BPS, SPEED_RATIOS, within
-from routecast.router.virtual.check_technology import cost_problems, is_whole, technology_problems
+from routecast.router.check import check_contention, check_policy, check_time, check_variation
+from routecast.router.check_numbers import (
+    LINK_RATES_BPS,
+    LONGEST_BYTE_S,
+    LONGEST_S,
+    MAX_FRAMES,
+    MOST_CONTENTION,
+    SPEED_RATIOS,
+    duration,
+    known,
+    not_negative,
+    within,
+)
+from routecast.router.model import ServiceCost
 from routecast.router.virtual.machines import Cores, Machine, Server
-from routecast.router.virtual.technology import Technology
+from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
 
-__all__ = [
-    "MAX_CORES",
-    "MAX_PORTS",
-    "MAX_PRIORITY",
-    "MAX_THREADS",
-    "machine_problems",
-    "size_problems",
-]
+__all__ = ["MAX_PRIORITY", "machine_problems", "size_problems"]
+
+
+# Whether the costs and mechanisms of a virtualisation technique can be, with every fault at once.
+
+
+_MAX_QUEUES: Final = 128
+_FRAMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_frames"))
+_TIMES = tuple(one.name for one in fields(Technology) if one.name.endswith("_s"))
+_WORK = tuple(one.name for one in fields(ServiceCost) if one.name.startswith(("per_", "memory_")))
+_IN_THE_GUEST = "add it to guest_driver"
+_UNUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "none": {"nic_receive": _IN_THE_GUEST, "nic_send": _IN_THE_GUEST, "switch": _IN_THE_GUEST},
+    "thread": {"nic_send": "add it to send"},
+    "softirq": {"nic_send": "add it to send"},
+}
+"""Costs that no task unit has, by backend, and where to put them."""
+
+_COSTS = ("nic_receive", "nic_send", "receive", "send", "switch", "guest_driver", "guest_interrupt")
+
+
+def technology_problems(place: str, technology: Technology, cores: int) -> list[Problem]:
+    """Return what is wrong with a technique on a server of so many cores."""
+    problems: list[Problem] = []
+
+    def add(at: str, message: str) -> None:
+        problems.append(Problem(at, message))
+
+    for key, allowed in (("backend", Backend), ("backend_threads", BackendThreads), ("guest", Guest)):
+        known(f"{place}.{key}", getattr(technology, key), get_args(allowed), add)
+    if technology.backend == "thread" and technology.backend_threads == "server":
+        add(
+            f"{place}.backend_threads",
+            'only a vSwitch that polls has threads of the server: "interface" or "machine" is wanted',
+        )
+    for key in _FRAMES:
+        least = 0 if key == "guest_queue_frames" else 1
+        if not is_whole(getattr(technology, key), least, MAX_FRAMES):
+            wanted = "0 frames or more are wanted" if least == 0 else "at least 1 frame is wanted"
+            add(f"{place}.{key}", f"got {getattr(technology, key)}: {wanted}")
+    if not is_whole(technology.nic_queues, 1, _MAX_QUEUES):
+        add(
+            f"{place}.nic_queues",
+            f"got {technology.nic_queues}: between 1 and {_MAX_QUEUES} queues are wanted",
+        )
+    for key in _TIMES:
+        duration(f"{place}.{key}", getattr(technology, key), add)
+    for key in _COSTS:
+        _check_cost(f"{place}.{key}", getattr(technology, key), add)
+    for key, instead in _UNUSED.get(technology.backend, {}).items():
+        if getattr(technology, key) != ServiceCost():
+            add(f"{place}.{key}", f'nobody does this work with backend "{technology.backend}": {instead}')
+    for function, cost in technology.functions.items():
+        _check_cost(f"{place}.functions.{function}", cost, add)
+    if technology.guest_wakeup is not None:
+        check_time(f"{place}.guest_wakeup", technology.guest_wakeup, add)
+    check_policy(f"{place}.policy", technology.policy, add)
+    check_contention(f"{place}.contention", technology.contention, cores, add)
+    if not 1.0 <= technology.smp_factor <= MOST_CONTENTION:
+        add(
+            f"{place}.smp_factor",
+            f"got {technology.smp_factor}: a finite number >= 1 is wanted, at most {MOST_CONTENTION:g}",
+        )
+    return problems
+
+
+def cost_problems(place: str, cost: ServiceCost) -> list[Problem]:
+    """Return what is wrong with the work of a step."""
+    problems: list[Problem] = []
+    _check_cost(place, cost, lambda at, message: problems.append(Problem(at, message)))
+    return problems
+
+
+def is_whole(value: object, least: int, most: int) -> bool:
+    """Return whether a value is a whole number, and neither less nor more than allowed."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _check_cost(place: str, cost: ServiceCost, add: Callable[[str, str], None]) -> None:
+    for name in _WORK:
+        at, value = f"{place}.{name}", getattr(cost, name)
+        if name.endswith("_s"):
+            duration(at, value, add, most_s=LONGEST_BYTE_S if name == "per_byte_s" else LONGEST_S)
+        elif not_negative(at, value, add) and value and name.endswith("_cycles"):
+            add(at, "is in cycles, and servers state no frequency: give seconds on the reference machine")
+    check_variation(place, cost.variation, cost.scv, add)
+
 
 MAX_CORES: Final = 128
 """Most cores of a server: as many as the simulator can hand out to threads."""
@@ -83,9 +175,7 @@ def machine_problems(
     return problems
 
 
-def size_problems(
-    machines: Sequence[Machine], *, ports: int, interfaces: int, link_bps: float
-) -> list[Problem]:
+def size_problems(machines: Sequence[Machine], *, ports: int, interfaces: int, link_bps: float) -> list[Problem]:
     """Return what is wrong with how many ports, interfaces and threads a router has, and with its links' rate.
 
     Parameters
@@ -107,9 +197,7 @@ def size_problems(
     threads = sum(machine.vcpus + interfaces for machine in machines)
     if not problems and threads > MAX_THREADS:
         problems.append(
-            Problem(
-                "machine", f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed"
-            )
+            Problem("machine", f"vcpus and interfaces make {threads} threads: at most {MAX_THREADS} are allowed")
         )
     return problems
 
@@ -168,9 +256,7 @@ def _function_problems(
     known = {*machine.functions, *technology.functions}
     for function in wanted:
         if function not in known:
-            yield Problem(
-                place, f'no cost of "{function}" is given, here or in technology "{technology.name}"'
-            )
+            yield Problem(place, f'no cost of "{function}" is given, here or in technology "{technology.name}"')
     expected = {*technology.functions, *wanted}
     for function, cost in machine.functions.items():
         if function not in expected:
@@ -190,9 +276,7 @@ def _pin_problems(place: str, machine: Machine, server: Server) -> Iterator[Prob
             f'the vSwitch of technology "{technology.name}" polls: give its cores as switch_cores of the server',
         )
     if machine.backend_cores and technology.backend == "none":
-        yield Problem(
-            f"{place}.backend_cores", f'technology "{technology.name}" has no backend: leave them out'
-        )
+        yield Problem(f"{place}.backend_cores", f'technology "{technology.name}" has no backend: leave them out')
 
 
 def _core_problems(place: str, cores: Cores, server: Server) -> Iterator[Problem]:

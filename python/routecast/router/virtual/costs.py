@@ -32,9 +32,5 @@ def scaled(cost: ServiceCost, factor: float) -> ServiceCost:
 
     Memory accesses stay as they are: :func:`added` has none, it gives them as time.
     """
-    numbers = {
-        one.name: getattr(cost, one.name) * factor
-        for one in fields(ServiceCost)
-        if one.name.startswith("per_")
-    }
+    numbers = {one.name: getattr(cost, one.name) * factor for one in fields(ServiceCost) if one.name.startswith("per_")}
     return replace(cost, **numbers)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from routecast.router.model import ResourcePool, ServiceCost
-from routecast.router.power_draw import PowerDraw
+from routecast.router.model import PowerDraw, ResourcePool, ServiceCost
 from routecast.router.virtual.technology import Technology
 
 __all__ = ["Cores", "Machine", "Server"]

@@ -11,21 +11,36 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import parallel_router
 from routecast.router.power_tables import power_draw
-from routecast.router.virtual.catalogue import cost_over, technology_from
-from routecast.router.virtual.check import machine_problems, size_problems
-from routecast.router.virtual.file_models import (
+from routecast.router.virtual.catalogue import (
     MachineTable,
     ParallelRouter,
     ServerTable,
     TechnologyTable,
     VirtualRouter,
+    cost_over,
+    technology_from,
 )
+from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
-from routecast.router.virtual.places import at_technology
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["further_problems", "machine_from", "parallel_from", "servers_from", "virtual_from"]
+__all__ = ["at_technology", "further_problems", "machine_from", "parallel_from", "servers_from", "virtual_from"]
+
+
+# Where a file says what is wrong with the technique of a server: with the server, or once for all of them.
+
+
+def at_technology(problems: Sequence[Problem], tables: Sequence[ServerTable]) -> list[Problem]:
+    """Return problems of servers that name no technique of their own where the file says that of all, each once."""
+    shared = {
+        f"server[{number}].technology": "technology" for number, table in enumerate(tables) if table.technology is None
+    }
+    moved = []
+    for place, message in problems:
+        own = next((one for one in shared if place == one or place.startswith(f"{one}.")), None)
+        moved.append(Problem(place if own is None else shared[own] + place.removeprefix(own), message))
+    return list(dict.fromkeys(moved))
 
 
 def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -> RouterModel:
@@ -48,9 +63,7 @@ def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -
     problems += _one_of("server", len(servers), "virtual")
     if len(machines) > 1:
         problems.append(
-            Problem(
-                "machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several'
-            )
+            Problem("machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several')
         )
     _raise(name, router, problems, servers, machines)
     return virtual_router(
@@ -78,9 +91,7 @@ def parallel_from(router: ParallelRouter, name: str, folder: Path | None = None)
             alike = machines[0] if machines else machine_from(MachineTable(name="router"), servers)
             machines = [replace(alike, name=f"{alike.name} {number}") for number in range(router.machines)]
     elif not machines:
-        problems.append(
-            Problem("machines", "is missing: say how many machines, or give a [[machine]] for each")
-        )
+        problems.append(Problem("machines", "is missing: say how many machines, or give a [[machine]] for each"))
     _raise(name, router, problems, servers, machines)
     return parallel_router(
         servers[0],
@@ -152,15 +163,12 @@ def machine_from(table: MachineTable, servers: Sequence[Server]) -> Machine:
         backend_priority=table.backend_priority,
         weight=table.weight,
         functions={
-            function: cost_over(known.get(function, ServiceCost()), cost)
-            for function, cost in table.functions.items()
+            function: cost_over(known.get(function, ServiceCost()), cost) for function, cost in table.functions.items()
         },
     )
 
 
-def further_problems(
-    found: Sequence[Problem], told: Sequence[Problem], servers: Sequence[Server]
-) -> list[Problem]:
+def further_problems(found: Sequence[Problem], told: Sequence[Problem], servers: Sequence[Server]) -> list[Problem]:
     """Return the problems of a builder that those of the file do not tell already, and that do not follow from them.
 
     Parameters
@@ -174,9 +182,7 @@ def further_problems(
     """
     places = {one.place for one in told}
     unread = any(server.technology is _UNKNOWN for server in servers)
-    return [
-        one for one in found if one.place not in places and not (unread and ".backend_cores" in one.place)
-    ]
+    return [one for one in found if one.place not in places and not (unread and ".backend_cores" in one.place)]
 
 
 _BUILT = ("forward", "balance", "balance_local", "return")
@@ -189,17 +195,13 @@ _UNKNOWN = Technology(
 )
 
 
-def _technology(
-    table: TechnologyTable, place: str, folder: Path | None, problems: list[Problem]
-) -> Technology | None:
+def _technology(table: TechnologyTable, place: str, folder: Path | None, problems: list[Problem]) -> Technology | None:
     try:
         base = technology_from(TechnologyTable(base=table.base), folder=folder).functions
         known = (*_BUILT, *base)
         for function in table.functions:
             if function not in known:
-                message = (
-                    f"is no function that builders lay or the base knows: {did_you_mean(function, known)}"
-                )
+                message = f"is no function that builders lay or the base knows: {did_you_mean(function, known)}"
                 problems.append(Problem(f"{place}.functions.{function}", message))
         return technology_from(table, name=place, folder=folder)
     except FileProblem as problem:

@@ -80,7 +80,6 @@ def lay_forwarding(assembly: Assembly, machine: Machine, wires: Sequence[str], *
     """
     egress = Route(kind="egress", to=tuple(wires))
     leaving = tuple(
-        assembly.to_port(machine, interface=port % interfaces, route=egress) or wire
-        for port, wire in enumerate(wires)
+        assembly.to_port(machine, interface=port % interfaces, route=egress) or wire for port, wire in enumerate(wires)
     )
     return assembly.function(machine, "forward", Route(kind="by_egress", to=leaving))

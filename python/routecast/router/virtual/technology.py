@@ -29,8 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from routecast.router.model import Contention, Policy, ServiceCost
-from routecast.router.random_time import RandomTime
+from routecast.router.model import Contention, Policy, RandomTime, ServiceCost
 
 __all__ = ["BACKEND_SOFTIRQ", "SOFTIRQ", "Backend", "BackendThreads", "Guest", "Technology"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.plan.cluster.document import ClusterFile
+from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, FileModel, Number, Span
 from routecast.study.document import Name
 

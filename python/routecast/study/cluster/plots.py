@@ -133,9 +133,7 @@ def frontier_figure(result: ClusterResult) -> Figure:
     """Return energy over price: the goal program's best for each budget, and the other designs."""
     found = result.answer
     bound = found.kwh_per_day(found.bound.energy_j)
-    curve = sorted(
-        {(one.price, found.kwh_per_day(one.energy_j)) for one in (*result.frontier, *result.goal_designs)}
-    )
+    curve = sorted({(one.price, found.kwh_per_day(one.energy_j)) for one in (*result.frontier, *result.goal_designs)})
     corners: list[tuple[float, float]] = []
     for price, kwh in curve:
         if corners:
@@ -263,9 +261,7 @@ def switching_figure(result: ClusterResult) -> Figure:
     least = chosen.offline.schedule.energy_j / KWH_J / days
     ends = (0.0, 1.02 * chosen.offline.schedule.switchings / days)
     marks.append(
-        Line(
-            name="off-line + 3 %", x=ends, y=(1.03 * least, 1.03 * least), colour=palette(7)[-2], dashed=True
-        )
+        Line(name="off-line + 3 %", x=ends, y=(1.03 * least, 1.03 * least), colour=palette(7)[-2], dashed=True)
     )
     return Figure(
         name="switching",

@@ -107,11 +107,7 @@ class ClusterResult:
     @property
     def goal_designs(self) -> tuple[Design, ...]:
         """The goal program's designs with a budget, from the smallest."""
-        some = [
-            one
-            for one in self.answer.designs
-            if one.name.startswith("Design-V") and "no limit" not in one.name
-        ]
+        some = [one for one in self.answer.designs if one.name.startswith("Design-V") and "no limit" not in one.name]
         return tuple(sorted(some, key=lambda one: (one.price, -one.energy_j)))
 
     @property

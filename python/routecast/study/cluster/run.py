@@ -184,18 +184,14 @@ def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
         ),
     )
     return tuple(
-        Criterion(name=name, bound=bound, reached=value)
-        for name, bound, value in reached
-        if bound is not None
+        Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None
     )
 
 
 def _goal_fleets(result: ClusterResult) -> list[FleetSaving]:
     """Return the savings of the goal program's fleets from the plan's budget on."""
     least = result.answer.design.price
-    return [
-        one for one in result.fleets if one.design.name.startswith("Design-V") and one.design.price >= least
-    ]
+    return [one for one in result.fleets if one.design.name.startswith("Design-V") and one.design.price >= least]
 
 
 def _above_others(result: ClusterResult) -> float:

@@ -92,9 +92,7 @@ def statements(result: ClusterResult) -> tuple[Statement, ...]:
                 f"{lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−"),
             )
         )
-    return tuple(
-        Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows
-    )
+    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
 
 
 ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")

@@ -38,10 +38,7 @@ def mismatch_table(result: ClusterResult) -> Table:
         columns=(
             Column(title="Designed for", align="left"),
             Column(title="Machines", align="left", wide=True),
-            *(
-                Column(title=f"{step / 60:g} min", unit="kWh/day", form=".3f", group="run at")
-                for step in steps
-            ),
+            *(Column(title=f"{step / 60:g} min", unit="kWh/day", form=".3f", group="run at") for step in steps),
             Column(title="Missed", unit="%", form=percent),
         ),
         rows=tuple(rows),
@@ -84,9 +81,7 @@ def fleets_table(result: ClusterResult) -> Table:
         ),
         rows=tuple(rows),
         strong=frozenset(
-            number
-            for number, one in enumerate(result.fleets)
-            if one.design.fleet == result.answer.design.fleet
+            number for number, one in enumerate(result.fleets) if one.design.fleet == result.answer.design.fleet
         ),
     )
 

@@ -77,9 +77,7 @@ class Calibrates(FileModel):
         description="Paths in the router documents that get the same value."
     )
     between: tuple[Duration, Duration] = Field(description="Least and greatest value that is tried.")
-    routers: tuple[Name, ...] = Field(
-        default=(), description="Router documents that it is set in; none: all."
-    )
+    routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
 
 
 class Stated(FileModel):
@@ -90,9 +88,7 @@ class Stated(FileModel):
     at: Literal["peak", "highest"] | FrameRate = Field(
         default="peak", description='Offered load: "peak", "highest", or a rate.'
     )
-    within: Ratio | None = Field(
-        default=None, description="Relative error that is allowed; none: only shown."
-    )
+    within: Ratio | None = Field(default=None, description="Relative error that is allowed; none: only shown.")
     side: Literal["about", "at_least", "at_most"] = Field(
         default="about", description="Whether the value is met, or a bound."
     )
@@ -163,9 +159,7 @@ class Figure(FileModel):
 class CurveCriteria(FileModel):
     """``[criteria]``: bounds that are not a stated value's own."""
 
-    passing_error: Ratio | None = Field(
-        default=None, description="Mean absolute error of the shares that pass, 0..1."
-    )
+    passing_error: Ratio | None = Field(default=None, description="Mean absolute error of the shares that pass, 0..1.")
 
 
 class CurveStudy(FileModel):

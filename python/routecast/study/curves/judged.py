@@ -25,9 +25,7 @@ BUSY = 0.95
 def compared(figures: Sequence[FigureResult]) -> tuple[Compared, ...]:
     """Return every stated rate beside the one found."""
     return tuple(
-        Compared(
-            figure=one.figure.name, stated=stated, found_pps=read_at(one.curves[stated.curve], stated.at)
-        )
+        Compared(figure=one.figure.name, stated=stated, found_pps=read_at(one.curves[stated.curve], stated.at))
         for one in figures
         for stated in one.figure.stated
     )
@@ -62,10 +60,7 @@ def criteria(
         for one in rates
         if one.stated.within is not None
     ]
-    found += [
-        Criterion(name=statement.says, bound=0.5, reached=0.0 if is_met else 1.0)
-        for statement, is_met in told
-    ]
+    found += [Criterion(name=statement.says, bound=0.5, reached=0.0 if is_met else 1.0) for statement, is_met in told]
     if study.criteria.passing_error is not None and passed:
         errors = [
             abs(found_ratio - stated)
@@ -111,14 +106,10 @@ def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
     else:
         here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
     last = max(range(len(kept)), default=0)
-    rates = ", ".join(
-        f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept
-    )
+    rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
     where = f"{one.figure.name}{': ' + ordered.where if ordered.where else ''}"
     says = ordered.says
-    statement = Statement(
-        says=says, where=where, thesis=" > ".join(ordered.curves), here=f"{here}; last: {rates}"
-    )
+    statement = Statement(says=says, where=where, thesis=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
     return statement, bool(kept) and not wrong
 
 

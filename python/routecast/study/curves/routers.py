@@ -33,9 +33,7 @@ def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, 
         A path leads nowhere.
     """
     overrides = {**setting.get(curve.router, {}), **curve.set}
-    return vary(
-        study.router[curve.router], overrides, subject=f'router "{curve.router}", curve "{curve.name}"'
-    )
+    return vary(study.router[curve.router], overrides, subject=f'router "{curve.router}", curve "{curve.name}"')
 
 
 def model_of(document: Mapping[str, Any], subject: str, folder: Path) -> RouterModel:

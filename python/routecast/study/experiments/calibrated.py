@@ -54,9 +54,7 @@ def written(how: Calibrates, value: float) -> object:
     return f"{number!r} {how.unit}" if how.unit else number
 
 
-def calibrate(
-    study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]
-) -> tuple[tuple[Calibrated, ...], Setting]:
+def calibrate(study: ExperimentsStudy, ask: Ask, tell: Callable[[str], None]) -> tuple[tuple[Calibrated, ...], Setting]:
     """Set the values that stated facts calibrate.
 
     Returns

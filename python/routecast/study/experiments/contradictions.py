@@ -29,9 +29,7 @@ def contradictions(study: ExperimentsStudy, folder: Path) -> list[Problem]:
             problems.append(Problem(f"{place}.router", what))
             continue
         try:
-            experiments[table.name] = experiment_of(
-                table, study.router[table.router], subject=place, folder=folder
-            )
+            experiments[table.name] = experiment_of(table, study.router[table.router], subject=place, folder=folder)
         except RoutecastError as problem:
             problems += _placed(place, problem)
     if not problems:  # names can only be looked up in experiments that can be read
@@ -81,9 +79,7 @@ def _fact(place: str, fact: Fact) -> Iterator[Problem]:
     if is_fitted and fact.value is None:
         yield Problem(f"{place}.value", "is missing: what calibrates needs a stated value")
     if is_fitted and fact.value == 0.0:
-        yield Problem(
-            f"{place}.value", "is 0, which no relative miss can be told of: calibrate by another fact"
-        )
+        yield Problem(f"{place}.value", "is 0, which no relative miss can be told of: calibrate by another fact")
 
 
 def _lines(study: ExperimentsStudy, experiments: Mapping[str, Experiment]) -> Iterator[Problem]:

@@ -45,13 +45,9 @@ class Calibrates(FileModel):
         description="Paths in the router documents that get the same value."
     )
     between: tuple[Positive, Positive] = Field(description="Least and greatest value that is tried.")
-    unit: str = Field(
-        default="", description="Unit of the value, as the router file wants it; none: a plain number."
-    )
+    unit: str = Field(default="", description="Unit of the value, as the router file wants it; none: a plain number.")
     whole: bool = Field(default=False, description="Whether only whole numbers make sense.")
-    routers: tuple[Name, ...] = Field(
-        default=(), description="Router documents that it is set in; none: all."
-    )
+    routers: tuple[Name, ...] = Field(default=(), description="Router documents that it is set in; none: all.")
 
 
 class Fact(FileModel):
@@ -66,9 +62,7 @@ class Fact(FileModel):
     )
     effect: str = Field(default="", description='Letters of the factors: "A", "AB".')
     at: dict[str, str] = Field(default={}, description='For "value": the label of the level by factor.')
-    scale: Positive = Field(
-        default=1.0, description="What a stated unit is in the response's own: 1e6 for Mbit/s."
-    )
+    scale: Positive = Field(default=1.0, description="What a stated unit is in the response's own: 1e6 for Mbit/s.")
     unit: str = Field(default="", description="The stated unit.")
     value: Number | None = Field(default=None, description="Stated value, in the stated unit.")
     between: tuple[Number, Number] | None = Field(

@@ -70,9 +70,7 @@ def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float
         column = names.index(name)
         labels = {level.label: level.coded for level in experiment.factors[column].levels}
         if label not in labels:
-            raise RoutecastError(
-                f'{experiment.name}, {name}: no level "{label}"; {did_you_mean(label, labels)}'
-            )
+            raise RoutecastError(f'{experiment.name}, {name}: no level "{label}"; {did_you_mean(label, labels)}')
         wanted[column] = labels[label]
     coded = experiment.design.coded
     return tuple(
@@ -82,9 +80,7 @@ def cells(results: Results, response: str, at: Mapping[str, str]) -> tuple[float
     )
 
 
-def series(
-    results: Results, response: str, factor: str, at: Mapping[str, str]
-) -> tuple[tuple[float, float], ...]:
+def series(results: Results, response: str, factor: str, at: Mapping[str, str]) -> tuple[tuple[float, float], ...]:
     """Return a response against a factor whose labels begin with a number ("4 engines", "256 B"), in their order.
 
     Raises
@@ -95,9 +91,7 @@ def series(
     one = next((each for each in results.experiment.factors if each.name == factor), None)
     if one is None:
         names = [each.name for each in results.experiment.factors]
-        raise RoutecastError(
-            f'{results.experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}'
-        )
+        raise RoutecastError(f'{results.experiment.name}: no factor "{factor}"; {did_you_mean(factor, names)}')
     points = []
     for level in one.levels:
         try:

@@ -29,9 +29,7 @@ def criteria(facts: Sequence[Found]) -> tuple[Criterion, ...]:
         if one.fact.between is not None:
             low, high = one.fact.between
             outside = max(low - one.found, one.found - high, 0.0) if math.isfinite(one.found) else math.nan
-            made.append(
-                Criterion(name=f"{one.fact.name} from {low:g} to {high:g}", bound=0.0, reached=outside)
-            )
+            made.append(Criterion(name=f"{one.fact.name} from {low:g} to {high:g}", bound=0.0, reached=outside))
     return tuple(made)
 
 

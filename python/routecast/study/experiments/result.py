@@ -28,9 +28,7 @@ class Found:
     @property
     def is_met(self) -> bool | None:
         """Whether it lies in its range; None without one."""
-        return (
-            None if self.fact.between is None else self.fact.between[0] <= self.found <= self.fact.between[1]
-        )
+        return None if self.fact.between is None else self.fact.between[0] <= self.found <= self.fact.between[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +75,7 @@ class ExperimentsResult:
                 {
                     "name": name,
                     "title": results.experiment.title,
-                    "analyses": {
-                        response: analysis.to_json() for response, analysis in self.analyses[name].items()
-                    },
+                    "analyses": {response: analysis.to_json() for response, analysis in self.analyses[name].items()},
                     "runs": [
                         {
                             "row": run.row,
@@ -96,8 +92,7 @@ class ExperimentsResult:
                 for name, results in self.results.items()
             ],
             "over_time": [
-                {"name": one.over_time.name, "verdict": one.verdict, "readings": one.readings}
-                for one in self.courses
+                {"name": one.over_time.name, "verdict": one.verdict, "readings": one.readings} for one in self.courses
             ],
             "facts": [
                 {

@@ -124,6 +124,4 @@ class _Desk:
         with open_executor(spec, self._workers) as executor:
             answers = sweep(runs, answer, executor=executor, out=self._out)
         self.trials += len(runs)
-        return Results(
-            experiment=experiment, runs=runs, answers=answers, elapsed_s=time.monotonic() - started
-        )
+        return Results(experiment=experiment, runs=runs, answers=answers, elapsed_s=time.monotonic() - started)

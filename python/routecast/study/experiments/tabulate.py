@@ -69,16 +69,12 @@ def facts_table(result: ExperimentsResult) -> Table:
         rows.append(
             (
                 # What is stated in words only stands in words.
-                f"{one.fact.name}: “{one.fact.says}”"
-                if one.fact.value is None and one.fact.says
-                else one.fact.name,
+                f"{one.fact.name}: “{one.fact.says}”" if one.fact.value is None and one.fact.says else one.fact.name,
                 one.fact.experiment,
                 stated,
                 found,
                 "%" if one.fact.of == "share" else one.fact.unit,
-                ""
-                if between is None
-                else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
+                "" if between is None else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
                 {None: "–", True: "yes", False: "NO"}[one.is_met],
                 _role(one.fact, fitted),
                 one.fact.where,

@@ -35,13 +35,9 @@ class Runs(FileModel):
     """``[run]``: how the functions are run."""
 
     duration: Duration = Field(default=0.2, description="Length of a run.")
-    repeats: Repeats = Field(
-        default=3, description="Runs of each point, in turn with the others; their median counts."
-    )
+    repeats: Repeats = Field(default=3, description="Runs of each point, in turn with the others; their median counts.")
     core: Core = Field(default=0, description="Core that runs them.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
-        default=1, description="Seed of the traffic."
-    )
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of the traffic.")
 
 
 class RefiningPoint(FileModel):

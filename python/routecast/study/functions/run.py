@@ -77,23 +77,18 @@ def run_function_study(
     chosen = list(points(study))
     total = 1 + len(chosen) * study.run.repeats
     hardware = _hardware(out, bench, progress, total)
-    estimates = {
-        point: _estimate(hardware, point) for point in chosen
-    }  # a wrong file is refused before anything runs
+    estimates = {point: _estimate(hardware, point) for point in chosen}  # a wrong file is refused before anything runs
     with Ledger(out, COLUMNS) as ledger:
         tasks = [(point, repeat) for repeat in range(study.run.repeats) for point in chosen]
         resumed = sum(point.key(study, repeat) in ledger.rows for point, repeat in tasks)
         for done, (point, repeat) in enumerate(tasks):
             if progress:
-                progress(
-                    1 + done, total, f"{point.title}, {point.size}, {point.frame_bytes} B, {point.traffic}"
-                )
+                progress(1 + done, total, f"{point.title}, {point.size}, {point.frame_bytes} B, {point.traffic}")
             key = point.key(study, repeat)
             if key not in ledger.rows:
                 ledger.add(_run(bench, point, study.run.seed + repeat, repeat, key))
         found = {
-            point: [ledger.rows[point.key(study, repeat)] for repeat in range(study.run.repeats)]
-            for point in chosen
+            point: [ledger.rows[point.key(study, repeat)] for repeat in range(study.run.repeats)] for point in chosen
         }
     measured = [_measured(point, found[point]) for point in chosen if point.refines]
     refined = refine(hardware, measured).hardware if measured else hardware
@@ -104,8 +99,7 @@ def run_function_study(
         hardware=hardware,
         refined=refined,
         rows=tuple(
-            _row(hardware, point, estimates[point], _estimate(refined, point), found[point])
-            for point in chosen
+            _row(hardware, point, estimates[point], _estimate(refined, point), found[point]) for point in chosen
         ),
         criteria=(),
         made=making.made(seed=study.run.seed, trials=len(tasks), resumed=resumed),
@@ -178,9 +172,7 @@ def _measured(point: Point, rows: Sequence[Row]) -> MeasuredFunction:
     )
 
 
-def _row(
-    hardware: Hardware, point: Point, before: Estimate, after: Estimate, rows: Sequence[Row]
-) -> FunctionRow:
+def _row(hardware: Hardware, point: Point, before: Estimate, after: Estimate, rows: Sequence[Row]) -> FunctionRow:
     hand = {name: _numbers(rows, name) for name in ("hand_frames_s", "hand_lookup_s")}
     low, high = before.cycles_range
     return FunctionRow(
@@ -238,9 +230,5 @@ def _judged(result: FunctionResult) -> FunctionResult:
         ),
         ("median error after refining", bounds.refined_median, refined.median_abs_error_ratio),
     )
-    criteria = (
-        Criterion(name=name, bound=bound, reached=value)
-        for name, bound, value in reached
-        if bound is not None
-    )
+    criteria = (Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None)
     return replace(result, criteria=tuple(criteria))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from routecast.calibrate.activation_costs import ActivationCosts
-from routecast.router.model import PollDiscipline, RouterModel
-from routecast.router.random_time import RandomTime
+from routecast.router.model import PollDiscipline, RandomTime, RouterModel
 from routecast.study.napi.observed import CORE, ArrivalKind, observe
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ class Dynamics:
             task.activation,
             discipline=self.discipline,
             moderation_s=costs.wakeup_s if self.third == "moderation" else 0.0,
-            wakeup=RandomTime(mean_s=costs.wakeup_s)
-            if self.third == "wakeup" and costs.wakeup_s > 0.0
-            else None,
+            wakeup=RandomTime(mean_s=costs.wakeup_s) if self.third == "wakeup" and costs.wakeup_s > 0.0 else None,
         )
         core = replace(task, activation=activation)
         return replace(bare, tasks=tuple(core if each is task else each for each in bare.tasks))
@@ -112,11 +109,7 @@ def fit_alternative(
     def error(costs: ActivationCosts, trial_frames: int) -> float:
         router = dynamics.router(costs)
         squares = [
-            (
-                observe(router, rate, arrivals=dynamics.arrivals, frames=trial_frames, seed=seed).idle_ratio
-                - idle
-            )
-            ** 2
+            (observe(router, rate, arrivals=dynamics.arrivals, frames=trial_frames, seed=seed).idle_ratio - idle) ** 2
             for rate, idle in pairs
         ]
         return math.sqrt(math.fsum(squares) / len(squares))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from routecast.calibrate.activation_costs import PollCosts
 from routecast.calibrate.frequency import FittedFrequency, FrequencyLaw, fit_frequency
-from routecast.calibrate.poll_costs import PollCosts
 from routecast.study.napi.document import ClockPart
 from routecast.study.napi.observed import Observed, observe
 

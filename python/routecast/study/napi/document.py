@@ -57,9 +57,7 @@ class ClockPart(FileModel):
     """``[clock]``: the router of ``[form]`` at other frequencies."""
 
     frequency: Frequency = Field(description="Clock that the rates of [form] belong to.")
-    frequencies: Annotated[tuple[Frequency, ...], Field(min_length=2)] = Field(
-        description="Clocks to look at."
-    )
+    frequencies: Annotated[tuple[Frequency, ...], Field(min_length=2)] = Field(description="Clocks to look at.")
     memory: Annotated[tuple[Share, ...], Field(min_length=1, max_length=5)] = Field(
         description="Shares of a frame's time at that clock which no clock changes: illustration."
     )

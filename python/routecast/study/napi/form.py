@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from routecast.calibrate.activation_costs import FittedActivation, fit_activation_costs
-from routecast.calibrate.poll_costs import PollCosts, PollManner, fit_poll_costs
+from routecast.calibrate.activation_costs import (
+    FittedActivation,
+    PollCosts,
+    PollManner,
+    fit_activation_costs,
+    fit_poll_costs,
+)
 from routecast.power.form import PUBLISHED_FORM
 from routecast.study.napi.document import FormPart
 from routecast.study.napi.idle import root_mean_square
@@ -131,12 +136,8 @@ def explain_form(part: FormPart, *, frames: int, seed: int, tell: Tell) -> FormR
         return FormCurve(
             costs=found,
             arrivals=arrivals,
-            points=tuple(
-                observe(router, rate, arrivals=arrivals, frames=frames, seed=seed) for rate in loads
-            ),
-            at_saturation=observe(
-                router, BEYOND * part.saturation, arrivals=arrivals, frames=frames, seed=seed
-            ),
+            points=tuple(observe(router, rate, arrivals=arrivals, frames=frames, seed=seed) for rate in loads),
+            at_saturation=observe(router, BEYOND * part.saturation, arrivals=arrivals, frames=frames, seed=seed),
         )
 
     # Where a frame alone brings its interrupt, interrupt and poll share what two rates leave for both.

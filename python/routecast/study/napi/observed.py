@@ -31,13 +31,9 @@ class Observed:
     latency_p50_s: float
 
 
-def observe(
-    router: RouterModel, rate_pps: float, *, arrivals: ArrivalKind, frames: int, seed: int
-) -> Observed:
+def observe(router: RouterModel, rate_pps: float, *, arrivals: ArrivalKind, frames: int, seed: int) -> Observed:
     """Simulate a router of one core under one load for so many frames."""
-    load = OfferedLoad(
-        rate_pps=rate_pps, arrivals=Arrivals.poisson() if arrivals == "poisson" else Arrivals.cbr()
-    )
+    load = OfferedLoad(rate_pps=rate_pps, arrivals=Arrivals.poisson() if arrivals == "poisson" else Arrivals.cbr())
     # Overload is asked for its throughput, which settles long before the latency of a filling queue does.
     trial = Simulate(router, seed=seed, steady_state=False).trial(load, frames / rate_pps)
     activity = next(each for each in trial.activity if each.name == CORE)

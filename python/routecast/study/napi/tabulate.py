@@ -50,9 +50,7 @@ def idle_table(each: IdleResult) -> Table:
             Column(title="Load", unit="Mpps", form=".4g"),
             Column(title="Measured", unit="%", form=_points),
             Column(title="Simulated", unit="%", form=_points, group="three costs"),
-            Column(
-                title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}", group="three costs"
-            ),
+            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}", group="three costs"),
             Column(title="Closed form", unit="%", form=_points, group="three costs", wide=True),
             Column(title="Left out", unit="%", form=_points, group="predicted"),
             Column(title="From half", unit="%", form=_points, group="predicted"),
@@ -269,14 +267,8 @@ def law_table(clock: ClockResult) -> Table:
             continue
         known = not math.isnan(fitted.low.memory_s)
         cycles = f"{fitted.low.packet_cycles:.0f}–{fitted.high.packet_cycles:.0f}" if known else "–"
-        memory = (
-            f"{format_duration(fitted.low.memory_s)}–{format_duration(fitted.high.memory_s)}"
-            if known
-            else "–"
-        )
-        rows.append(
-            (name, fitted.law.packet_cycles, 1e9 * fitted.law.memory_s, cycles, memory, fitted.misfit_ratio)
-        )
+        memory = f"{format_duration(fitted.low.memory_s)}–{format_duration(fitted.high.memory_s)}" if known else "–"
+        rows.append((name, fitted.law.packet_cycles, 1e9 * fitted.law.memory_s, cycles, memory, fitted.misfit_ratio))
     return Table(
         name="law",
         title="Cycles and memory time of a frame",

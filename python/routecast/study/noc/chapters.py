@@ -71,9 +71,7 @@ def _answer(result: NocResult) -> str:
     for one in result.cases:
         load = max(one.loads)
         best = best_curve(one, load)
-        parts.append(
-            f"{one.case.name} **{one.factor(best, load):.2f}** ({curve_name(best)}{_most(one, best, load)})"
-        )
+        parts.append(f"{one.case.name} **{one.factor(best, load):.2f}** ({curve_name(best)}{_most(one, best, load)})")
     return f"How many times less power than without scaling, at the highest load: {', '.join(parts)}."
 
 
@@ -121,14 +119,11 @@ def _case(one: CaseResult) -> Section:
         blocks.append(power_figure(one))
         blocks += [saving_figure(one)] if WHOLE in one.curves else []
     blocks += [
-        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}")
-        for drawn in one.maps
+        Drawing(svg=draw_link_map(drawn), caption=f"{drawn.title}. {drawn.caption} {ON_MAPS}") for drawn in one.maps
     ]
     table = curves_table(one)
     blocks.append(Folded(summary="Every load", table=table) if len(one.loads) > 1 else table)
-    return Section(
-        anchor=f"case-{one.case.name}", title=one.case.title, lead=_lead(one), blocks=tuple(blocks)
-    )
+    return Section(anchor=f"case-{one.case.name}", title=one.case.title, lead=_lead(one), blocks=tuple(blocks))
 
 
 def _lead(one: CaseResult) -> str:

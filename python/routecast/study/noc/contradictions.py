@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from routecast.errors import FileProblem, Problem
-from routecast.noc.file.contradictions import contradictions as contradictions_of_file
-from routecast.noc.file.traffic import traffic_of
+from routecast.noc.file.reading import contradictions as contradictions_of_file
+from routecast.noc.file.reading import traffic_of
 from routecast.noc.topology import Topology, TopologyKind
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.study.noc.document import Case, NocStudy

@@ -23,16 +23,12 @@ class Stated(FileModel):
 
     curve: str = Field(description="Routing, allocation, or optimum")
     load: Load = Field(default=1.0, description="Normalised load")
-    relative_power: Annotated[Number, Field(gt=0.0)] = Field(
-        description="Power / power without scaling at load 1"
-    )
+    relative_power: Annotated[Number, Field(gt=0.0)] = Field(description="Power / power without scaling at load 1")
     where: str = Field(description="Page, figure or sentence")
     within: Annotated[Number, Field(ge=0.0)] | None = Field(
         default=None, description="Criterion: largest relative error allowed, or none"
     )
-    at_most: bool = Field(
-        default=False, description="The criterion asks for no more power than this, not for the same"
-    )
+    at_most: bool = Field(default=False, description="The criterion asks for no more power than this, not for the same")
 
 
 class Case(NocFile):
@@ -45,9 +41,7 @@ class Case(NocFile):
     )
     has_optimum: bool = Field(default=True, description="Whether the least power is proven beside the curves")
     stated: tuple[Stated, ...] = ()
-    maps: tuple[str, ...] = Field(
-        default=(), description="Curves whose link loads are drawn at the highest load"
-    )
+    maps: tuple[str, ...] = Field(default=(), description="Curves whose link loads are drawn at the highest load")
 
 
 class Flits(FileModel):
@@ -63,9 +57,7 @@ class NocCriteria(FileModel):
     flit_ratio: Annotated[Number, Field(gt=0.0)] | None = Field(
         default=None, description="Largest error of a ratio of [flits] against alpha squared"
     )
-    gap: Annotated[Number, Field(gt=0.0)] | None = Field(
-        default=None, description="Largest gap of the optimum"
-    )
+    gap: Annotated[Number, Field(gt=0.0)] | None = Field(default=None, description="Largest gap of the optimum")
     closed: Annotated[Number, Field(ge=0.0, le=1.0)] | None = Field(
         default=None,
         description="Least part of the distance from 2P-4PHASE to the bound that our allocation closes at load 1",

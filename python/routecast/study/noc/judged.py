@@ -54,9 +54,7 @@ def criteria(result: NocResult) -> tuple[Criterion, ...]:
             )
     if bounds.flit_ratio is not None and result.dvfs_rows:
         worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
-        found.append(
-            Criterion(name="flit level against alpha squared", bound=bounds.flit_ratio, reached=worst)
-        )
+        found.append(Criterion(name="flit level against alpha squared", bound=bounds.flit_ratio, reached=worst))
     if bounds.gap is not None:
         gaps = [one.worst_gap(load) for one in result.cases if one.case.has_optimum for load in one.loads]
         # A load without an optimum is a criterion that is missed, not one that is left out.

@@ -62,9 +62,7 @@ def best_curve(one: CaseResult, load: float) -> str:
     powers = {curve: one.mean(curve, load) for curve in one.curves if curve not in SPECIAL}
     least = min((power for power in powers.values() if not math.isnan(power)), default=math.nan)
     # Of those that are alike but for rounding, the first.
-    return next(
-        (curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers))
-    )
+    return next((curve for curve, power in powers.items() if power <= least * (1 + DRAWN_ALIKE)), next(iter(powers)))
 
 
 def _marks(

@@ -156,10 +156,7 @@ def _matrix(case: Case, matrix: int, folder: Path) -> str:
     """Return the points of a matrix as they stand in the ledger."""
     points = points_of_matrix(case, matrix, folder)
     return json.dumps(
-        [
-            [point.curve, point.matrix, point.load, point.relative_power, point.alphas, point.gap]
-            for point in points
-        ]
+        [[point.curve, point.matrix, point.load, point.relative_power, point.alphas, point.gap] for point in points]
     )
 
 

@@ -25,9 +25,7 @@ def statements(result: NocResult) -> tuple[Statement, ...]:
             continue
         load = max(one.loads)
         rows += _one_plane(one, traffic, load) if one.case.planes is None else _two_planes(one, traffic, load)
-    return tuple(
-        Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows
-    )
+    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
 
 
 def _traffic(case: Case) -> str | None:

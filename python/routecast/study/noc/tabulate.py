@@ -57,12 +57,8 @@ def _by_case(result: NocResult, form: str) -> tuple[Column, ...]:
     )
 
 
-def _rows(
-    result: NocResult, value: Callable[[CaseResult, str, float], float]
-) -> tuple[tuple[Cell, ...], ...]:
-    policies = dict.fromkeys(
-        curve for one in result.cases for curve in one.curves if curve not in (WHOLE, BOUND)
-    )
+def _rows(result: NocResult, value: Callable[[CaseResult, str, float], float]) -> tuple[tuple[Cell, ...], ...]:
+    policies = dict.fromkeys(curve for one in result.cases for curve in one.curves if curve not in (WHOLE, BOUND))
     return tuple(
         (
             curve_name(curve),

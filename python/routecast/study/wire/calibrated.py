@@ -13,8 +13,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad
-from routecast.router.model import RouterModel
-from routecast.router.random_time import Interruptions, RandomTime
+from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.softirq import softirq
 from routecast.study.wire.document import Throughput, WireStudy
 from routecast.study.wire.points import Setting, load_of
@@ -66,9 +65,7 @@ class Calibrated:
 def router_maker(series: Throughput) -> MakeRouter:
     """Return what makes a router of a series: one core that interrupts activate, behind a ring."""
 
-    def make(
-        per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None
-    ) -> RouterModel:
+    def make(per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
         return softirq(
             name=f"{series.device}, {series.name}",
             per_packet_s=per_packet_s,
@@ -97,9 +94,7 @@ def calibrate_throughput(series: Throughput, rows: Rows) -> Calibrated:
     return Calibrated(series=series, law=law)
 
 
-def calibrate_latency(
-    study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Rows
-) -> FittedWakeup | None:
+def calibrate_latency(study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Rows) -> FittedWakeup | None:
     """Fit wake-up and interruptions of a device to its latency rows that calibrate; None if none does."""
     points = []
     for latency in study.latency:
@@ -135,9 +130,7 @@ def measured_quantiles_s(rows: Rows) -> tuple[float, ...]:
 
 
 def _rows_at(rows: Rows, series: str, value: float, ratio: float) -> Rows:
-    return [
-        row for row in rows if (row["series"], row["value"], row["offered_ratio"]) == (series, value, ratio)
-    ]
+    return [row for row in rows if (row["series"], row["value"], row["offered_ratio"]) == (series, value, ratio)]
 
 
 def _number(value: object) -> float:

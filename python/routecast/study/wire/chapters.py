@@ -155,11 +155,7 @@ def _facts(result: WireResult) -> Section:
 
 def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
     if isinstance(value, dict):
-        return [
-            pair
-            for key, entry in value.items()
-            for pair in _flat(entry, f"{name}.{key}" if name else str(key))
-        ]
+        return [pair for key, entry in value.items() for pair in _flat(entry, f"{name}.{key}" if name else str(key))]
     if isinstance(value, list | tuple):
         return [(name, "; ".join(str(entry) for entry in value))] if value else []
     return [(name, str(value))] if value not in (None, "") else []

@@ -29,9 +29,7 @@ class Bed(FileModel):
 
     file: str = Field(default="namespaces", description='"namespaces", or a *.testbed.toml beside the study.')
     duration: Duration = Field(default=0.5, description="Length of a trial.")
-    repeats: Repeats = Field(
-        default=3, description="Trials of each point; their median is the measured value."
-    )
+    repeats: Repeats = Field(default=3, description="Trials of each point; their median is the measured value.")
     overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(
         default=1.5, description="Offered load that counts as overload, relative to the forwarding rate."
     )
@@ -87,9 +85,7 @@ class WireEvaluation(FileModel):
     """``[evaluate]``: how the simulator answers."""
 
     duration: Duration = Field(default=0.5, description="Simulated time of a trial.")
-    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
-        default=1, description="Seed of all randomness."
-    )
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
 
 
 class WireCriteria(FileModel):
@@ -99,9 +95,7 @@ class WireCriteria(FileModel):
     """
 
     throughput_median: Ratio | None = Field(default=None, description="Median absolute relative error.")
-    loss_mean: Ratio | None = Field(
-        default=None, description="Mean absolute error of the loss ratio (0.02: 2 points)."
-    )
+    loss_mean: Ratio | None = Field(default=None, description="Mean absolute error of the loss ratio (0.02: 2 points).")
     latency_median: Ratio | None = Field(
         default=None, description="Median absolute relative error of the median latency."
     )

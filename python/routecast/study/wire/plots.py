@@ -37,9 +37,7 @@ def throughput_figure(series: Series) -> Figure:
         rows = [row for row in series.rows if row.calibrates is calibrates]
         if rows:
             points.append(
-                _points(
-                    name, [row.value for row in rows], [row.measured_pps for row in rows], 1e-6, filled=filled
-                )
+                _points(name, [row.value for row in rows], [row.measured_pps for row in rows], 1e-6, filled=filled)
             )
     return Figure(
         name=f"throughput-{series.series.name}",

@@ -38,9 +38,7 @@ class Setting:
             flows = round(value)
         else:
             options[series.factor] = round(value) if value == round(value) else value
-        return cls(
-            device=series.device, options=tuple(sorted(options.items())), frame_bytes=frame_bytes, flows=flows
-        )
+        return cls(device=series.device, options=tuple(sorted(options.items())), frame_bytes=frame_bytes, flows=flows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,9 +54,7 @@ class Measured:
         if len(self.values) < 2 or fmean(self.values) <= 0.0:
             return math.nan
         centre = fmean(self.values)
-        return (
-            math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
-        )
+        return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,9 +228,7 @@ class WireResult:
                 "median_abs_error_ratio": self.latency_error_ratio,
                 "p99_median_factor": self.p99_factor,
                 "held_out_points": len(self.held_out_latency),
-                "curves": [
-                    {**_curve_json(curve, curve.rows), "wakeup": curve.wakeup} for curve in self.latency
-                ],
+                "curves": [{**_curve_json(curve, curve.rows), "wakeup": curve.wakeup} for curve in self.latency],
             },
             "facts": self.facts,
             "invalid_trials": self.invalid_trials,
@@ -248,9 +244,7 @@ def _series_json(each: Series) -> dict[str, Any]:
         "device": each.series.device,
         "factor": each.series.factor,
         "law": each.law,
-        "rows": [
-            {**_dict(row), "error_ratio": row.error_ratio, "covered": row.is_covered} for row in each.rows
-        ],
+        "rows": [{**_dict(row), "error_ratio": row.error_ratio, "covered": row.is_covered} for row in each.rows],
     }
 
 

@@ -78,9 +78,7 @@ def run_wire_study(
             return point.offered_ratio * guess[point.series].capacity_pps(point.value)
 
         rows = [*begun, *measure(whole, load_pps, place, told(len(first)))]
-    rates, losses, late = (
-        [row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency")
-    )
+    rates, losses, late = ([row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency"))
     laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
     devices = {series.device for series in study.throughput}
     if progress:
@@ -93,8 +91,7 @@ def run_wire_study(
         series=tuple(_series(study, laws[series.name], rates) for series in study.throughput),
         loss=tuple(_loss(study, laws[loss.series], loss.value, loss.offered, losses) for loss in study.loss),
         latency=tuple(
-            _latency(study, laws[each.series], each.value, each.loads, each.calibrate, late)
-            for each in study.latency
+            _latency(study, laws[each.series], each.value, each.loads, each.calibrate, late) for each in study.latency
         ),
         facts=noting.facts,
         invalid_trials=sum(bool(row["invalid"]) for row in rows),
@@ -173,9 +170,7 @@ def _series(study: WireStudy, law: Calibrated, rows: Sequence[Row]) -> Series:
     return Series(series=law.series, law=law.law, rows=tuple(found))
 
 
-def _loss(
-    study: WireStudy, law: Calibrated, value: float, offered: Sequence[float], rows: Sequence[Row]
-) -> LossCurve:
+def _loss(study: WireStudy, law: Calibrated, value: float, offered: Sequence[float], rows: Sequence[Row]) -> LossCurve:
     found = []
     for ratio in offered:
         mine = _at(rows, law.series.name, value, ratio)
@@ -242,7 +237,5 @@ def _criteria(result: WireResult) -> tuple[Criterion, ...]:
         ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
     )
     return tuple(
-        Criterion(name=name, bound=bound, reached=value)
-        for name, bound, value in reached
-        if bound is not None
+        Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None
     )

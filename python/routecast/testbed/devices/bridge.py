@@ -32,9 +32,7 @@ class BridgeOptions:
     """
 
     slowdown: int = option(0, SLOWDOWN_TEXT, minimum=0, maximum=LARGEST_SLOWDOWN)
-    learning: bool = option(
-        False, "learn MAC addresses and flood unknown ones; otherwise static entries only"
-    )
+    learning: bool = option(False, "learn MAC addresses and flood unknown ones; otherwise static entries only")
 
     def __post_init__(self) -> None:
         check_options(type(self).__name__, self)

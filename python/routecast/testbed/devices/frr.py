@@ -64,9 +64,7 @@ class Frr(KernelRouter[FrrOptions]):
     name = "frr"
     title = "FRR routes, Linux IP forwarding"
     options = FrrOptions
-    programs = tuple(
-        Missing(program=str(_DAEMONS / daemon), package="frr") for daemon in ("zebra", "staticd")
-    )
+    programs = tuple(Missing(program=str(_DAEMONS / daemon), package="frr") for daemon in ("zebra", "staticd"))
 
     def __init__(self, options: FrrOptions | None = None) -> None:
         super().__init__(options)
@@ -146,14 +144,10 @@ class Frr(KernelRouter[FrrOptions]):
             found6 = site.run("ip", "-6", "route", "show", "proto", _PROTOCOL).splitlines()
             return len(found) + len(found6) >= wanted
 
-        self._daemons.wait_for(
-            are_there, f"the kernel's {wanted} routes of FRR", longest_s=_LONGEST_ROUTING_S
-        )
+        self._daemons.wait_for(are_there, f"the kernel's {wanted} routes of FRR", longest_s=_LONGEST_ROUTING_S)
 
     def _route_lines(self, site: DeviceSite) -> list[str]:
-        lines = [
-            line for line in interfaces.port_lines(site, ipv6=self.chosen.ipv6) if line.startswith("route ")
-        ]
+        lines = [line for line in interfaces.port_lines(site, ipv6=self.chosen.ipv6) if line.startswith("route ")]
         lines += interfaces.extra_routes(site, self.chosen.routes, ipv6=self.chosen.ipv6)
         return [_static_route(line) for line in lines]
 

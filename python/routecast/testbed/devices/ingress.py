@@ -62,9 +62,7 @@ class IngressPrograms:
                     raise EnvironmentProblem(f"{what} (program {program}): {said(problem)}") from problem
                 self._stack.callback(attached.close)
                 self._programs[port.interface] = attached
-            lines.append(
-                f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet"
-            )
+            lines.append(f"xdp {port.interface}: program {program}, {iterations} iterations of work per packet")
         return lines
 
     def counters(self) -> dict[str, int]:

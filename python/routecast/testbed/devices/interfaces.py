@@ -97,14 +97,10 @@ def port_lines(site: DeviceSite, *, ipv6: bool) -> list[str]:
             lines += [f"address replace {port.ipv6} dev {port.interface} nodad"]
             lines.append(_neighbour(port, port.neighbour_ipv6))
     for port in site.ports:
-        lines += [
-            f"route replace {net} via {port.neighbour_ipv4} dev {port.interface}"
-            for net in port.networks_ipv4
-        ]
+        lines += [f"route replace {net} via {port.neighbour_ipv4} dev {port.interface}" for net in port.networks_ipv4]
         if ipv6:
             lines += [
-                f"route replace {net} via {port.neighbour_ipv6} dev {port.interface}"
-                for net in port.networks_ipv6
+                f"route replace {net} via {port.neighbour_ipv6} dev {port.interface}" for net in port.networks_ipv6
             ]
     return lines
 
@@ -153,9 +149,7 @@ def wait_until_up(site: DeviceSite, *, bridged: bool = False) -> None:
             return
         if time.monotonic() > until_s:
             down = ", ".join(sorted(names - up))
-            raise EnvironmentProblem(
-                f"port {down}: does not come up; is the tester's port at its other end up?"
-            )
+            raise EnvironmentProblem(f"port {down}: does not come up; is the tester's port at its other end up?")
         time.sleep(_POLL_S)
 
 
@@ -255,9 +249,7 @@ def _snmp(lines: Iterable[str]) -> dict[str, int]:
 
 def _snmp6(lines: Iterable[str]) -> dict[str, int]:
     rows = (line.split() for line in lines)
-    return {
-        row[0].removeprefix("Ip6"): int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Ip6")
-    }
+    return {row[0].removeprefix("Ip6"): int(row[1]) for row in rows if len(row) == 2 and row[0].startswith("Ip6")}
 
 
 def _snake(name: str) -> str:

@@ -116,9 +116,7 @@ class StartedDevice(ABC, Generic[_O]):
             raise FileProblem(f"device {self.name}", [Problem("reset", f'"{kind}" is not run: {reason}')])
         site = self.site
         try:
-            {"process": self._reset_process, "system": self._reset_system, "link": self._reset_link}[kind](
-                site
-            )
+            {"process": self._reset_process, "system": self._reset_system, "link": self._reset_link}[kind](site)
         except BaseException:
             self.stop()
             raise

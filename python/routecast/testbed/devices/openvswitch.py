@@ -138,9 +138,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._database.wait_for(lambda: accepts(folder / "db.sock"), "the database of Open vSwitch")
         self._vsctl("--no-wait", "init")
         if site.cpu is not None:
-            self._vsctl(
-                "--no-wait", "set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={1 << site.cpu:#x}"
-            )
+            self._vsctl("--no-wait", "set", "Open_vSwitch", ".", f"other_config:pmd-cpu-mask={1 << site.cpu:#x}")
 
     def _start_switch(self, site: DeviceSite) -> None:
         folder = self._folder(site)
@@ -206,9 +204,7 @@ class OpenVSwitch(StartedDevice[OpenVSwitchOptions]):
         self._thread_lines = make_real_time(self._switch_id, site, lambda name: name.startswith(forwards))
 
     def _threads(self) -> str:
-        names = [
-            path.read_text(encoding="utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm")
-        ]
+        names = [path.read_text(encoding="utf-8") for path in Path(f"/proc/{self._switch_id}/task").glob("*/comm")]
         return "".join(names)
 
     def _vsctl(self, *command: str) -> str:

@@ -73,9 +73,7 @@ class Processes:
         """
         for one in self._running:
             if one.process.poll() is not None:
-                raise EnvironmentProblem(
-                    f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}"
-                )
+                raise EnvironmentProblem(f"{one.program}: ended by itself with {_code(one)}: {_last_lines(one.log)}")
 
     def stop(self, *, first_first: bool = False, grace_s: float = _GRACE_S) -> None:
         """End all processes and what they started, one after the other: asked first, killed ``grace_s`` later.

@@ -2,25 +2,95 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from types import TracebackType
+from typing import Any, ClassVar, Literal
 
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.testbed.devices import interfaces
-from routecast.testbed.devices.dpdk_telemetry import DpdkTelemetry
 from routecast.testbed.devices.lifecycle import RESETS_OF_A_MACHINE, StartedDevice
 from routecast.testbed.devices.options import check_options, option
 from routecast.testbed.devices.processes import Processes, check_socket_path, make_real_time
 from routecast.testbed.devices.self_timed import SelfTimedCounts
 from routecast.testbed.site import DeviceSite, Missing
 
-__all__ = ["Testpmd", "TestpmdOptions"]
+# Counters of a DPDK process, over the telemetry socket that each has: JSON in place of a command line's text.
+
+
+_LONGEST_ANSWER_BYTES = 16_384
+_TIMEOUT_S = 5.0
+
+
+class DpdkTelemetry:
+    """A connection to ``dpdk_telemetry.v2`` (DPDK 20.05 and newer).
+
+    Parameters
+    ----------
+    path : Path
+        Of the socket.
+
+    Raises
+    ------
+    routecast.errors.EnvironmentProblem
+        Nothing listens there, or it does not answer.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(_TIMEOUT_S)
+        try:
+            self._socket.connect(str(path))
+        except OSError as problem:
+            self._socket.close()
+            raise EnvironmentProblem(f"{path}: no DPDK process answers: {problem.strerror}") from problem
+        self.version: str = self._receive()["version"]
+
+    def __enter__(self) -> DpdkTelemetry:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+
+    def port_statistics(self, port: int) -> Mapping[str, int]:
+        """Return the statistics of a port as DPDK names them: ``ipackets``, ``opackets``, ``imissed``, …
+
+        Raises
+        ------
+        routecast.errors.EnvironmentProblem
+            There is no such port, or the process does not answer.
+        """
+        command = f"/ethdev/stats,{port}"
+        try:
+            self._socket.send(command.encode())
+            answer = self._receive().get("/ethdev/stats")
+        except (OSError, ValueError) as problem:
+            raise EnvironmentProblem(f"{self._path}: {command} is not answered: {problem}") from problem
+        if not isinstance(answer, dict):
+            raise EnvironmentProblem(f"{self._path}: there is no port {port}")
+        return {name: value for name, value in answer.items() if isinstance(value, int)}
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = json.loads(self._socket.recv(_LONGEST_ANSWER_BYTES))
+        except (OSError, ValueError) as problem:
+            raise EnvironmentProblem(f"{self._path}: the DPDK process does not answer: {problem}") from problem
+        return answer
+
 
 _FCS_BYTES = 4
 _SMALLEST_FRAME_BYTES, _LARGEST_FRAME_BYTES = 64, 2048
@@ -218,9 +288,7 @@ class Testpmd(StartedDevice[TestpmdOptions]):
         command = self._command(site)
         self._configuration = [line for line in self._configuration if "dpdk-testpmd" not in line]
         self._configuration.append(" ".join(command))
-        process = self._processes.spawn(
-            site, "dpdk-testpmd", *command, environment={"RUNTIME_DIRECTORY": str(runtime)}
-        )
+        process = self._processes.spawn(site, "dpdk-testpmd", *command, environment={"RUNTIME_DIRECTORY": str(runtime)})
         self._process_id = process.pid
         self._processes.wait_for(
             lambda: self._forwards(site, process.pid), "forwarding by testpmd", longest_s=_LONGEST_START_S

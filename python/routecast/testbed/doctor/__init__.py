@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from routecast.testbed.doctor import interfaces, isolation, neighbours, power, processor, programs, rights
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = ["CHECKS", "INTERFACE_CHECKS", "Finding", "Machine", "State", "examine"]
 
@@ -26,9 +25,7 @@ CHECKS: Final[dict[str, tuple[Check, ...]]] = {
         *(isolation.isolated_cores, isolation.quiet_timer, isolation.interrupts),
         *(isolation.realtime_throttling, isolation.cgroup_limits),
     ),
-    "Neighbours": (
-        *(neighbours.virtualisation, neighbours.stolen_time, neighbours.busy_cores, neighbours.pressure),
-    ),
+    "Neighbours": (*(neighbours.virtualisation, neighbours.stolen_time, neighbours.busy_cores, neighbours.pressure),),
     "Rights": (
         *(rights.capabilities, rights.namespaces, rights.bpf_rights, rights.back_ends),
         *(rights.bpf_jit, rights.bpf_file_system),

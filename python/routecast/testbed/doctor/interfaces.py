@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = ["coalescing", "driver", "flow_control", "link", "offloads", "queues", "rings", "traffic"]
 
@@ -95,9 +94,7 @@ def driver(machine: Machine, name: str) -> Finding:
     if found in _ZERO_COPY:
         return Finding(check=check, state=State.FINE, found=f"{found}, knows AF_XDP zero copy")
     if found == "veth":
-        return Finding(
-            check=check, state=State.FINE, found="veth: frames are handed on in memory, live frames work"
-        )
+        return Finding(check=check, state=State.FINE, found="veth: frames are handed on in memory, live frames work")
     return Finding(
         check=check,
         state=State.FINE,
@@ -165,8 +162,7 @@ def offloads(machine: Machine, name: str) -> Finding:
             state=State.DISTORTS,
             found=f"{', '.join(merging)} on",
             effect="frames are merged on the way: counts, sizes and rates are no longer those that were sent",
-            remedy=f"ethtool -K {name} "
-            + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
+            remedy=f"ethtool -K {name} " + " ".join(f"{_SHORT.get(feature, feature)} off" for feature in merging),
         )
     found = ", ".join(f"{_SHORT.get(f, f)} {states[f]}" for f in _REPORTED if f in states)
     return Finding(check=check, state=State.FINE, found=found)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine, cores_of
+from routecast.testbed.doctor.machine import Finding, Machine, State, cores_of
 
 __all__ = ["cgroup_limits", "interrupts", "isolated_cores", "quiet_timer", "realtime_throttling"]
 
@@ -67,10 +66,7 @@ def interrupts(machine: Machine) -> Finding:
         found = "irqbalance does not run; the measuring cores are not chosen"
         return Finding(check="interrupts", state=State.FINE, found=found)
     ours = {
-        name
-        for card in machine.interfaces
-        for name in (card, machine.target(f"sys/class/net/{card}/device"))
-        if name
+        name for card in machine.interfaces for name in (card, machine.target(f"sys/class/net/{card}/device")) if name
     }
     there: list[str] = []
     seen = False
@@ -81,20 +77,14 @@ def interrupts(machine: Machine) -> Finding:
         if text is None:
             continue
         seen = True
-        actions = [
-            name for name in machine.names(f"proc/irq/{irq}") if machine.exists(f"proc/irq/{irq}/{name}/")
-        ]
+        actions = [name for name in machine.names(f"proc/irq/{irq}") if machine.exists(f"proc/irq/{irq}/{name}/")]
         label = _action(machine, irq) or next(iter(actions), "")
         if set(cores_of(text)) & set(machine.cores) and not any(name in label for name in ours):
             there.append(f"{irq} ({label})" if label else irq)
     if not seen:
-        return Finding(
-            check="interrupts", state=State.UNSEEN, found="this process may not read where interrupts go"
-        )
+        return Finding(check="interrupts", state=State.UNSEEN, found="this process may not read where interrupts go")
     if not there:
-        return Finding(
-            check="interrupts", state=State.FINE, found=f"none of other devices on {_list(machine.cores)}"
-        )
+        return Finding(check="interrupts", state=State.FINE, found=f"none of other devices on {_list(machine.cores)}")
     elsewhere = next((core for core in machine.online if core not in machine.cores), None)
     numbers = " ".join(entry.split()[0] for entry in there)
     move = f"for i in {numbers}; do echo {elsewhere} > /proc/irq/$i/smp_affinity_list; done"

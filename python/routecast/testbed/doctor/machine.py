@@ -12,9 +12,53 @@ import re
 import shutil
 import subprocess
 import time
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["Machine", "cores_of"]
+__all__ = ["Finding", "Machine", "State", "cores_of"]
+
+
+# What a check found.
+
+
+class State(StrEnum):
+    """How it stands with what a check looked at."""
+
+    FINE = "fine"
+    DISTORTS = "distorts"
+    MISSING = "missing"
+    UNSEEN = "unseen"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that a check looked at.
+
+    Parameters
+    ----------
+    check : str
+        Name of the check, ``"governor"``; with the interface where it is about one: ``"offloads eth1"``.
+    state : State
+        ``fine``; ``distorts``: measurements come out otherwise than they would; ``missing``: something cannot be done;
+        ``unseen``: this process may not look, or the machine does not say.
+    found : str
+        What is so.
+    effect : str
+        What it does to measurements; may say something where all is fine, too.
+    remedy : str
+        The command that mends it. It is printed, never executed.
+    advice : str
+        What mends it where no command does.
+    """
+
+    check: str
+    state: State
+    found: str
+    effect: str = ""
+    remedy: str = ""
+    advice: str = ""
+
 
 _COMMAND_S = 10.0
 _MOST_CORES = 65_536
@@ -80,9 +124,7 @@ class Machine:
             found = [path.name for path in (self.root / folder.lstrip("/")).glob(pattern)]
         except OSError:
             return ()
-        return tuple(
-            sorted(found, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
-        )
+        return tuple(sorted(found, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]))
 
     def target(self, link: str) -> str:
         """Return the last part of what a symbolic link points to; empty where it is none."""
@@ -129,8 +171,7 @@ class Machine:
         if self.is_live:
             return shutil.which(program, path=os.pathsep.join(folders)) is not None
         return any(
-            self.exists(f"{folder}/{program}")
-            for folder in ("usr/bin", "usr/sbin", "usr/local/bin", "usr/lib/frr")
+            self.exists(f"{folder}/{program}") for folder in ("usr/bin", "usr/sbin", "usr/local/bin", "usr/lib/frr")
         )
 
     def stat(self, seconds: float = 1.0) -> tuple[str, str, float]:

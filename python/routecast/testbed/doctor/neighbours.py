@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = ["busy_cores", "pressure", "stolen_time", "virtualisation"]
 
@@ -26,11 +25,7 @@ def virtualisation(machine: Machine) -> Finding:
         if flags is None:
             return Finding(check="virtualisation", state=State.UNSEEN, found="the processor does not say")
         return Finding(check="virtualisation", state=State.FINE, found="none")
-    vendor = (
-        machine.text("sys/hypervisor/type")
-        or machine.text("sys/class/dmi/id/sys_vendor")
-        or "of unknown make"
-    )
+    vendor = machine.text("sys/hypervisor/type") or machine.text("sys/class/dmi/id/sys_vendor") or "of unknown make"
     return Finding(
         check="virtualisation",
         state=State.DISTORTS,
@@ -43,9 +38,7 @@ def virtualisation(machine: Machine) -> Finding:
 
 def _lines(stat: str) -> dict[str, list[int]]:
     rows = (line.split() for line in stat.splitlines() if line.startswith("cpu"))
-    return {
-        row[0]: [int(cell) for cell in row[1:9]] for row in rows if all(cell.isdigit() for cell in row[1:9])
-    }
+    return {row[0]: [int(cell) for cell in row[1:9]] for row in rows if all(cell.isdigit() for cell in row[1:9])}
 
 
 def _shares(machine: Machine) -> dict[str, tuple[float, float]]:
@@ -92,9 +85,7 @@ def busy_cores(machine: Machine) -> Finding:
         )
     busy = {name: share for name, share in shares.items() if share > _BUSY_RATIO}
     if not busy:
-        return Finding(
-            check="other work", state=State.FINE, found=f"at most {max(shares.values()):.0%} of a core"
-        )
+        return Finding(check="other work", state=State.FINE, found=f"at most {max(shares.values()):.0%} of a core")
     shown = sorted(busy.items(), key=lambda entry: -entry[1])[:4]
     return Finding(
         check="other work",

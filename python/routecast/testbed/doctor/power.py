@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 from routecast.testbed.power.finding import find_meters
 from routecast.testbed.power.rapl import READ_RECIPE
 

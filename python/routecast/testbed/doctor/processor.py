@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine, cores_of
+from routecast.testbed.doctor.machine import Finding, Machine, State, cores_of
 
 __all__ = ["clock_source", "core_count", "governor", "mitigations", "numa", "sleep_states", "smt", "turbo"]
 
@@ -23,9 +22,7 @@ def core_count(machine: Machine) -> Finding:
     if len(cores) < 2:
         effect = "generator and router share it: rates are those of both together"
         return Finding(check="cores", state=State.DISTORTS, found=found, effect=effect)
-    effect = (
-        "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else"
-    )
+    effect = "" if len(cores) > 2 else "one for the generator, one for the router, none left for anything else"
     return Finding(check="cores", state=State.FINE, found=found, effect=effect)
 
 
@@ -63,9 +60,7 @@ def turbo(machine: Machine) -> Finding:
         remedy = f"echo 0 > /{_CPU}/cpufreq/boost"
         return Finding(check="turbo", state=State.DISTORTS, found="on", effect=effect, remedy=remedy)
     if no_turbo is None and boost is None:
-        return Finding(
-            check="turbo", state=State.UNSEEN, found="the kernel has no switch for it here", effect=effect
-        )
+        return Finding(check="turbo", state=State.UNSEEN, found="the kernel has no switch for it here", effect=effect)
     return Finding(check="turbo", state=State.FINE, found="off")
 
 
@@ -93,11 +88,7 @@ def sleep_states(machine: Machine) -> Finding:
         found = "no cpuidle driver"
         return Finding(check="C-states", state=State.UNSEEN, found=f"{found}: firmware or hypervisor decides")
     found = f"driver {driver}, no state with more than {_LATEST_WAKE_US} us to wake up"
-    effect = (
-        "a virtual core that idles leaves to its host; the wake-up is not listed"
-        if driver == "haltpoll"
-        else ""
-    )
+    effect = "a virtual core that idles leaves to its host; the wake-up is not listed" if driver == "haltpoll" else ""
     return Finding(check="C-states", state=State.FINE, found=found, effect=effect)
 
 
@@ -160,9 +151,7 @@ def numa(machine: Machine) -> Finding:
             advice="choose cores of the card's node in [cores] of the test bed's file",
         )
     at = ", ".join(f"{name} at node {node}" for name, node in cards.items() if node is not None and node >= 0)
-    return Finding(
-        check="NUMA", state=State.FINE, found=f"{len(nodes)} memory nodes" + (f", {at}" if at else "")
-    )
+    return Finding(check="NUMA", state=State.FINE, found=f"{len(nodes)} memory nodes" + (f", {at}" if at else ""))
 
 
 def clock_source(machine: Machine) -> Finding:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = ["devices", "other_testers", "tools"]
 
@@ -43,20 +42,14 @@ def _programs(machine: Machine, check: str, wanted: Mapping[str, str], effect: s
 
 def tools(machine: Machine) -> Finding:
     """Look for what test beds are made with."""
-    return _programs(
-        machine, "tools", _TOOLS, "a test bed of namespaces cannot be made, interfaces not be examined"
-    )
+    return _programs(machine, "tools", _TOOLS, "a test bed of namespaces cannot be made, interfaces not be examined")
 
 
 def devices(machine: Machine) -> Finding:
     """Look for what devices under test are made of."""
-    return _programs(
-        machine, "devices", _DEVICES, "these devices under test cannot be started; the others can"
-    )
+    return _programs(machine, "devices", _DEVICES, "these devices under test cannot be started; the others can")
 
 
 def other_testers(machine: Machine) -> Finding:
     """Look for testers to compare with: a measurement that two tools agree on is worth more."""
-    return _programs(
-        machine, "other testers", _TESTERS, "no comparison with them; routecast's own tester needs none"
-    )
+    return _programs(machine, "other testers", _TESTERS, "no comparison with them; routecast's own tester needs none")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from routecast.testbed.doctor.finding import Finding, State
-from routecast.testbed.doctor.machine import Machine
+from routecast.testbed.doctor.machine import Finding, Machine, State
 
 __all__ = [
     "back_ends",
@@ -39,9 +38,7 @@ def capabilities(machine: Machine) -> Finding:
         return Finding(check="capabilities", state=State.UNSEEN, found="the kernel does not say")
     lacking = {name: what for name, (bit, what) in _CAPABILITIES.items() if not effective >> bit & 1}
     if not lacking:
-        return Finding(
-            check="capabilities", state=State.FINE, found=", ".join(name[4:] for name in _CAPABILITIES)
-        )
+        return Finding(check="capabilities", state=State.FINE, found=", ".join(name[4:] for name in _CAPABILITIES))
     return Finding(
         check="capabilities",
         state=State.MISSING,
@@ -124,11 +121,7 @@ def bpf_rights(machine: Machine) -> Finding:
     if effective >> 39 & 1 or effective >> 21 & 1:
         return Finding(check="BPF rights", state=State.FINE, found="this process has them")
     disabled = machine.number("proc/sys/kernel/unprivileged_bpf_disabled")
-    found = (
-        "only privileged processes may load programs"
-        if disabled
-        else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
-    )
+    found = "only privileged processes may load programs" if disabled else "XDP programs need CAP_BPF and CAP_NET_ADMIN"
     return Finding(
         check="BPF rights",
         state=State.MISSING,
@@ -141,10 +134,7 @@ def bpf_rights(machine: Machine) -> Finding:
 def back_ends(machine: Machine) -> Finding:
     """Look which of the tester's back ends this process can use: it takes the fastest that is left."""
     try:
-        found = [
-            (f"{one['name']} ({one['task']})", one["why_not"])
-            for one in json.loads(machine.back_ends() or "")
-        ]
+        found = [(f"{one['name']} ({one['task']})", one["why_not"]) for one in json.loads(machine.back_ends() or "")]
     except (ValueError, TypeError, KeyError):
         return Finding(check="back ends", state=State.UNSEEN, found="not recorded")
     there = ", ".join(name for name, why_not in found if not why_not) or "none"
@@ -166,10 +156,7 @@ def back_ends(machine: Machine) -> Finding:
 def huge_pages(machine: Machine) -> Finding:
     """Look for large pages, which DPDK likes its memory in."""
     meminfo = machine.text("proc/meminfo") or ""
-    counts = {
-        key: int(value)
-        for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)
-    }
+    counts = {key: int(value) for key, value in re.findall(r"^HugePages_(Total|Free):\s+(\d+)", meminfo, re.MULTILINE)}
     mounted = any(
         len(words) > 2 and words[2] == "hugetlbfs"
         for words in (line.split() for line in (machine.text("proc/mounts") or "").splitlines())
@@ -180,9 +167,7 @@ def huge_pages(machine: Machine) -> Finding:
         return Finding(
             check="huge pages", state=State.FINE, found=f"{counts['Free']} of {counts['Total']} free, mounted"
         )
-    found = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + (
-        "" if mounted else ", hugetlbfs not mounted"
-    )
+    found = f"{counts.get('Free', 0)} of {counts.get('Total', 0)} free" + ("" if mounted else ", hugetlbfs not mounted")
     return Finding(
         check="huge pages",
         state=State.MISSING,

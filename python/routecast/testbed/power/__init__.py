@@ -14,11 +14,19 @@ from routecast.testbed.power.csv_log import CsvMeter
 from routecast.testbed.power.finding import FoundMeter, choose_meter, find_meters, no_power
 from routecast.testbed.power.http_watts import HttpSource
 from routecast.testbed.power.ipmi import IpmiSource
-from routecast.testbed.power.meter import Metering, PowerMeter, metering, tried
+from routecast.testbed.power.meter import (
+    Metering,
+    PowerMeter,
+    PowerReading,
+    PowerSpan,
+    Zone,
+    ZonePower,
+    metering,
+    tried,
+)
 from routecast.testbed.power.naming import AUTO, MeterSettings, meter_of
 from routecast.testbed.power.perf import PerfSource
 from routecast.testbed.power.rapl import RaplSource
-from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, ZonePower
 from routecast.testbed.power.redfish import RedfishSource
 from routecast.testbed.power.sampled import Sample, SampledMeter, Source
 

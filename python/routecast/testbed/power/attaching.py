@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from routecast.evaluate.trial import Trial, TrialPower
-from routecast.testbed.power.meter import PowerMeter
-from routecast.testbed.power.reading import PowerReading
+from routecast.testbed.power.meter import PowerMeter, PowerReading
 
 __all__ = ["MeteredTrial", "with_power"]
 
@@ -108,9 +107,7 @@ def _together(parts: Sequence[PowerReading]) -> PowerReading:
             zone,
             energy_j=sum(part.zones[number].energy_j for part in parts),
             mean_w=math.fsum(
-                part.zones[number].mean_w * part.metered_s
-                for part in known
-                if math.isfinite(part.zones[number].mean_w)
+                part.zones[number].mean_w * part.metered_s for part in known if math.isfinite(part.zones[number].mean_w)
             )
             / metered_s
             if metered_s

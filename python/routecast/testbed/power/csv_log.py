@@ -23,7 +23,7 @@ from typing import Final
 
 from routecast.errors import EnvironmentProblem, FileProblem, ModelProblem, Problem
 from routecast.quantity.bounded_file import open_file
-from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.power.meter import PowerReading, PowerSpan, Zone, reading_of
 
 __all__ = ["CsvMeter"]
 
@@ -213,9 +213,7 @@ class CsvMeter:
             return
         if self._own_clock_s is None and rows[-1][0] < _SINCE_1970_S:
             self._own_clock_s = self._clock() - rows[-1][0]
-            self._notes.append(
-                "times of the file are of a clock of their own: its newest row was taken as of now"
-            )
+            self._notes.append("times of the file are of a clock of their own: its newest row was taken as of now")
         shift_s = self._clock() - self._wall() if self._own_clock_s is None else self._own_clock_s
         with self._lock:
             for at_s, watts in rows:
@@ -233,9 +231,7 @@ class CsvMeter:
                 self._refuse(first)
             return
         names = [cell.strip().lower() for cell in _cells(first, self._delimiter)]
-        places = [
-            next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)
-        ]
+        places = [next((names.index(name) for name in wanted if name in names), -1) for wanted in (_TIME, _WATTS)]
         if min(places) < 0:
             self._refuse(first)
         self._columns = (places[0], places[1])

@@ -11,9 +11,8 @@ from routecast.testbed.power.ipmi import IpmiSource, Run, run_program
 from routecast.testbed.power.meter import PowerMeter
 from routecast.testbed.power.naming import AUTO, MeterSettings, meter_of
 from routecast.testbed.power.perf import PerfSource, open_event
-from routecast.testbed.power.rapl import RaplSource
+from routecast.testbed.power.rapl import RaplSource, read_text
 from routecast.testbed.power.sampled import Source
-from routecast.testbed.power.zones import read_text
 
 __all__ = ["FoundMeter", "choose_meter", "find_meters", "no_power"]
 
@@ -74,9 +73,7 @@ def find_meters(
         _tried("the server's controller over IPMI", IpmiSource(run=run)),
         _elsewhere("redfish:URL", "a server's controller over Redfish", "bmc", "redfish:https://CONTROLLER"),
         _elsewhere("csv:FILE", "a log that a meter's program appends to", "pdu", "csv:FILE (time, watts)"),
-        _elsewhere(
-            "http:URL", "a power strip, plug or exporter", "pdu", "http://HOST/…#/json/pointer or #metric"
-        ),
+        _elsewhere("http:URL", "a power strip, plug or exporter", "pdu", "http://HOST/…#/json/pointer or #metric"),
     )
 
 

@@ -21,10 +21,9 @@ from itertools import pairwise
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.credentials import Credentials
-from routecast.testbed.power.reading import Zone
+from routecast.testbed.power.meter import Zone
 from routecast.testbed.power.sampled import Sample, watts_of
-from routecast.testbed.power.web import Web, masked
+from routecast.testbed.power.web import Credentials, Web, masked
 
 __all__ = ["HttpSource", "json_number", "metric_value"]
 
@@ -68,9 +67,7 @@ class HttpSource:
     ) -> None:
         self._where = urllib.parse.unquote(url.partition("#")[2])
         self.name = masked(url)
-        self._web = Web(
-            url, meter=self.name, credentials=credentials, timeout_s=timeout_s, verify_tls=verify_tls
-        )
+        self._web = Web(url, meter=self.name, credentials=credentials, timeout_s=timeout_s, verify_tls=verify_tls)
         metric = "" if self._where.startswith("/") else self._where.partition("{")[0]
         self._is_exporter = metric.startswith(_EXPORTERS)
         self.scope = scope or ("rapl" if self._is_exporter else "pdu")
@@ -128,9 +125,7 @@ class HttpSource:
         values = [one.values[_ZONE] for one in samples]
         restarts = sum(after < before for before, after in pairwise(values))
         if self._is_counter and restarts:
-            notes.append(
-                f"the counter was started anew {restarts} times: what it counted before each is lost"
-            )
+            notes.append(f"the counter was started anew {restarts} times: what it counted before each is lost")
         if self._is_exporter:
             notes.append("an exporter reads RAPL: which zones its figure holds, its own documentation says")
         return notes
@@ -209,9 +204,7 @@ def metric_value(text: str, wanted: str) -> float:
             raise ValueError(f"{asked['name']} is {found[0][1][:40]!r}, not a number") from None
     if found:
         several = ", ".join(f"{{{series}}}" for series, _ in found[:_SHOWN])
-        raise ValueError(
-            f"{len(found)} series match {wanted}, which are not added: name one by its labels: {several}"
-        )
+        raise ValueError(f"{len(found)} series match {wanted}, which are not added: name one by its labels: {several}")
     like = sorted(name for name in names if "watt" in name or "joule" in name or "power" in name)
     there = f"; there are {', '.join(like[:8])}" if like else ""
     raise ValueError(f"the answer has no metric {wanted}{there}")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.credentials import Credentials
-from routecast.testbed.power.reading import Zone
+from routecast.testbed.power.meter import Zone
 from routecast.testbed.power.sampled import Sample, watts_of
+from routecast.testbed.power.web import Credentials
 
 __all__ = ["IpmiSource", "Run", "parse_dcmi", "run_program"]
 
@@ -49,9 +49,7 @@ def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     except FileNotFoundError as problem:
         raise EnvironmentProblem("power meter ipmi: ipmitool is not there: apt install ipmitool") from problem
     except subprocess.TimeoutExpired as problem:
-        raise EnvironmentProblem(
-            f"power meter ipmi: ipmitool did not answer within {_TIMEOUT_S:g} s"
-        ) from problem
+        raise EnvironmentProblem(f"power meter ipmi: ipmitool did not answer within {_TIMEOUT_S:g} s") from problem
     except OSError as problem:
         raise EnvironmentProblem(f"power meter ipmi: ipmitool cannot run: {problem.strerror}") from problem
     return done.stdout + done.stderr
@@ -74,9 +72,7 @@ def parse_dcmi(text: str) -> float:
         if "Could not open device" in text:
             advice = ": modprobe ipmi_devintf ipmi_si, and run as root; not every machine has a controller"
         elif "Invalid" in text or "DCMI" in text.upper():
-            advice = (
-                ": the controller has no DCMI power reading; many answer Redfish: redfish:https://CONTROLLER"
-            )
+            advice = ": the controller has no DCMI power reading; many answer Redfish: redfish:https://CONTROLLER"
         raise EnvironmentProblem(f"power meter ipmi: ipmitool {said}{advice}")
     if state is not None and state[1].lower() != "activated":
         raise EnvironmentProblem(
@@ -102,9 +98,7 @@ class IpmiSource:
         Runs a program.
     """
 
-    def __init__(
-        self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program
-    ) -> None:
+    def __init__(self, host: str = "", *, credentials: Credentials | None = None, run: Run = run_program) -> None:
         self._host = host
         self._credentials = credentials
         self._run = run

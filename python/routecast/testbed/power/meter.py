@@ -3,13 +3,217 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.reading import PowerReading
+from routecast.evaluate.plain import plain
 
-__all__ = ["Metering", "PowerMeter", "metering", "tried"]
+__all__ = [
+    "Metering",
+    "PowerMeter",
+    "PowerReading",
+    "PowerSpan",
+    "Zone",
+    "ZonePower",
+    "metering",
+    "reading_of",
+    "tried",
+]
+
+
+# What a meter found: power over stretches of time, by zone, and sums over them.
+
+
+_EDGE_S = 1e-6
+"""Instants that are closer are the same: they come from one clock, at different moments of one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """A part of the machine with a figure of its own.
+
+    Parameters
+    ----------
+    name : str
+        ``"package-0"``, ``"chassis 1U"``.
+    scope : str
+        What it covers: ``rapl:package``, ``rapl:psys``, ``rapl:dram``, ``bmc``, ``pdu``, ``wall``, …
+    is_counted : bool
+        Whether it is part of the sum. Zones within other zones are not, or watts would count twice.
+    """
+
+    name: str
+    scope: str
+    is_counted: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerSpan:
+    """Mean power between two samples.
+
+    Parameters
+    ----------
+    from_s, to_s : float
+        On the monotonic clock.
+    zones_w : mapping of str to float
+        Mean power by zone; all counted zones are there.
+    low_w, high_w : float
+        Least and most of the sum over the counted zones that was seen in the span.
+    """
+
+    from_s: float
+    to_s: float
+    zones_w: Mapping[str, float]
+    low_w: float
+    high_w: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZonePower:
+    """One zone's part of a reading."""
+
+    name: str
+    scope: str
+    is_counted: bool
+    mean_w: float
+    energy_j: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerReading:
+    """Power and energy of an interval.
+
+    Parameters
+    ----------
+    meter : str
+        Which meter, as it is named on the command line.
+    scope : str
+        What the figures cover.
+    mean_w, min_w, max_w : float
+        Mean over the metered time, and the least and most that was seen. A counter of energy shows no peaks within
+        a sampling interval.
+    energy_j : float
+        Energy in the metered time: ``mean_w * metered_s``.
+    interval_s : float
+        Length of the interval that was asked for.
+    metered_s : float
+        Time of it for which there are figures; less than ``interval_s`` where the meter failed on the way.
+    samples : int
+        Readings that the figures are made of.
+    quantum_w : float
+        Least step that ``mean_w`` can show; NaN where the meter does not say.
+    zones : tuple of ZonePower
+        All zones, those not part of the sum included.
+    notes : tuple of str
+        What the reader must know.
+    spans : tuple of PowerSpan
+        Power over time, for :meth:`between`.
+    """
+
+    meter: str
+    scope: str
+    mean_w: float
+    min_w: float
+    max_w: float
+    energy_j: float
+    interval_s: float
+    metered_s: float
+    samples: int
+    quantum_w: float
+    zones: tuple[ZonePower, ...]
+    notes: tuple[str, ...] = ()
+    spans: tuple[PowerSpan, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a part of the interval has no figures."""
+        return self.interval_s - self.metered_s > max(_EDGE_S, 1e-6 * self.interval_s)
+
+    def between(self, from_s: float, to_s: float) -> PowerReading:
+        """Return the reading of a part of the interval; power is taken as constant within a span.
+
+        Parameters
+        ----------
+        from_s, to_s : float
+            On the monotonic clock, as ``time.monotonic`` tells it.
+        """
+        return reading_of(
+            self.spans,
+            (from_s, to_s),
+            meter=self.meter,
+            scope=self.scope,
+            zones=tuple(Zone(name=z.name, scope=z.scope, is_counted=z.is_counted) for z in self.zones),
+            quantum_j=self.quantum_w * self.metered_s,
+            notes=self.notes,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return plain data: NaN becomes null, field names stay; the spans stay out."""
+        found = plain(replace(self, spans=()))
+        assert isinstance(found, dict)
+        del found["spans"]
+        return {**found, "is_partial": self.is_partial}
+
+
+def reading_of(
+    spans: Sequence[PowerSpan],
+    window: tuple[float, float],
+    *,
+    meter: str,
+    scope: str,
+    zones: Sequence[Zone],
+    quantum_j: float,
+    notes: Sequence[str] = (),
+) -> PowerReading:
+    """Add up what lies within a window.
+
+    Parameters
+    ----------
+    spans : sequence of PowerSpan
+        In their order, without overlap.
+    window : (float, float)
+        Its begin and end on the monotonic clock.
+    quantum_j : float
+        Least step of the energy of the sum; NaN if unknown.
+    """
+    from_s, to_s = window
+    parts = [
+        (span, overlap_s) for span in spans if (overlap_s := min(span.to_s, to_s) - max(span.from_s, from_s)) > 0.0
+    ]
+    metered_s = math.fsum(overlap_s for _, overlap_s in parts)
+    found = []
+    for zone in zones:
+        known = [(span.zones_w[zone.name], overlap_s) for span, overlap_s in parts if zone.name in span.zones_w]
+        known_s = math.fsum(overlap_s for _, overlap_s in known)
+        energy_j = math.fsum(power_w * overlap_s for power_w, overlap_s in known)
+        found.append(
+            ZonePower(
+                name=zone.name,
+                scope=zone.scope,
+                is_counted=zone.is_counted,
+                mean_w=energy_j / known_s if known_s else math.nan,
+                energy_j=energy_j,
+            )
+        )
+    energy_j = math.fsum(zone.energy_j for zone in found if zone.is_counted)
+    return PowerReading(
+        meter=meter,
+        scope=scope,
+        mean_w=energy_j / metered_s if metered_s else math.nan,
+        min_w=min((span.low_w for span, _ in parts), default=math.nan),
+        max_w=max((span.high_w for span, _ in parts), default=math.nan),
+        energy_j=energy_j,
+        interval_s=max(to_s - from_s, 0.0),
+        metered_s=metered_s,
+        samples=len(parts) + 1 if parts else 0,
+        quantum_w=quantum_j / metered_s if metered_s else math.nan,
+        zones=tuple(found),
+        notes=tuple(notes),
+        spans=tuple(spans),
+    )
 
 
 @runtime_checkable
@@ -67,9 +271,7 @@ class Metering:
             The interval has not ended.
         """
         if self._reading is None:
-            raise EnvironmentProblem(
-                f"power meter {self.meter.name}: there is no reading before its context has ended"
-            )
+            raise EnvironmentProblem(f"power meter {self.meter.name}: there is no reading before its context has ended")
         return self._reading
 
     def end(self) -> None:

@@ -9,7 +9,6 @@ from typing import Final
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.testbed.power.credentials import Credentials, credentials_for
 from routecast.testbed.power.csv_log import CsvMeter
 from routecast.testbed.power.http_watts import HttpSource
 from routecast.testbed.power.ipmi import IpmiSource
@@ -18,6 +17,7 @@ from routecast.testbed.power.perf import PerfSource
 from routecast.testbed.power.rapl import RAPL_INTERVAL_S, RaplSource
 from routecast.testbed.power.redfish import RedfishSource
 from routecast.testbed.power.sampled import SampledMeter, Source
+from routecast.testbed.power.web import Credentials, credentials_for
 
 __all__ = ["AUTO", "KINDS", "MeterSettings", "meter_of"]
 
@@ -96,9 +96,7 @@ def _source(kind: str, rest: str, chosen: MeterSettings, root: Path) -> Source:
     if kind == "ipmi":
         return IpmiSource(rest, credentials=credentials_for(rest) if rest else None)
     if kind == "redfish":
-        return RedfishSource(
-            rest, credentials=_login(rest), timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls
-        )
+        return RedfishSource(rest, credentials=_login(rest), timeout_s=chosen.timeout_s, verify_tls=chosen.verify_tls)
     return HttpSource(
         rest,
         credentials=_login(rest),

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.rapl_cover import RaplCover
-from routecast.testbed.power.reading import Zone
+from routecast.testbed.power.meter import Zone
+from routecast.testbed.power.rapl import RaplCover, is_virtual
 from routecast.testbed.power.sampled import Sample
-from routecast.testbed.power.zones import is_virtual
 
 __all__ = ["PerfSource", "energy_events", "open_event"]
 
@@ -55,8 +54,7 @@ def energy_events(root: Path = Path("/")) -> Mapping[str, tuple[int, float]]:
     for event in _SCOPES:
         try:
             config, scale, unit = (
-                (folder / f"{event}{end}").read_text(encoding="ascii").strip()
-                for end in ("", ".scale", ".unit")
+                (folder / f"{event}{end}").read_text(encoding="ascii").strip() for end in ("", ".scale", ".unit")
             )
         except OSError:
             continue
@@ -155,9 +153,7 @@ class PerfSource:
         events = energy_events(self._root)
         if not events:
             why = "this is a virtual machine; " if is_virtual(self._root) else ""
-            raise EnvironmentProblem(
-                f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)"
-            )
+            raise EnvironmentProblem(f"power meter perf: {why}the kernel has no energy events (/{PMU} is not there)")
         wanted = self._covers.zone_scopes
         missing = wanted - {_SCOPES[event] for event in events}
         if missing:

@@ -6,25 +6,234 @@ RAPL sees the processor and, on servers, the memory: neither network cards nor f
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.rapl_cover import RaplCover
-from routecast.testbed.power.reading import Zone
+from routecast.errors import EnvironmentProblem, FileProblem, Problem
+from routecast.testbed.power.meter import Zone
 from routecast.testbed.power.sampled import Sample
-from routecast.testbed.power.zones import (
-    RaplZone,
-    energy_step_uj,
-    rapl_zones,
-    read_text,
-    why_no_zone,
-    wrapped_difference,
-)
 
-__all__ = ["RAPL_INTERVAL_S", "READ_RECIPE", "RaplSource"]
+__all__ = [
+    "RAPL_INTERVAL_S",
+    "READ_RECIPE",
+    "RaplCover",
+    "RaplSource",
+    "energy_step_uj",
+    "is_virtual",
+    "rapl_zones",
+    "read_text",
+    "wrapped_difference",
+]
+
+
+# What the sum of RAPL's counters covers, whichever way they are read.
+
+
+RAPL_SCOPES: Final = ("package", "psys", "dram", "package+dram")
+"""What the sum may cover; ``package`` if not told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaplCover:
+    """A meter of RAPL's counters and what it adds up.
+
+    Parameters
+    ----------
+    meter : str
+        ``"rapl"`` or ``"perf"``.
+    covers : str
+        One of :data:`RAPL_SCOPES`.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        There is no such scope.
+    """
+
+    meter: str
+    covers: str
+
+    def __post_init__(self) -> None:
+        if self.covers not in RAPL_SCOPES:
+            allowed = ", ".join(f"{self.meter}:{one}" for one in RAPL_SCOPES)
+            what = f"got {self.meter}:{self.covers}: allowed are {allowed}"
+            raise FileProblem("power meter", [Problem("", what)])
+
+    @property
+    def name(self) -> str:
+        """The meter as it is named: ``rapl``, ``perf:psys``."""
+        return self.meter if self.covers == "package" else f"{self.meter}:{self.covers}"
+
+    @property
+    def scope(self) -> str:
+        """What the sum covers: ``rapl:package+dram``."""
+        return f"rapl:{self.covers}"
+
+    @property
+    def zone_scopes(self) -> frozenset[str]:
+        """Scopes of the zones that are added up."""
+        return frozenset(f"rapl:{part}" for part in self.covers.split("+"))
+
+
+# The tree of RAPL zones under ``/sys/class/powercap``, and what lies within what.
+#
+# ::
+#
+#     psys ⊃ package-0 ⊃ core, uncore          watts of a zone hold those of the zones within it
+#            package-1 ⊃ …                     packages stand side by side and add up
+#            dram                              listed below its package, but its watts are its own
+#
+# In sysfs, psys stands beside the packages that it contains, and dram below a package that does not contain it, so the
+# tree of folders says nothing about sums: the names do (Documentation/power/powercap/powercap.rst and
+# drivers/powercap/intel_rapl_common.c of Linux). AMD's processors have the same tree.
+
+
+POWERCAP: Final = "sys/class/powercap"
+
+_FOLDER = re.compile(r"intel-rapl(?P<mmio>-mmio)?:\d+(?::\d+)*")
+_SCOPES: Final = (
+    (re.compile(r"package-\d+(-die-\d+)?"), "rapl:package"),
+    (re.compile(r"psys(-\d+)?"), "rapl:psys"),
+    (re.compile(r"dram"), "rapl:dram"),
+    (re.compile(r"core"), "rapl:core"),
+    (re.compile(r"uncore"), "rapl:uncore"),
+)
+_COUNTER_STEPS = 2**32 - 1
+"""RAPL counters have 32 bits (Intel SDM vol. 3B, 15.10.1), so the range is so many steps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaplZone:
+    """A zone that counts energy.
+
+    Parameters
+    ----------
+    folder : Path
+    name : str
+        Its name, with that of its package before it where it lies below one: ``"package-0/dram"``.
+    scope : str
+    range_uj : int
+        The largest value that the counter shows; 0 where the kernel does not tell, so that wraps cannot be undone.
+    """
+
+    folder: Path
+    name: str
+    scope: str
+    range_uj: int
+
+    @property
+    def counter(self) -> Path:
+        """The file that counts, in microjoules."""
+        return self.folder / "energy_uj"
+
+
+def read_text(path: Path) -> str:
+    """Read a file of sysfs."""
+    return path.read_text(encoding="ascii", errors="replace").strip()
+
+
+def rapl_zones(root: Path = Path("/"), *, read: Callable[[Path], str] = read_text) -> tuple[RaplZone, ...]:
+    """Return the zones of a machine, each once: what the memory-mapped interface shows as well is dropped.
+
+    Parameters
+    ----------
+    root : Path
+        Where the machine's files are.
+    read : callable
+        Reads a file.
+    """
+    folders = sorted(_folders(root / POWERCAP), key=_order)
+    named: dict[Path, str] = {}
+    for folder in folders:
+        try:
+            named[folder] = read(folder / "name")
+        except OSError:
+            continue
+    zones: dict[str, RaplZone] = {}
+    # Those of the model-specific registers first: of two with one name the memory-mapped one is the duplicate.
+    for folder in sorted(named, key=lambda folder: folder.name.startswith("intel-rapl-mmio")):
+        above = named.get(folder.with_name(folder.name.rpartition(":")[0]))
+        name = f"{above}/{named[folder]}" if above else named[folder]
+        scope = next((scope for pattern, scope in _SCOPES if pattern.fullmatch(named[folder])), "")
+        try:
+            range_uj = max(int(read(folder / "max_energy_range_uj")), 0)
+        except (OSError, ValueError):
+            range_uj = 0
+        if scope and name not in zones:
+            zones[name] = RaplZone(folder=folder, name=name, scope=scope, range_uj=range_uj)
+    return tuple(zones.values())
+
+
+def energy_step_uj(range_uj: int) -> float:
+    """Return the step of a counter from its range, in microjoules: 61.035 on most of Intel's, 15.258 on AMD's.
+
+    Examples
+    --------
+    >>> round(energy_step_uj(262143328850), 3)
+    61.035
+    """
+    return range_uj / _COUNTER_STEPS
+
+
+def wrapped_difference(before_uj: int, after_uj: int, range_uj: int) -> float:
+    """Return how far a counter went, in microjoules, if it wrapped once at most.
+
+    After its largest value the counter goes on at 0 with its next step, so that it starts anew every
+    ``range + step``.
+
+    Examples
+    --------
+    >>> round(wrapped_difference(262143328850, 0, 262143328850))
+    61
+    """
+    return (after_uj - before_uj) % (range_uj + energy_step_uj(range_uj))
+
+
+def _folders(powercap: Path) -> Sequence[Path]:
+    try:
+        return [folder for folder in powercap.iterdir() if _FOLDER.fullmatch(folder.name)]
+    except OSError:
+        return []
+
+
+def _order(folder: Path) -> tuple[str, tuple[int, ...]]:
+    kind, *numbers = folder.name.split(":")
+    return kind, tuple(map(int, numbers))
+
+
+def why_no_zone(root: Path) -> str:
+    """Return in words why a machine has no RAPL zone, as far as its files tell."""
+    if not (root / "sys/class/powercap").is_dir():
+        what = "there is no /sys/class/powercap"
+    else:
+        what = "powercap has no RAPL zone"
+    kinds = [
+        kind
+        for kind, holds in (
+            ("a virtual machine (hypervisors do not pass RAPL on)", is_virtual(root)),
+            ("a container (engines hide powercap, CVE-2020-8694)", _is_container(root)),
+        )
+        if holds
+    ]
+    return f"this is {' and '.join(kinds)}; {what}" if kinds else f"{what}: try modprobe intel_rapl_msr"
+
+
+def is_virtual(root: Path) -> bool:
+    """Whether the processor says that a hypervisor runs it."""
+    try:
+        text = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return any("hypervisor" in line.split() for line in text.splitlines() if line.startswith("flags"))
+
+
+def _is_container(root: Path) -> bool:
+    return any((root / mark).exists() for mark in (".dockerenv", "run/.containerenv"))
+
 
 RAPL_INTERVAL_S: Final = 0.1
 """Between samples: far below a minute, in which a counter of 32 bits can wrap, and above the 50 ms below which the
@@ -51,7 +260,7 @@ class RaplSource:
     root : Path
         Where the machine's files are.
     covers : str
-        One of :data:`~routecast.testbed.power.rapl_cover.RAPL_SCOPES`: which zones make the sum. The others are read
+        One of :data:`~routecast.testbed.power.rapl.RAPL_SCOPES`: which zones make the sum. The others are read
         and reported, but not added.
     read : callable
         Reads a file.
@@ -129,8 +338,7 @@ class RaplSource:
             )
         self._zones = {zone.name: zone for zone in readable}
         self._unread = tuple(
-            f"{zone.name}{' (the sum lacks it)' if zone.scope in wanted else ''}"
-            for zone in (*denied, *broken)
+            f"{zone.name}{' (the sum lacks it)' if zone.scope in wanted else ''}" for zone in (*denied, *broken)
         )
         first_psys = next((zone.name for zone in readable if zone.scope == "rapl:psys"), "")
         # psys is the whole platform: where each socket shows one, adding them could count it twice.

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from routecast.errors import EnvironmentProblem
-from routecast.testbed.power.credentials import Credentials
-from routecast.testbed.power.reading import Zone
+from routecast.testbed.power.meter import Zone
 from routecast.testbed.power.sampled import Sample, watts_of
-from routecast.testbed.power.web import NotThere, Web, masked
+from routecast.testbed.power.web import Credentials, NotThere, Web, masked
 
 __all__ = ["RedfishSource", "watts_of_environment", "watts_of_power"]
 
@@ -37,9 +36,7 @@ class RedfishSource:
         Whether the controller's certificate must be good.
     """
 
-    def __init__(
-        self, url: str, *, credentials: Credentials, timeout_s: float = 5.0, verify_tls: bool = True
-    ) -> None:
+    def __init__(self, url: str, *, credentials: Credentials, timeout_s: float = 5.0, verify_tls: bool = True) -> None:
         self.name = f"redfish:{masked(url)}"
         self._web = Web(
             url,
@@ -120,9 +117,7 @@ class RedfishSource:
             energy = self._energy_kwh.get(zone.name, [])
             if len(energy) > 1 and energy[-1] > energy[0]:
                 moved_j = 3.6e6 * (energy[-1] - energy[0])
-                notes.append(
-                    f"the controller's own counter of {zone.name} went on by {moved_j:.4g} J meanwhile"
-                )
+                notes.append(f"the controller's own counter of {zone.name} went on by {moved_j:.4g} J meanwhile")
         return notes
 
     def close(self) -> None:
@@ -158,9 +153,7 @@ class RedfishSource:
         document = self._document(f"{_ROOT}/Chassis")
         members = document.get("Members")
         if not isinstance(members, list):
-            raise EnvironmentProblem(
-                f"power meter {self.name}: {_ROOT}/Chassis lists no Members: is this Redfish?"
-            )
+            raise EnvironmentProblem(f"power meter {self.name}: {_ROOT}/Chassis lists no Members: is this Redfish?")
         return [path.rstrip("/") for member in members if (path := _link({"it": member}, "it"))]
 
     def _power_of(self, chassis: Mapping[str, Any]) -> str:

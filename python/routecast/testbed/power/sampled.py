@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from routecast.errors import EnvironmentProblem, ModelProblem, Problem
-from routecast.testbed.power.reading import PowerReading, PowerSpan, Zone, reading_of
+from routecast.testbed.power.meter import PowerReading, PowerSpan, Zone, reading_of
 
 __all__ = ["Sample", "SampledMeter", "Source", "watts_of"]
 
@@ -103,9 +103,7 @@ class SampledMeter:
         The interval is no time > 0.
     """
 
-    def __init__(
-        self, source: Source, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, source: Source, *, interval_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
         if not interval_s > 0.0:
             raise ModelProblem(source.name, [Problem("interval", f"got {interval_s} s: a time > 0 s")])
         self.source = source
@@ -221,9 +219,7 @@ class SampledMeter:
                 else [total_w]
             )
             spans.append(
-                PowerSpan(
-                    from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends)
-                )
+                PowerSpan(from_s=before.at_s, to_s=after.at_s, zones_w=zones_w, low_w=min(ends), high_w=max(ends))
             )
         return spans, [*self.source.notes(self._samples), *self._vanished(), *self._failed(whole)]
 

@@ -9,8 +9,7 @@
 The kernels are in ``crates/probe/src/workload``.
 """
 
-from routecast.testbed.workload.answer import Characterisation
-from routecast.testbed.workload.case import Kernel, WorkloadCase, kernels, read_kernel
+from routecast.testbed.workload.answer import Characterisation, Kernel, WorkloadCase, kernels, read_kernel
 from routecast.testbed.workload.characterise import characterise
 from routecast.testbed.workload.required import Required, required
 

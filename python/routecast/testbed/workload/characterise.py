@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from routecast.errors import EnvironmentProblem
 from routecast.hardware.probe_native import native
-from routecast.testbed.workload.answer import Characterisation, characterisation_of
-from routecast.testbed.workload.case import WorkloadCase
+from routecast.testbed.workload.answer import Characterisation, WorkloadCase, characterisation_of
 
 __all__ = ["CHILD", "MOST_INSTRUCTIONS", "TRACED_PACKETS", "characterise", "child_command"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from routecast.testbed.cachegrind import cachegrind_sums, refuse_no_valgrind
-from routecast.testbed.workload.case import HELD_PACKETS, WorkloadCase
+from routecast.testbed.workload.answer import HELD_PACKETS, WorkloadCase
 from routecast.testbed.workload.characterise import child_command
 
 __all__ = ["CachegrindCounts", "count_workload"]
@@ -58,9 +58,7 @@ class CachegrindCounts:
         return asdict(self)
 
 
-def count_workload(
-    case: WorkloadCase, *, progress: Callable[[float], object] | None = None
-) -> CachegrindCounts:
+def count_workload(case: WorkloadCase, *, progress: Callable[[float], object] | None = None) -> CachegrindCounts:
     """Count what a packet takes; runs the kernel twice under cachegrind, some fifty times slower.
 
     Raises

@@ -16,11 +16,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from routecast.plan.cluster.model import Schedule
-from routecast.plan.cluster.step.cover import Floats, Ints, cover_costs, cover_counts
+from routecast.plan.cluster.step.cover import (
+    Floats,
+    Ints,
+    cover_costs,
+    cover_counts,
+    idle_cover_costs,
+    spare_cover_costs,
+    spare_cover_counts,
+)
 from routecast.plan.cluster.step.dispatch import Dispatcher
-from routecast.plan.cluster.step.idle_cover import idle_cover_costs
 from routecast.plan.cluster.step.power import power_w
-from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
 
 __all__ = ["FleetEnergy", "OutOfTime"]
 
@@ -130,9 +136,7 @@ class FleetEnergy:
         best = np.where(self._loads_bps[:, None] > 0.0, np.array(key), 0)
         for costs in (arrays.power_w, arrays.idle_w) if self.dispatcher.linear else (arrays.power_w,):
             known, counts = self._rounded_down.machines(np.array(key), costs)
-            better = known & (
-                power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps)
-            )
+            better = known & (power_w(arrays, counts, self._loads_bps) < power_w(arrays, best, self._loads_bps))
             best[better] = counts[better]
         return best
 
@@ -179,9 +183,7 @@ class _Rounded:
             return spare_cover_costs(self._weights, costs, limits, cells, spare)[self._needs]
         return cover_costs(self._weights, costs, limits, cells)[self._needs]
 
-    def machines(
-        self, limits: Ints, costs: Floats
-    ) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
+    def machines(self, limits: Ints, costs: Floats) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], Ints]:
         """Return which distinct loads the rounded machines carry, and the cheapest of them by ``costs``."""
         limits = np.where(self._weights > 0, limits, 0)
         known = np.isfinite(self._cover_w(costs, limits, int(self._needs[-1])))

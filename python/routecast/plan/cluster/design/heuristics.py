@@ -5,15 +5,79 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from routecast.plan.cluster.design.fleet_energy import FleetEnergy
-from routecast.plan.cluster.design.least_budget import check_budget, price_of
-from routecast.plan.cluster.infeasible import check
+from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem, Design, MachineGroup
 from routecast.plan.cluster.step.dispatch import Dispatcher
 from routecast.plan.cluster.step.program import solve_step
+from routecast.quantity import format_bps
 
-__all__ = ["design_i", "design_ii", "design_iii", "design_iv", "simple_fleets"]
+__all__ = [
+    "check_budget",
+    "design_i",
+    "design_ii",
+    "design_iii",
+    "design_iv",
+    "least_budget",
+    "price_of",
+    "simple_fleets",
+]
+
+
+# The cheapest fleet that carries the peak at all.
+
+
+def least_budget(problem: ClusterProblem) -> tuple[float, tuple[int, ...]]:
+    """Return the least price of a fleet that carries every step, spares kept, and that fleet.
+
+    Any fleet that carries the peak carries the lower steps too, so this is the cheapest cover of the peak, with prices
+    in the place of powers. The problem's own budget is not read.
+
+    Raises
+    ------
+    InfeasiblePlan
+        The machines that can be had do not carry the peak.
+    ModelProblem
+        A field is out of range.
+    """
+    check(problem)
+    priced = replace(
+        problem, groups=tuple(replace(group, power_w=group.price, idle_w=None) for group in problem.groups)
+    )
+    fleet = Dispatcher(priced, [max(problem.traffic_bps)]).schedule().on[0]
+    return (price_of(problem, fleet), fleet)
+
+
+def price_of(problem: ClusterProblem, fleet: tuple[int, ...]) -> float:
+    """Return Σ C_k N_k."""
+    return sum(group.price * count for group, count in zip(problem.groups, fleet, strict=True))
+
+
+def check_budget(problem: ClusterProblem) -> None:
+    """Refuse a budget that buys no fleet that carries the peak.
+
+    Raises
+    ------
+    InfeasiblePlan
+        With the least budget that does.
+    """
+    if problem.budget is None:
+        return
+    least, fleet = least_budget(problem)
+    if problem.budget < least * (1.0 - 1e-12):
+        machines = ", ".join(
+            f"{count} × {group.name}" for group, count in zip(problem.groups, fleet, strict=True) if count
+        )
+        raise InfeasiblePlan(
+            "budget",
+            problem.budget,
+            least,
+            f"the budget {problem.budget:.10g} is {least - problem.budget:.10g} too small: the cheapest fleet that"
+            f" carries the peak of {format_bps(max(problem.traffic_bps))} is {machines} for {least:.10g}; raise the"
+            f" budget to {least:.10g} or more",
+        )
 
 
 def design_i(problem: ClusterProblem) -> Design:
@@ -83,9 +147,7 @@ def _locally_optimal(problem: ClusterProblem, dispatcher: Dispatcher) -> tuple[i
     return (second or first).counts
 
 
-def _greedy(
-    problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]
-) -> tuple[int, ...]:
+def _greedy(problem: ClusterProblem, dispatcher: Dispatcher, merit: Callable[[MachineGroup], float]) -> tuple[int, ...]:
     """Take N = ⌈T_max / R⌉ machines (8.9) of the best group, plus the spares.
 
     Where fewer can be had the next best group goes on. The budget is not read, as in the thesis. Of groups of equal

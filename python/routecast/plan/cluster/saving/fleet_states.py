@@ -89,9 +89,7 @@ def fleet_states(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
     """
     groups = problem.groups
     if len(fleet) != len(groups) or any(machines < 0 for machines in fleet):
-        what = (
-            f"got {tuple(fleet)}: give one number of machines, at least 0, for each of {len(groups)} groups"
-        )
+        what = f"got {tuple(fleet)}: give one number of machines, at least 0, for each of {len(groups)} groups"
         raise ModelProblem("fleet", [Problem("", what)])
     count = math.prod(machines + 1 for machines in fleet)
     if count > MOST_STATES:
@@ -100,9 +98,7 @@ def fleet_states(problem: ClusterProblem, fleet: Sequence[int]) -> FleetStates:
             f"saving algorithms look at up to {MOST_STATES}: merge groups that are nearly alike"
         )
         raise ModelProblem("fleet", [Problem("", what)])
-    on = np.stack(
-        [axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in fleet), indexing="ij")], axis=1
-    )
+    on = np.stack([axis.ravel() for axis in np.meshgrid(*(np.arange(n + 1) for n in fleet), indexing="ij")], axis=1)
     arrays = group_arrays(problem)
     capacities, slopes = arrays.capacity_bps, arrays.slope_j
     usable = on @ capacities

@@ -15,12 +15,21 @@ import numpy as np
 from routecast.errors import ModelProblem, Problem
 from routecast.plan.cluster.infeasible import InfeasiblePlan, check
 from routecast.plan.cluster.model import ClusterProblem, Schedule
-from routecast.plan.cluster.step.cover import Floats, Ints, common_quantum, cover_costs, cover_counts
-from routecast.plan.cluster.step.idle_cover import idle_cover_costs, idle_cover_counts
-from routecast.plan.cluster.step.idle_spare_cover import idle_spare_costs, idle_spare_counts
+from routecast.plan.cluster.step.cover import (
+    Floats,
+    Ints,
+    common_quantum,
+    cover_costs,
+    cover_counts,
+    idle_cover_costs,
+    idle_cover_counts,
+    idle_spare_costs,
+    idle_spare_counts,
+    spare_cover_costs,
+    spare_cover_counts,
+)
 from routecast.plan.cluster.step.power import group_arrays, power_w
 from routecast.plan.cluster.step.program import solve_step
-from routecast.plan.cluster.step.spare_cover import spare_cover_costs, spare_cover_counts
 from routecast.quantity import format_bps
 
 __all__ = ["Dispatcher", "cheapest", "cheapest_of_many", "schedule"]
@@ -205,9 +214,7 @@ def _fleet_checked(problem: ClusterProblem, fleet: Sequence[int] | None) -> None
         raise ModelProblem("cluster", wrong)
 
 
-def cheapest(
-    problem: ClusterProblem, load_bps: float, *, at_most: tuple[int, ...] | None = None
-) -> tuple[int, ...]:
+def cheapest(problem: ClusterProblem, load_bps: float, *, at_most: tuple[int, ...] | None = None) -> tuple[int, ...]:
     """Return the machines n_k that carry one load at least power (Li 2012, (8.2), (8.4)).
 
     Exact, to 1e-9 of a machine's power. Of equal answers the one of fewest machines wins, then the cheapest.

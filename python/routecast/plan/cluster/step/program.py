@@ -70,9 +70,7 @@ def solve_step(
     if load_bps <= 0.0:
         return StepAnswer(value=0.0, counts=(0,) * limits.size)
     splits = [math.inf] if spare == 0 else np.unique(arrays.capacity_bps).tolist()
-    found = [
-        _solve(arrays, limits, load_bps, spare, split, minimise, extra_w, budget, most_w) for split in splits
-    ]
+    found = [_solve(arrays, limits, load_bps, spare, split, minimise, extra_w, budget, most_w) for split in splits]
     return min((answer for answer in found if answer is not None), default=None)
 
 
@@ -102,8 +100,7 @@ def _solve(
     most = limits.tolist()
     base = [model.addIntegral(lb=0, ub=most[k] if capacity[k] <= split_bps else 0) for k in groups]
     others = [
-        model.addIntegral(lb=0, ub=min(most[k], spare) if spare and capacity[k] >= split_bps else 0)
-        for k in groups
+        model.addIntegral(lb=0, ub=min(most[k], spare) if spare and capacity[k] >= split_bps else 0) for k in groups
     ]
     shares = [model.addVariable(lb=0.0, ub=1.0) for _ in groups]
     for k in groups:

@@ -1,1 +1,0 @@
-"""Whether the analysis may be believed: what the residuals say, and what to do next."""

@@ -1,1 +1,0 @@
-"""Which factors matter most, of factorial designs and of samples."""
