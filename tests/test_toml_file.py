@@ -9,7 +9,8 @@ from pydantic import Field, model_validator
 
 from routecast.errors import FileProblem
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.fields import Duration, FileModel
+from routecast.quantity.fields import Duration
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, shown, validated
 
 

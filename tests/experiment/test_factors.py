@@ -14,11 +14,15 @@ from routecast.experiment.factors import amount_of, coded_of, level_at, settled
 from routecast.experiment.file.document import FactorTable
 from routecast.experiment.file.reading import factor_of
 from routecast.experiment.model import Factor
-from routecast.router.file_models import MulticoreRouter
+from routecast.router.files import router_table
+
+KIND = router_table({"builder": "multicore"})
 
 
 def factor(**table: Any) -> Factor:
-    return factor_of("A", FactorTable.model_validate({"name": "f", **table}), "factor[0]", MulticoreRouter)
+    return factor_of(
+        "A", FactorTable.model_validate({"name": "f", **table}), "factor[0]", router_table({"builder": "multicore"})
+    )
 
 
 def coded(one: Factor) -> list[float]:

@@ -136,7 +136,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
 def test_the_schema_names_units_and_forbids_the_unknown():
     schema = router_schema()
     json.dumps(schema)
-    port = schema["$defs"]["PortTable"]
+    port = schema["$defs"]["Port"]
     assert port["additionalProperties"] is False
     for table in schema["$defs"].values():
         for name, entry in table["properties"].items():

@@ -129,8 +129,8 @@ def test_only_the_p_states_that_exist_can_be_run_at() -> None:
 
 def test_the_schema_says_what_power_states_are() -> None:
     tables = router_schema()["$defs"]
-    assert {"power", "exit", "after", "wake_energy", "name"} == set(tables["SleepTable"]["properties"])
-    assert "J" in tables["SleepTable"]["properties"]["wake_energy"]["description"]
+    assert {"power", "exit", "after", "wake_energy", "name"} == set(tables["SleepState"]["properties"])
+    assert "J" in tables["SleepState"]["properties"]["wake_energy"]["description"]
 
 
 def test_a_softirq_router_can_linger_too() -> None:

@@ -106,5 +106,5 @@ activation = { kind = "interrupt", wakeup = { mean = "20 us", variation = "expon
 
 def test_the_schema_describes_the_builder():
     tables = router_schema()["$defs"]
-    assert {"SoftirqRouter", "RandomTimeTable", "InterruptionsTable"} <= set(tables)
-    assert "quantiles" in tables["RandomTimeTable"]["properties"]
+    assert {"Softirq", "RandomTime", "Interruptions"} <= set(tables)
+    assert "quantiles" in tables["RandomTime"]["properties"]

@@ -16,7 +16,8 @@ from routecast.errors import FileProblem, Problem, QuantityProblem
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Duration, FileModel, Span
+from routecast.quantity.fields import Duration, Span
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 

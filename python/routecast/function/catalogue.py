@@ -16,7 +16,8 @@ from routecast.hardware.files import FormulaText
 from routecast.quantity import parse_frame_bytes
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Count, FileModel, Number, parsed_by, text_schema
+from routecast.quantity.fields import Count, Number, Parsed
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 
@@ -43,9 +44,9 @@ def _entry_bytes(text: str) -> int:
     return size
 
 
-FrameBytes = Annotated[int, parsed_by(parse_frame_bytes), text_schema("B", "64 B")]
-SignedBytes = Annotated[int, parsed_by(_whole_bytes), text_schema("B, may be negative", "28 B", "-28 B")]
-EntryBytes = Annotated[int, parsed_by(_entry_bytes), text_schema("B, >= 1", "12 B")]
+FrameBytes = Annotated[int, Parsed(parse_frame_bytes, "B", "64 B")]
+SignedBytes = Annotated[int, Parsed(_whole_bytes, "B, may be negative", "28 B", "-28 B")]
+EntryBytes = Annotated[int, Parsed(_entry_bytes, "B, >= 1", "12 B")]
 
 
 class TableTable(FileModel):

@@ -31,16 +31,15 @@ from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import (
     BitRate,
     Count,
-    FileModel,
     FrameCount,
     FrameRate,
     Frequency,
     Number,
+    Parsed,
     Size,
     TransferRate,
-    parsed_by,
-    text_schema,
 )
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, place_of, shown, validated
 
 __all__ = ["PARAMETERS", "FormulaText", "hardware_schema", "hardware_text", "parse_hardware"]
@@ -92,10 +91,9 @@ FormulaText = Annotated[
 ]
 LineCost = Annotated[
     tuple[float, float],
-    parsed_by(_line_cost),
-    text_schema("cycles, s, or both", "12 cycles", "80 ns", "3 cycles + 60 ns"),
+    Parsed(_line_cost, "cycles, s, or both", "12 cycles", "80 ns", "3 cycles + 60 ns"),
 ]
-Cycles = Annotated[float, parsed_by(quantity.parse_cycles), text_schema("cycles, >= 0", "120 cycles")]
+Cycles = Annotated[float, Parsed(quantity.parse_cycles, "cycles, >= 0", "120 cycles")]
 
 
 # What stands in a ``*.hardware.toml``: tables, their keys, units and meanings, as pydantic models.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from routecast.load.frames import FrameMix
-from routecast.quantity.fields import parsed_by, text_schema
+from routecast.quantity.fields import Parsed
 
 __all__ = ["Frames"]
 
 Frames = Annotated[
     FrameMix,
-    parsed_by(FrameMix.parse),
-    text_schema("B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518"),
+    Parsed(FrameMix.parse, "B, or a mix", "64 B", "IMIX", "genome aaafg", "7x64, 4x594, 1x1518"),
 ]

@@ -19,7 +19,8 @@ from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Count, FileModel, FrameRate, Frequency, Number, Power, parsed_by, text_schema
+from routecast.quantity.fields import Count, FrameRate, Frequency, Number, Parsed, Power
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ __all__ = [
 # Tables of power model files (``*.power.toml``), as people write them.
 
 
-SignedPower = Annotated[float, parsed_by(parse_power_term_w), text_schema("W", "0.9 W")]
-BitEnergy = Annotated[float, parsed_by(parse_bit_energy_j), text_schema("J/bit", "3.2 pJ/bit")]
-PacketEnergy = Annotated[float, parsed_by(parse_packet_energy_j), text_schema("J/packet", "13.4 nJ/packet")]
+SignedPower = Annotated[float, Parsed(parse_power_term_w, "W", "0.9 W")]
+BitEnergy = Annotated[float, Parsed(parse_bit_energy_j, "J/bit", "3.2 pJ/bit")]
+PacketEnergy = Annotated[float, Parsed(parse_packet_energy_j, "J/packet", "13.4 nJ/packet")]
 Ratio = Annotated[float, Field(ge=0.0, le=1.0, strict=True, allow_inf_nan=False)]
 
 

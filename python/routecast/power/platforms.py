@@ -7,7 +7,8 @@ from importlib.resources import files
 
 from pydantic import Field
 
-from routecast.quantity.fields import Count, FileModel, FrameRate, Frequency, Number, Power
+from routecast.quantity.fields import Count, FrameRate, Frequency, Number, Power
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["Platform", "read_platforms"]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from typing import Annotated, Any
 
 from routecast import quantity
 from routecast.errors import QuantityProblem, RoutecastError
@@ -15,59 +12,76 @@ from routecast.errors import QuantityProblem, RoutecastError
 __all__ = [
     "BitRate",
     "ByteRate",
-    "Cost",
-    "CostPerByte",
+    "CostCycles",
+    "CostPerByteCycles",
+    "CostPerByteSeconds",
+    "CostSeconds",
     "Count",
     "Duration",
     "Energy",
-    "FileModel",
     "FrameCount",
     "FrameRate",
     "Frequency",
     "Number",
+    "Parsed",
     "Power",
     "Size",
     "Span",
     "TimePerByte",
     "TransferRate",
     "Voltage",
-    "parsed_by",
-    "text_schema",
 ]
 
 _TEXTS_KEPT = 256
 
-_T = TypeVar("_T")
 
+class Parsed:
+    """Beside the type of a field: files give it as a text that ``parse`` reads.
 
-class FileModel(BaseModel):
-    """A table in a file: nothing unknown, nothing changed after reading."""
+    A value of type ``ready`` is taken as it is. It says so to pydantic, which is loaded where files are read, not here.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    __slots__ = ("_known", "_schema", "parse", "ready")
 
+    def __init__(self, parse: Callable[[str], Any], unit: str = "", *examples: str, ready: type | None = None) -> None:
+        self.parse = parse
+        self.ready = ready
+        # Runs of an experiment say the same texts again and again; what is read from a text does not change.
+        self._known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
+        text = {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
+        self._schema = text if unit else {}
 
-def parsed_by(parse: Callable[[str], _T], ready: type[_T] | None = None) -> BeforeValidator:
-    """Return the validator of a field that ``parse`` reads; a value of type ``ready`` is taken as it is."""
-    # Runs of an experiment say the same texts again and again; what is read from a text does not change.
-    known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
 
-    # A file may hold anything here; the parsers say themselves that they want a text.
-    def validate(value: Any) -> _T:
-        if ready is not None and isinstance(value, ready):
+        return core_schema.no_info_before_validator_function(self.validate, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        return dict(self._schema) if self._schema else handler(schema)
+
+    def validate(self, value: Any) -> Any:
+        """Read what a file holds, which may be anything: the parsers say themselves that they want a text."""
+        from pydantic_core import PydanticCustomError
+
+        if self.ready is not None and isinstance(value, self.ready):
             return value
         try:
-            return known(value) if isinstance(value, str) else parse(value)
+            return self._known(value) if isinstance(value, str) else self.parse(value)
         except QuantityProblem as problem:
             raise PydanticCustomError("quantity", "{message}", {"message": problem.message}) from None
         except RoutecastError as problem:
             raise PydanticCustomError("value", "{message}", {"message": str(problem)}) from None
 
-    return BeforeValidator(validate)
 
+class _Strict:
+    """Beside ``float`` or ``int``: a finite number as files write it, no text and no truth value."""
 
-def text_schema(unit: str, *examples: str) -> WithJsonSchema:
-    """Return the JSON Schema of a field that is a text with a unit."""
-    return WithJsonSchema({"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)})
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        number = handler(source)
+        number["strict"] = True
+        if source is float:
+            number["allow_inf_nan"] = False
+        return number
 
 
 def _span(text: str) -> float:
@@ -81,26 +95,24 @@ def _time_per_byte(text: str) -> float:
     return seconds
 
 
-BitRate = Annotated[float, parsed_by(quantity.parse_bit_rate_bps), text_schema("bit/s", "10 Gbit/s")]
-ByteRate = Annotated[float, parsed_by(quantity.parse_byte_rate_bytes_per_s), text_schema("B/s", "8 GB/s")]
-FrameRate = Annotated[float, parsed_by(quantity.parse_rate_pps), text_schema("frames/s", "14.88 Mpps")]
-Frequency = Annotated[float, parsed_by(quantity.parse_frequency_hz), text_schema("Hz", "3.3 GHz")]
-Duration = Annotated[float, parsed_by(quantity.parse_duration_s), text_schema("s, > 0", "1 ms")]
-Span = Annotated[float, parsed_by(_span), text_schema("s, >= 0", "2 us")]
-Energy = Annotated[float, parsed_by(quantity.parse_energy_j), text_schema("J", "900 J")]
-Power = Annotated[float, parsed_by(quantity.parse_power_w), text_schema("W", "12.5 W")]
-Voltage = Annotated[float, parsed_by(quantity.parse_voltage_v), text_schema("V", "0.9 V")]
-Size = Annotated[float, parsed_by(quantity.parse_size_bytes), text_schema("B, > 0", "32 KiB")]
-TransferRate = Annotated[float, parsed_by(quantity.parse_transfer_rate_per_s), text_schema("transfers/s", "1333 MT/s")]
-FrameCount = Annotated[int, parsed_by(quantity.parse_frames), text_schema("frames", "512 frames")]
-Cost = Annotated[
-    tuple[float, float], parsed_by(quantity.parse_cost), text_schema("cycles or s", "1800 cycles", "550 ns")
-]
-CostPerByte = Annotated[
-    tuple[float, float],
-    parsed_by(quantity.parse_cost_per_byte),
-    text_schema("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B"),
-]
-TimePerByte = Annotated[float, parsed_by(_time_per_byte), text_schema("s/B", "0.1 ns/B")]
-Number = Annotated[float, Field(allow_inf_nan=False, strict=True)]
-Count = StrictInt
+BitRate = Annotated[float, Parsed(quantity.parse_bit_rate_bps, "bit/s", "10 Gbit/s")]
+ByteRate = Annotated[float, Parsed(quantity.parse_byte_rate_bytes_per_s, "B/s", "8 GB/s")]
+FrameRate = Annotated[float, Parsed(quantity.parse_rate_pps, "frames/s", "14.88 Mpps")]
+Frequency = Annotated[float, Parsed(quantity.parse_frequency_hz, "Hz", "3.3 GHz")]
+Duration = Annotated[float, Parsed(quantity.parse_duration_s, "s, > 0", "1 ms")]
+Span = Annotated[float, Parsed(_span, "s, >= 0", "2 us")]
+Energy = Annotated[float, Parsed(quantity.parse_energy_j, "J", "900 J")]
+Power = Annotated[float, Parsed(quantity.parse_power_w, "W", "12.5 W")]
+Voltage = Annotated[float, Parsed(quantity.parse_voltage_v, "V", "0.9 V")]
+Size = Annotated[float, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
+TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s")]
+FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames")]
+_COST = ("cycles or s", "1800 cycles", "550 ns")
+_COST_PER_BYTE = ("cycles/B or s/B", "0.5 cycles/B", "0.1 ns/B")
+CostCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[0], *_COST)]
+CostSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost(text)[1], *_COST)]
+CostPerByteCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[0], *_COST_PER_BYTE)]
+CostPerByteSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE)]
+TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B")]
+Number = Annotated[float, _Strict()]
+Count = Annotated[int, _Strict()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 import types
@@ -13,8 +14,10 @@ from routecast.errors import FileProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import ValidationError
     from pydantic.fields import FieldInfo
+
+    from routecast.quantity.schema import Known
 
 __all__ = ["fields_at", "names_own_keys", "parse_toml", "place_of", "shown", "validated"]
 
@@ -22,7 +25,9 @@ _SHOWN_CHARACTERS = 60
 _LONGEST_BITS = 4096
 
 _IN_TOML = {
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a table: { key = value, … }"),
+    **dict.fromkeys(
+        ("dict_type", "model_type", "model_attributes_type", "dataclass_type"), "must be a table: { key = value, … }"
+    ),
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list: [value, …]"),
     "string_type": 'must be a text: "…"',
     **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
@@ -30,7 +35,7 @@ _IN_TOML = {
 }
 """What pydantic says in Python's words, by the kind of its fault."""
 
-_Model = TypeVar("_Model", bound="BaseModel")
+_Model = TypeVar("_Model")
 
 
 def parse_toml(text: str, subject: str) -> dict[str, Any]:
@@ -58,12 +63,15 @@ def validated(model: type[_Model], data: Mapping[str, Any], subject: str) -> _Mo
     """
     from pydantic import ValidationError
 
+    from routecast.quantity.schema import adapter
+
     try:
-        return model.model_validate(data)
+        made: _Model = adapter(model).validate_python(data)
     except ValidationError as problem:
         raise FileProblem(subject, _problems(problem, model)) from problem
     except RecursionError as problem:
         raise FileProblem(subject, [Problem("", "is nested too deeply")]) from problem
+    return made
 
 
 def place_of(location: Sequence[int | str]) -> str:
@@ -111,19 +119,19 @@ def _is_short(values: Sequence[object]) -> bool:
     )
 
 
-def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
+def _problems(error: ValidationError, model: type) -> list[Problem]:
     problems = []
     faults = error.errors(include_url=False, include_context=True)
     for fault in faults:
         location, kind = fault["loc"], fault["type"]
         if kind == "too_short" and any(one["loc"][: len(location)] == location and one is not fault for one in faults):
             continue  # pydantic counts only the entries that are right
-        if kind == "extra_forbidden":
+        if kind in {"extra_forbidden", "unexpected_keyword_argument"}:
             known = fields_at(model, location[:-1])
             message = f"is no key that is known here: {did_you_mean(str(location[-1]), known)}"
         elif kind == "missing":
-            field = fields_at(model, location[:-1]).get(str(location[-1]))
-            message = f"is missing: {(field.description if field else None) or 'give it'}"
+            meaning = fields_at(model, location[:-1]).get(str(location[-1]))
+            message = f"is missing: {meaning.meaning if meaning and meaning.meaning else 'give it'}"
         elif kind == "literal_error":
             expected = re.findall(r"'([^']*)'", str(fault.get("ctx", {}).get("expected", "")))
             message = f"got {shown(fault['input'])}: {did_you_mean(str(fault['input']), expected)}"
@@ -138,32 +146,32 @@ def _problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
             said = _IN_TOML.get(kind) or f"{fault['msg'][:1].lower()}{fault['msg'][1:]}"
             message = f"got {shown(fault['input'])}: {said}"
         problems.append(Problem(place_of(location), message))
-    return problems
+    return list(dict.fromkeys(problems))  # two fields may be read from one key
 
 
-def fields_at(model: type[BaseModel], location: Sequence[int | str]) -> dict[str, FieldInfo]:
+def fields_at(model: type, location: Sequence[int | str]) -> dict[str, Known]:
     """Return the keys, as files write them, that the table at a place may have; none where no table stands."""
-    here: object = model
-    for step in location:
-        here = _inside(here, step)
-    owner = _model_in(here)
-    return {field.alias or name: field for name, field in owner.model_fields.items()} if owner else {}
+    return _keys_in(_annotation_at(model, location))
 
 
-def names_own_keys(model: type[BaseModel], location: Sequence[int | str]) -> bool:
+def names_own_keys(model: type, location: Sequence[int | str]) -> bool:
     """Return whether the keys of the table at a place are, or may be, names that its writer chooses."""
-    here: object = model
-    for step in location:
-        here = _inside(here, step)
-    owner = _model_in(here)
-    if owner is not None and owner.model_config.get("extra") == "allow":
+    here = _annotation_at(model, location)
+    owner = _table_in(here)
+    if owner is not None and getattr(owner, "model_config", {}).get("extra") == "allow":
         return True
     return dict in {typing.get_origin(one) for one in (here, *typing.get_args(here))}
 
 
+def _annotation_at(model: type, location: Sequence[int | str]) -> object:
+    here: object = model
+    for step in location:
+        here = _inside(here, step)
+    return here
+
+
 def _inside(annotation: object, step: int | str) -> object:
     """Return the annotation of what stands at a key or index of a value of ``annotation``."""
-    model = _model_in(annotation) if isinstance(step, str) else None
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated and any(getattr(one, "tag", None) == step for one in arguments[1:]):
         return arguments[0]  # pydantic names the member of a tagged union in the path
@@ -174,17 +182,27 @@ def _inside(annotation: object, step: int | str) -> object:
         return arguments[0]
     if origin is dict and isinstance(step, str):
         return arguments[1]
-    if model is None:
-        return None
-    return next((f.annotation for name, f in model.model_fields.items() if step in (name, f.alias)), None)
+    known = _keys_in(annotation).get(str(step))
+    return known.annotation if known else None
 
 
-def _model_in(annotation: object) -> type[BaseModel] | None:
-    from pydantic import BaseModel
+def _keys_in(annotation: object) -> dict[str, Known]:
+    """Return the keys of the table that an annotation is or has in it."""
+    from routecast.quantity.schema import Known, keys_of
 
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    table = _table_in(annotation)
+    if table is None:
+        return {}
+    if dataclasses.is_dataclass(table):
+        return keys_of(table)
+    fields: dict[str, FieldInfo] = table.model_fields
+    return {field.alias or name: Known(field.description or "", field.annotation) for name, field in fields.items()}
+
+
+def _table_in(annotation: object) -> Any:
+    if dataclasses.is_dataclass(annotation) or hasattr(annotation, "model_fields"):
         return annotation
     if typing.get_origin(annotation) in {typing.Union, types.UnionType, typing.Annotated}:
-        found = (_model_in(argument) for argument in typing.get_args(annotation))
+        found = (_table_in(argument) for argument in typing.get_args(annotation))
         return next((one for one in found if one is not None), None)
     return None

@@ -2,76 +2,65 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from pydantic import TypeAdapter
+from typing import Any, Literal, Union
 
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
-from routecast.load.arrivals import Arrivals
-from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import extended, field, key_of, schema_of, value
 from routecast.quantity.toml_file import parse_toml, shown, validated
 from routecast.router.check_load import check_load
-from routecast.router.file_models import ExplicitRouter, LoadTable, MulticoreRouter, SoftirqRouter
-from routecast.router.from_tables import (
-    activation,
-    contention,
-    interruptions,
-    random_time,
-    resource_pool,
-    service_cost,
-    task_unit,
-)
-from routecast.router.model import Port, RouterModel
-from routecast.router.multicore import multicore
+from routecast.router.load_table import LoadTable, load_of
+from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
+from routecast.router.multicore import Multicore
 from routecast.router.multistage.reading import MultistageRouter, multistage_from
 from routecast.router.network_processor.file_models import NetworkProcessorRouter
 from routecast.router.network_processor.reading import network_processor_from
-from routecast.router.power_tables import power_draw
-from routecast.router.softirq import softirq
+from routecast.router.softirq import Softirq
 from routecast.router.virtual.catalogue import ParallelRouter, VirtualRouter
 from routecast.router.virtual.reading import parallel_from, virtual_from
 
 __all__ = [
-    "RouterTable",
     "build_router",
     "parse_router",
-    "read_load",
     "read_router",
     "read_router_and_load",
     "router_schema",
     "router_table",
 ]
 
-RouterTable = (
-    ExplicitRouter
-    | MulticoreRouter
-    | SoftirqRouter
-    | VirtualRouter
-    | ParallelRouter
-    | MultistageRouter
-    | NetworkProcessorRouter
-)
-"""What a router file may say, by its builder."""
 
-_BUILDERS: dict[str, type[RouterTable]] = {
-    "multicore": MulticoreRouter,
-    "softirq": SoftirqRouter,
+@value
+class Explicit:
+    """A router given by its ports, pools and task units."""
+
+    name: str = field("Name of the router; without it the file's", default="")
+    ports: tuple[Port, ...] = field("The interfaces", key="port")
+    pools: tuple[ResourcePool, ...] = field("The resource pools", default=(), key="pool")
+    tasks: tuple[TaskUnit, ...] = field("The task units", key="task")
+
+    def model(self) -> RouterModel:
+        """Return the router."""
+        return RouterModel(name=self.name, ports=self.ports, tasks=self.tasks, pools=self.pools)
+
+
+_LOAD = ("load", LoadTable | None, field("Load to evaluate with by default", default=None))
+_BUILDERS: dict[str, type] = {
+    **{
+        name: extended(kind, (("builder", Literal[name], field("Name of the builder")), _LOAD))
+        for name, kind in (("multicore", Multicore), ("softirq", Softirq))
+    },
     "virtual": VirtualRouter,
     "parallel": ParallelRouter,
     "multistage": MultistageRouter,
     "network_processor": NetworkProcessorRouter,
 }
-_UNIT_SUFFIX = re.compile(
-    r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)\b"  # files say cycles_ratio, too
-)
+_EXPLICIT = extended(Explicit, (_LOAD,))
 
 
 def read_router(path: str | Path) -> RouterModel:
@@ -158,21 +147,21 @@ def build_router(
     FileProblem
         As :func:`read_router`.
     """
-    router = validated(router_table(document, subject), document, subject)
+    router: Any = validated(router_table(document, subject), document, subject)
     name = router.name or Path(subject).name.removesuffix(".router.toml")
     problems: list[Problem] = []
     model = load = None
     try:
         model = _built(router, name, folder, frames)
     except ModelProblem as problem:
-        problems += [Problem(_UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
+        problems += [Problem(key_of(one.place), one.message) for one in problem.problems]
     if router.load is not None:
         try:
-            load = _load(router.load, max(min(_ports(router, model), 1024), 1), folder)
+            load = load_of(router.load, max(min(_ports(router, model), 1024), 1), folder)
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:
-            problems += [Problem("load." + _UNIT_SUFFIX.sub("", one.place), one.message) for one in problem.problems]
+            problems += [Problem("load." + key_of(one.place), one.message) for one in problem.problems]
         except RoutecastError as problem:
             problems.append(Problem("load.arrivals.trace", str(problem)))
     if problems or model is None:
@@ -180,23 +169,7 @@ def build_router(
     return model, load
 
 
-def read_load(
-    table: Mapping[str, Any], *, ports: int, subject: str = "load", folder: Path | None = None
-) -> OfferedLoad:
-    """Return the load that a table ``load`` says, as router files have one, for so many ports.
-
-    Raises
-    ------
-    FileProblem
-        The table says something wrong; all faults with their places.
-    """
-    try:
-        return _load(validated(LoadTable, table, subject), ports, folder)
-    except ModelProblem as problem:
-        raise FileProblem(subject, problem.problems) from problem
-
-
-def router_table(document: Mapping[str, Any], subject: str = "router file") -> type[RouterTable]:
+def router_table(document: Mapping[str, Any], subject: str = "router file") -> type:
     """Return the table that says what a router file may say: that of its builder, or of ports, pools and task units.
 
     Raises
@@ -209,7 +182,7 @@ def router_table(document: Mapping[str, Any], subject: str = "router file") -> t
             known = ", ".join(f'"{name}"' for name in _BUILDERS)
             message = f"is missing: name one of {known}, or give the tables [[port]], [[pool]] and [[task]]"
             raise FileProblem(subject, [Problem("builder", message)])
-        return ExplicitRouter
+        return _EXPLICIT
     builder = document["builder"]
     if not isinstance(builder, str) or builder not in _BUILDERS:
         message = f"got {shown(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
@@ -219,7 +192,7 @@ def router_table(document: Mapping[str, Any], subject: str = "router file") -> t
 
 def router_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
-    schema = TypeAdapter(RouterTable).json_schema()
+    schema = schema_of(Union[_EXPLICIT, *_BUILDERS.values()])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast router file",
@@ -228,19 +201,13 @@ def router_schema() -> dict[str, Any]:
     }
 
 
-def _ports(router: RouterTable, model: RouterModel | None) -> int:
-    if isinstance(router, ExplicitRouter):
-        return len(router.port)
+def _ports(router: Any, model: RouterModel | None) -> int:
     if isinstance(router, NetworkProcessorRouter):  # as many as the processor has
         return len(model.ports) if model is not None else 1
-    return router.ports
+    return len(router.ports) if isinstance(router, Explicit) else int(router.ports)
 
 
-def _built(router: RouterTable, name: str, folder: Path | None, frames: FrameMix | None = None) -> RouterModel:
-    if isinstance(router, MulticoreRouter):
-        return _multicore(router, name)
-    if isinstance(router, SoftirqRouter):
-        return _softirq(router, name)
+def _built(router: Any, name: str, folder: Path | None, frames: FrameMix | None = None) -> RouterModel:
     if isinstance(router, VirtualRouter):
         return virtual_from(router, name, folder)
     if isinstance(router, ParallelRouter):
@@ -249,93 +216,5 @@ def _built(router: RouterTable, name: str, folder: Path | None, frames: FrameMix
         return multistage_from(router, name, folder)
     if isinstance(router, NetworkProcessorRouter):
         return network_processor_from(router, name, folder, frames)
-    return _explicit(router, name)
-
-
-def _explicit(router: ExplicitRouter, name: str) -> RouterModel:
-    return RouterModel(
-        name=name,
-        ports=tuple(
-            Port(name=port.name, link_bps=port.link, tx_ring_frames=port.tx_ring, entry=port.entry)
-            for port in router.port
-        ),
-        tasks=tuple(task_unit(task) for task in router.task),
-        pools=tuple(resource_pool(pool) for pool in router.pool),
-    )
-
-
-def _multicore(router: MulticoreRouter, name: str) -> RouterModel:
-    return multicore(
-        router.cores,
-        service_cost(router.service),
-        queue_frames=router.queue,
-        ports=router.ports,
-        link_bps=router.link,
-        tx_ring_frames=router.tx_ring,
-        distribution=router.distribution,
-        contention=contention(router.contention),
-        interruptions=interruptions(router.interruptions),
-        frequency_hz=router.frequency,
-        power=power_draw(router.power),
-        activation=activation(router.activation),
-        batch_frames=router.batch,
-        nic_cap_pps=router.nic_cap,
-        bus_bytes_per_s=router.bus,
-        units=router.units,
-        name=name,
-    )
-
-
-def _softirq(router: SoftirqRouter, name: str) -> RouterModel:
-    return softirq(
-        per_packet_s=router.per_packet,
-        cores=router.cores,
-        per_byte_s=router.per_byte,
-        work_iterations=router.work_iterations,
-        work_s_per_iteration=router.work_per_iteration,
-        rules=router.rules,
-        rule_s=router.rule,
-        variation=router.variation,
-        scv=router.scv,
-        ring_frames=router.ring,
-        budget_frames=router.budget,
-        interrupt_cost_s=router.interrupt_cost,
-        linger_s=router.linger,
-        wakeup=random_time(router.wakeup),
-        interruptions=interruptions(router.interruptions),
-        contention=contention(router.contention),
-        distribution=router.distribution,
-        ports=router.ports,
-        link_bps=router.link,
-        tx_ring_frames=router.tx_ring,
-        power=power_draw(router.power),
-        name=name,
-    )
-
-
-@lru_cache(maxsize=4)
-def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
-    """Make flows, once for all the runs of an experiment that have the same."""
-    if kind == "random":
-        return FlowSet.random(count, seed=seed, ports=ports)
-    return FlowSet.meshed(count, ports=ports) if kind == "meshed" else FlowSet.crafted(count, ports=ports)
-
-
-def _load(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
-    flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
-    if load.arrivals.kind == "trace":
-        if not load.arrivals.trace:
-            missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")
-            raise ModelProblem("load", [missing])
-        arrivals = Arrivals.from_trace((folder or Path()) / load.arrivals.trace)
-    else:
-        try:
-            arrivals = Arrivals(
-                kind=load.arrivals.kind,
-                burst_frames=float(load.arrivals.burst),
-                peak_ratio=load.arrivals.peak,
-            )
-        except ModelProblem as problem:
-            placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
-            raise ModelProblem(problem.subject, placed) from problem
-    return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
+    model: RouterModel = replace(router, name=name).model()
+    return model

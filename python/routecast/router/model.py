@@ -17,10 +17,28 @@ building one runs :func:`routecast.router.check.check_model`, evaluating one nev
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Literal, TypeVar
+
+from routecast.quantity.fields import (
+    BitRate,
+    CostCycles,
+    CostPerByteCycles,
+    CostPerByteSeconds,
+    CostSeconds,
+    Count,
+    Duration,
+    Energy,
+    FrameCount,
+    Frequency,
+    Number,
+    Power,
+    Span,
+    Voltage,
+)
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Activation",
@@ -54,69 +72,49 @@ __all__ = [
 # one.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SleepState:
-    """A C-state of an idle unit.
+    """A C-state of an idle unit."""
 
-    Parameters
-    ----------
-    name : str
-        ``"C1"``, ``"C6"``, …
-    power_w : float
-        Of a unit asleep in it.
-    exit_s : float
-        From the first work until the unit works; it draws active power meanwhile, and frames wait.
-    after_s : float
-        Idle time after which the unit enters it; 0 for a governor that enters at once. States of a pool rise in
-        ``after_s``; before the first, an idle unit draws :attr:`PowerDraw.idle_w`.
-    wake_energy_j : float
-        Energy of entering and leaving beyond what the powers say (caches flushed and filled again).
-    """
-
-    name: str
-    power_w: float
-    exit_s: float = 0.0
-    after_s: float = 0.0
-    wake_energy_j: float = 0.0
+    name: str = field("Name of the state, such as C1 or C6")
+    power_w: Power = field("Of a unit asleep in it, W")
+    # From the first work until the unit works; it draws active power meanwhile, and frames wait.
+    exit_s: Span = field("From the first work until the unit works, s", default=0.0)
+    # Idle time after which the unit enters it; 0 for a governor that enters at once. States of a pool rise in
+    # ``after_s``; before the first, an idle unit draws :attr:`PowerDraw.idle_w`.
+    after_s: Span = field("Idle time after which the unit enters it, s", default=0.0)
+    # Energy of entering and leaving beyond what the powers say (caches flushed and filled again).
+    wake_energy_j: Energy = field("Energy of entering and leaving beyond what the powers say, J", default=0.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PerformanceState:
     """A P-state that a unit may be run at: its clock, and what it draws there (paper 003, eq. 2)."""
 
-    frequency_hz: float
-    active_w: float
-    idle_w: float
-    voltage_v: float | None = None
+    frequency_hz: Frequency = field("Cycles per second of a unit, Hz")
+    active_w: Power = field("Of a unit at work, W")
+    idle_w: Power = field("Of a unit that is neither at work nor asleep, W")
+    voltage_v: Voltage | None = field("Supply voltage, V", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PowerDraw:
-    """Watts of one unit of a pool by state (S11). Its scope (package, server, wall) is said by :attr:`scope`.
+    """Watts of one unit of a pool by state (S11). Its scope (package, server, wall) is said by :attr:`scope`."""
 
-    Parameters
-    ----------
-    active_w : float
-        Working, spinning in a poll, or waking.
-    idle_w : float
-        Neither working nor asleep.
-    base_w : float
-        Of the whole pool whatever its units do (memory, fans, the board), once.
-    scope : str
-    sleep : tuple of SleepState
-        C-states that idle units enter, in rising ``after_s``.
-    performance : tuple of PerformanceState
-        P-states that the pool could be run at, in rising frequency; the pool runs at
-        :attr:`~routecast.router.model.ResourcePool.frequency_hz` with ``active_w`` and ``idle_w``.
-        :func:`routecast.router.performance.at_frequency` returns the model at another one.
-    """
-
-    active_w: float
-    idle_w: float
-    base_w: float = 0.0
-    scope: str = "package"
-    sleep: tuple[SleepState, ...] = ()
-    performance: tuple[PerformanceState, ...] = ()
+    active_w: Power = field("While it works, W")
+    idle_w: Power = field("While it does not, W")
+    # Of the whole pool whatever its units do (memory, fans, the board), once.
+    base_w: Power = field("Of the whole pool whatever its units do, W", default=0.0)
+    scope: str = field("What the figures cover: package, server, wall", default="package")
+    sleep: tuple[SleepState, ...] = field(
+        "C-states of idle units, in rising idle time; none: they stay awake", default=()
+    )
+    # P-states that the pool could be run at, in rising frequency; the pool runs at
+    # :attr:`~routecast.router.model.ResourcePool.frequency_hz` with ``active_w`` and ``idle_w``.
+    # :func:`routecast.router.performance.at_frequency` returns the model at another one.
+    performance: tuple[PerformanceState, ...] = field(
+        "P-states that the pool could run at, in rising frequency", default=()
+    )
 
 
 # Random times of their own: how long a wake-up takes, how long a unit is taken away.
@@ -125,22 +123,9 @@ class PowerDraw:
 Variation = Literal["deterministic", "exponential", "gamma", "hyperexponential", "lognormal", "uniform"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class RandomTime:
     """A random time: a mean and how it varies, or a table of measured quantiles.
-
-    Parameters
-    ----------
-    mean_s : float
-        Mean, seconds; 0 where a table is given.
-    variation : str
-        Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``,
-        ``lognormal``, ``uniform``.
-    scv : float or None
-        Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
-    quantiles_s : tuple of float
-        Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first
-        is the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
 
     Examples
     --------
@@ -148,10 +133,17 @@ class RandomTime:
     2.75e-05
     """
 
-    mean_s: float = 0.0
-    variation: Variation = "deterministic"
-    scv: float | None = None
-    quantiles_s: tuple[float, ...] = ()
+    mean_s: Span = field("Mean, s", default=0.0)
+    # Law, as for service times: ``deterministic``, ``exponential``, ``gamma``, ``hyperexponential``, ``lognormal``,
+    # ``uniform``.
+    variation: Variation = field("Distribution around the mean", default="deterministic")
+    # Squared coefficient of variation of the law (fixed for ``deterministic`` and ``exponential``).
+    scv: Number | None = field("Squared coefficient of variation (gamma, lognormal, …)", default=None)
+    # Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, seconds, in rising order; the first is
+    # the least time, the last the greatest. Between them the distribution function is linear. One: a constant.
+    quantiles_s: tuple[Span, ...] = field(
+        "Instead of a mean: quantiles at equally spaced probabilities from 0 to 1, in rising order, s", default=()
+    )
 
     @property
     def average_s(self) -> float:
@@ -198,24 +190,17 @@ class RandomTime:
         return self.mean_s * _factor_quantile(self.variation, self.squared_cv, ratio)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Interruptions:
     """What takes a unit away while it works: the host's preemption, ticks, other interrupts (S5).
 
     They strike a busy unit at the instants of a Poisson process, ``rate_hz`` times in a second of its work, and the
     work resumes afterwards: breakdowns of a busy server with preemptive resumption (Avi-Itzhak and Naor, Operations
     Research 11(3), 1963). A service that takes T without them is completed after T and Poisson(rate·T) of their times.
-
-    Parameters
-    ----------
-    rate_hz : float
-        Interruptions per second of a unit's work.
-    duration : RandomTime
-        How long one takes.
     """
 
-    rate_hz: float
-    duration: RandomTime
+    rate_hz: Frequency = field("Interruptions per second of a unit's work, Hz")
+    duration: RandomTime = field("How long one takes")
 
     @property
     def stretch(self) -> float:
@@ -266,27 +251,19 @@ RouteKind = Literal["single", "rss", "per_flow", "round_robin", "random", "egres
 PollDiscipline = Literal["gated", "exhaustive"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Contention:
     """How much slower a unit works when other units of its pool work too (semantics S5).
 
     The factor on the service time for ``k`` busy units is ``1 + σ(k−1) + κk(k−1)`` (Gunther's universal
     scalability law), or ``table[k−1]`` where a table is given (measured or averaged over several laws); past
     the end of the table the last step is continued.
-
-    Parameters
-    ----------
-    sigma : float
-        σ, contention, dimensionless, >= 0.
-    kappa : float
-        κ, coherence, dimensionless, >= 0.
-    table : tuple of float
-        Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
     """
 
-    sigma: float = 0.0
-    kappa: float = 0.0
-    table: tuple[float, ...] = ()
+    sigma: Number = field("Contention, dimensionless, >= 0", default=0.0)
+    kappa: Number = field("Coherence, dimensionless, >= 0", default=0.0)
+    # Factors for 1, 2, … busy units; the first is normally 1. Empty: the law is used.
+    table: tuple[Number, ...] = field("Factors for 1, 2, … busy units instead of sigma and kappa", default=())
 
     @property
     def is_none(self) -> bool:
@@ -305,7 +282,7 @@ class Contention:
         return self.table[low] + (k - 1.0 - low) * (self.table[low + 1] - self.table[low])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Policy:
     """How a resource manager grants units (S4).
 
@@ -318,59 +295,40 @@ class Policy:
     all threads): the higher revokes the lower, equals come in order of request, and none is cut off. What they leave
     is shared by priority 0 as under ``fair`` (CFS), and a thread that wakes revokes one of priority 0 whose service
     received per weight is ahead of its own by more than ``wakeup_granularity_s``.
-
-    Parameters
-    ----------
-    kind : PolicyKind
-    quantum_s : float or None
-        Longest grant under ``round_robin``, ``fair`` and ``linux`` while others wait.
-    wakeup_granularity_s : float
-        ``linux`` only.
     """
 
-    kind: PolicyKind = "fifo"
-    quantum_s: float | None = None
-    wakeup_granularity_s: float = 0.0
+    kind: PolicyKind = field("Order in which task units get units", default="fifo")
+    # Longest grant under ``round_robin``, ``fair`` and ``linux`` while others wait.
+    quantum_s: Duration | None = field("Longest grant under round_robin, fair and linux, s", default=None)
+    wakeup_granularity_s: Span = field(
+        "Under linux: by how much less service a thread that wakes takes the unit of another, s", default=0.0
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ResourcePool:
-    """Like resource units under one resource manager: cores, hardware threads, buses, memory channels.
+    """Like resource units under one resource manager: cores, hardware threads, buses, memory channels."""
 
-    Parameters
-    ----------
-    name : str
-    units : int
-        How many, >= 1.
-    frequency_hz : float or None
-        Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
-    unit_speed_ratio : tuple of float
-        Speed of each unit relative to ``frequency_hz``; empty means all 1.
-    policy : Policy
-    switch_cost_s : float
-        Work lost when a unit turns from one task unit (or thread) to another. Under ``linux`` an interrupt borrows the
-        unit of the thread that it interrupts: it pays nothing, and neither does that thread when it goes on.
-    migration_cost_s : float
-        Work lost when a task unit goes on at another unit than its last one.
-    contention : Contention
-    interruptions : Interruptions or None
-        What takes a unit away while it works (host preemption, ticks).
-    power : PowerDraw or None
-    """
-
-    name: str
-    units: int = 1
-    frequency_hz: float | None = None
-    unit_speed_ratio: tuple[float, ...] = ()
-    policy: Policy = field(default_factory=Policy)
-    switch_cost_s: float = 0.0
-    migration_cost_s: float = 0.0
-    contention: Contention = field(default_factory=Contention)
-    interruptions: Interruptions | None = None
-    power: PowerDraw | None = None
+    name: str = field("Name of the pool")
+    units: Count = field("How many units", default=1)
+    # Cycles per second of a unit; needed where a task unit that uses the pool gives costs in cycles.
+    frequency_hz: Frequency | None = field("Cycles per second of a unit, Hz", default=None)
+    unit_speed_ratio: tuple[Number, ...] = field(
+        "Speed of each unit relative to the frequency; none: all 1", default=()
+    )
+    policy: Policy = field("How units are granted", default=Policy())
+    # Work lost when a unit turns from one task unit (or thread) to another. Under ``linux`` an interrupt borrows the
+    # unit of the thread that it interrupts: it pays nothing, and neither does that thread when it goes on.
+    switch_cost_s: Span = field("Lost when a unit turns to another task unit, s", default=0.0)
+    # Work lost when a task unit goes on at another unit than its last one.
+    migration_cost_s: Span = field("Lost when a task unit goes on at another unit, s", default=0.0)
+    contention: Contention = field("How units slow each other down", default=Contention())
+    # What takes a unit away while it works (host preemption, ticks).
+    interruptions: Interruptions | None = field("What takes units away while they work", default=None)
+    power: PowerDraw | None = field("Watts of one unit", default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ServiceCost:
     """Work for one frame of ``S`` bytes (S5), in cycles, in seconds, or both (they add up).
 
@@ -382,16 +340,22 @@ class ServiceCost:
     variation is ``scv`` (fixed by the kind for ``deterministic`` (0) and ``exponential`` (1)).
     """
 
-    per_packet_cycles: float = 0.0
-    per_byte_cycles: float = 0.0
-    per_batch_cycles: float = 0.0
-    per_packet_s: float = 0.0
-    per_byte_s: float = 0.0
-    per_batch_s: float = 0.0
-    memory_accesses: float = 0.0
-    memory_latency_s: float = 0.0
-    variation: Variation = "deterministic"
-    scv: float | None = None
+    per_packet_cycles: CostCycles = field("Cost of a frame, cycles or s", default=0.0, key="per_packet")
+    per_byte_cycles: CostPerByteCycles = field(
+        "Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte"
+    )
+    per_batch_cycles: CostCycles = field(
+        "Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch"
+    )
+    per_packet_s: CostSeconds = field("Cost of a frame, cycles or s", default=0.0, key="per_packet")
+    per_byte_s: CostPerByteSeconds = field("Cost of a byte of a frame, cycles/B or s/B", default=0.0, key="per_byte")
+    per_batch_s: CostSeconds = field("Cost of a batch, shared by its frames, cycles or s", default=0.0, key="per_batch")
+    memory_accesses: Number = field("Memory accesses of a frame that the cache does not serve", default=0.0)
+    memory_latency_s: Span = field("Latency of one memory access, s", default=0.0)
+    variation: Variation = field("Distribution of the service time around its mean", default="deterministic")
+    scv: Number | None = field(
+        "Squared coefficient of variation of the service time (gamma, lognormal, …)", default=None
+    )
 
     def mean_s(self, frame_bytes: float, *, frequency_hz: float | None = None, batch_frames: float = 1.0) -> float:
         """Mean service time in seconds of a frame, without contention, in batches of ``batch_frames``."""
@@ -408,7 +372,7 @@ class ServiceCost:
         return 1.0 if self.variation == "exponential" or self.scv is None else self.scv
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Activation:
     """When a task unit works (S6).
 
@@ -418,38 +382,31 @@ class Activation:
     A frame that it can serve wakes it, which costs ``interrupt_cost_s`` (the notification: eventfd, VM exit, injected
     interrupt) once it has its unit. It keeps the unit, as far as the policy lets it, until none of the task units of
     its :attr:`TaskUnit.thread` can go on, turning from one to the next after ``budget_frames``; then it blocks.
-
-    Parameters
-    ----------
-    kind : {"dedicated", "polling", "interrupt", "thread"}
-    budget_frames : int
-        Frames of a poll, at most.
-    interrupt_cost_s : float
-        Work of an interrupt, or of the notification that wakes a thread.
-    moderation_s : float
-        Least time between two interrupts.
-    linger_s : float
-        How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
-        again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
-    wakeup : RandomTime or None
-        From an interrupt (or the frame that wakes a thread) until the task unit, which slept, asks for its unit. It
-        delays and occupies nothing: what comes meanwhile waits in the queue. A task unit that is interrupted as its
-        poll ends is still awake.
-    discipline : {"gated", "exhaustive"}
-        What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under
-        way, one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
     """
 
-    kind: ActivationKind = "dedicated"
-    budget_frames: int = 64
-    interrupt_cost_s: float = 0.0
-    moderation_s: float = 0.0
-    linger_s: float = 0.0
-    wakeup: RandomTime | None = None
-    discipline: PollDiscipline = "gated"
+    kind: ActivationKind = field("dedicated, polling, interrupt (NAPI), or thread", default="dedicated")
+    budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
+    interrupt_cost_s: Span = field("Cost of an interrupt, or of the notification that wakes a thread, s", default=0.0)
+    moderation_s: Span = field("Least time between two interrupts, s", default=0.0)
+    # How long a task unit whose poll came back short goes on polling, at active power, before it enables interrupts
+    # again (adaptive activation: busy polling of sockets, DPDK's l3fwd-power); 0 for NAPI.
+    linger_s: Span = field(
+        "How long it goes on polling after a poll that came back short, at active power, s", default=0.0
+    )
+    # From an interrupt (or the frame that wakes a thread) until the task unit, which slept, asks for its unit. It
+    # delays and occupies nothing: what comes meanwhile waits in the queue. A task unit that is interrupted as its
+    # poll ends is still awake.
+    wakeup: RandomTime | None = field(
+        "From an interrupt, or the frame that wakes a thread, until it asks for its unit", default=None
+    )
+    # What a poll takes: the frames that it finds waiting (``gated``), or also those that come while it is under way,
+    # one by one (``exhaustive``: Linux's veth and most drivers), in the words of vacation models (Takagi 1991).
+    discipline: PollDiscipline = field(
+        "What a poll takes: what it finds (gated), or also what comes meanwhile (exhaustive)", default="gated"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Need:
     """``units`` units of the pool named ``pool``, all granted at once with the task unit's other needs.
 
@@ -459,12 +416,14 @@ class Need:
     task unit asks frame by frame (``request = "frame"``) and has no other need. Empty: given back when it has served.
     """
 
-    pool: str
-    units: int = 1
-    until: str = ""
+    pool: str = field("Name of the pool")
+    units: Count = field("How many at once", default=1)
+    until: str = field(
+        "Name of a task unit further on: frames carry the units there; none: given back when it has served", default=""
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Route:
     """Where frames go next: names of task units or ports in ``to``; ``()`` means they leave the router there.
 
@@ -479,79 +438,62 @@ class Route:
     offered nor as dropped.
     """
 
-    kind: RouteKind = "single"
-    to: tuple[str, ...] = ()
-    weights: tuple[float, ...] = ()
-    indirection: tuple[int, ...] = ()
-    copies: tuple[str, ...] = ()
+    kind: RouteKind = field("How a target is chosen", default="single")
+    to: tuple[str, ...] = field("Names of task units or ports; for kind by_egress one for each port", default=())
+    weights: tuple[Number, ...] = field("Chances of the targets, for kind random", default=())
+    indirection: tuple[Count, ...] = field("128 target numbers, for kind rss; none: they go round", default=())
+    copies: tuple[str, ...] = field(
+        "Names of task units that get a copy of every frame besides, where it ends", default=()
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class TaskUnit:
-    """A function with a queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1).
+    """A function with a queue, a need for resources, a service cost and a way on (paper 000, sec. IV-C.1)."""
 
-    Parameters
-    ----------
-    name : str
-    needs : tuple of Need
-        Empty: it works without a resource manager, on a processor of its own (paper 000: ⊗).
-    service : ServiceCost
-    queue_frames : int
-        Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
-    activation : Activation
-    batch_frames : int
-        Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame. Interrupts
-        and threads take :attr:`Activation.budget_frames` instead.
-    parallel : int
-        Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the
-        number of units for a pool that serves one common queue (M/M/c).
-    request : {"task", "frame"}
-        Who asks the resource manager: ``task``, the task unit for the frame at the head of its queue; ``frame``,
-        every waiting frame for itself, so that frames of several task units share a FIFO pool in order of arrival.
-    priority : int
-        Larger is more urgent (policies ``priority``, ``preemptive``).
-    weight : float
-        Share under ``fair``.
-    pin : tuple of int
-        Units of its (first) pool that it may use; empty: all.
-    thread : str
-        Task units of the same thread are one for the resource managers: one grant at a time, one account under
-        ``fair`` and ``linux``, no switch cost between them. They agree in needs, pin, priority, weight and the kind of
-        activation, which is ``thread`` or ``polling``. Empty: a thread of its own.
-    holds_back : bool
-        Takes a frame only where there is room for it at the next task unit or port (blocking before service: Perros,
-        Queueing Networks with Blocking, 1994, ch. 1); else frames are dropped there when they come (S7).
-    route : Route
-    """
-
-    name: str
-    needs: tuple[Need, ...] = ()
-    service: ServiceCost = field(default_factory=ServiceCost)
-    queue_frames: int = 512
-    activation: Activation = field(default_factory=Activation)
-    batch_frames: int = 1
-    parallel: int = 1
-    request: Literal["task", "frame"] = "task"
-    priority: int = 0
-    weight: float = 1.0
-    pin: tuple[int, ...] = ()
-    thread: str = ""
-    holds_back: bool = False
-    route: Route = field(default_factory=Route)
+    name: str = field("Name of the task unit")
+    # Empty: it works without a resource manager, on a processor of its own (paper 000: ⊗).
+    needs: tuple[Need, ...] = field("Units of pools, all granted at once; none: a processor of its own", default=())
+    service: ServiceCost = field("Cost of a frame", default=ServiceCost())
+    # Frames that can wait (the ones in service not counted); arrivals beyond are dropped (S7). At least 1.
+    queue_frames: FrameCount = field("Frames that can wait, frames", default=512)
+    activation: Activation = field("When it works", default=Activation())
+    # Frames served per grant, at most (DPDK burst, VPP vector). 1: request and release for each frame. Interrupts and
+    # threads take :attr:`Activation.budget_frames` instead.
+    batch_frames: FrameCount = field("Most frames served per grant, frames", default=1)
+    # Frames (or batches) that may be in service at once, each on units of its own: 1 for a thread, the number of
+    # units for a pool that serves one common queue (M/M/c).
+    parallel: Count = field("Frames in service at once", default=1)
+    # Who asks the resource manager: ``task``, the task unit for the frame at the head of its queue; ``frame``, every
+    # waiting frame for itself, so that frames of several task units share a FIFO pool in order of arrival.
+    request: Literal["task", "frame"] = field(
+        "Who asks for units: the task unit, or every waiting frame for itself", default="task"
+    )
+    # Larger is more urgent (policies ``priority``, ``preemptive``).
+    priority: Count = field("Larger is more urgent", default=0)
+    weight: Number = field("Share under the policies fair and linux", default=1.0)
+    pin: tuple[Count, ...] = field("Units of its first pool that it may use; none: all", default=())
+    # Task units of the same thread are one for the resource managers: one grant at a time, one account under ``fair``
+    # and ``linux``, no switch cost between them. They agree in needs, pin, priority, weight and the kind of
+    # activation, which is ``thread`` or ``polling``. Empty: a thread of its own.
+    thread: str = field("Name of the thread that it shares with others; none: a thread of its own", default="")
+    # Takes a frame only where there is room for it at the next task unit or port (blocking before service: Perros,
+    # Queueing Networks with Blocking, 1994, ch. 1); else frames are dropped there when they come (S7).
+    holds_back: bool = field("Takes a frame only where there is room for it at the next queue", default=False)
+    route: Route = field("Where frames go next", default=Route())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Port:
     """An interface: frames come in at most at line rate, go out at line rate through a ring of finite length.
 
     A frame occupies the link for ``(frame_bytes + 20)·8 / link_bps`` seconds (S1).
     """
 
-    name: str
-    link_bps: float
-    tx_ring_frames: int = 512
-    entry: str = ""
-    """Name of the task unit that receives the port's frames."""
+    name: str = field("Name of the port")
+    link_bps: BitRate = field("Rate of the link in each direction, bit/s")
+    tx_ring_frames: FrameCount = field("Transmit ring, frames", default=512)
+    entry: str = field("Name of the task unit that receives its frames")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

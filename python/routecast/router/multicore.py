@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, ByteRate, Count, FrameCount, FrameRate, Frequency
+from routecast.quantity.schema import field, value
 from routecast.router.model import (
     Activation,
     Contention,
@@ -22,7 +25,7 @@ from routecast.router.model import (
     TaskUnit,
 )
 
-__all__ = ["Distribution", "multicore"]
+__all__ = ["Distribution", "Multicore", "multicore"]
 
 Distribution = Literal["rss", "round_robin", "per_flow"]
 
@@ -30,27 +33,9 @@ _MOST_CORES = 4096
 _MOST_PORTS = 1024
 
 
-def multicore(
-    cores: int,
-    service: ServiceCost,
-    *,
-    queue_frames: int = 512,
-    ports: int = 2,
-    link_bps: float = 10e9,
-    tx_ring_frames: int = 512,
-    distribution: Distribution = "rss",
-    contention: Contention | None = None,
-    interruptions: Interruptions | None = None,
-    frequency_hz: float | None = None,
-    power: PowerDraw | None = None,
-    activation: Activation | None = None,
-    batch_frames: int = 1,
-    nic_cap_pps: float | None = None,
-    bus_bytes_per_s: float | None = None,
-    units: int | None = None,
-    name: str = "",
-) -> RouterModel:
-    """Build a router whose cores each serve a queue of their own.
+@value
+class Multicore:
+    """A multi-core router in short: a distributor and one task unit for each core.
 
     ::
 
@@ -60,49 +45,134 @@ def multicore(
 
     The distributor takes no time and needs no resource (paper 000, sec. VI-A.2: NIC controller and DMA). Each
     core is a task unit pinned to its unit of the pool ``cpu``. In brackets: only where a cap is given.
+    """
 
-    Parameters
-    ----------
-    cores : int
-        Task units that process, 1 to 4096.
-    service : ServiceCost
-        Cost of a frame on a core, without contention.
-    queue_frames : int
-        Queue in front of each core.
-    ports : int
-        How many; frames of flow ``i`` enter and leave where the load says.
-    link_bps : float
-        Rate of each port, each direction.
-    tx_ring_frames : int
-        Transmit ring of each port.
-    distribution : {"rss", "round_robin", "per_flow"}
-        ``rss``: by the flow's hash. ``round_robin``: frame by frame. ``per_flow``: flow ``i`` to core ``i mod
-        cores``.
-    contention : Contention or None
-        Factor on the service time by the number of busy cores, as it changes from moment to moment (S5).
-    interruptions : Interruptions or None
-        What takes a core away while it works.
-    frequency_hz : float or None
-        Needed where ``service`` counts cycles.
-    power : PowerDraw or None
-        Of one core.
-    activation : Activation or None
-        Of each core's task unit.
-    batch_frames : int
-        Frames that a core takes at once, at most.
-    nic_cap_pps : float or None
-        Frames per second that the NICs together can take in.
-    bus_bytes_per_s : float or None
-        Bytes per second of the bus that every frame crosses twice, in and out (paper 000, eq. 1:
-        ``μ_Bus/2``).
-    units : int or None
-        Cores of the machine, where that is more than ``cores``.
-    name : str
+    name: str = field("Name of the router; without it the file's", default="")
+    # 1 to 4096 task units that process.
+    cores: Count = field("Cores that process frames")
+    units: Count | None = field("Cores of the machine, where that is more", default=None)
+    service: ServiceCost = field("Cost of a frame on a core")
+    queue_frames: FrameCount = field("Queue of each core, frames", default=512)
+    # Frames of flow ``i`` enter and leave where the load says.
+    ports: Count = field("Interfaces", default=2)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
+    # ``rss``: by the flow's hash. ``round_robin``: frame by frame. ``per_flow``: flow ``i`` to core ``i mod cores``.
+    distribution: Distribution = field("How frames get to cores", default="rss")
+    contention: Contention = field("How cores slow each other down", default=Contention())
+    interruptions: Interruptions | None = field("What takes cores away while they work", default=None)
+    frequency_hz: Frequency | None = field("Cycles per second of a core, Hz", default=None)
+    power: PowerDraw | None = field("Watts of one core", default=None)
+    activation: Activation = field("When a core works", default=Activation())
+    batch_frames: FrameCount = field("Most frames that a core takes at once, frames", default=1)
+    nic_cap_pps: FrameRate | None = field("Frames that the NICs can take in, frames/s", default=None)
+    # Every frame crosses it twice, in and out (paper 000, eq. 1: ``μ_Bus/2``).
+    bus_bytes_per_s: ByteRate | None = field("Rate of the bus that frames cross in and out, B/s", default=None)
 
-    Raises
-    ------
-    ModelProblem
-        A parameter is out of range; all of them at once.
+    def model(self) -> RouterModel:
+        """Build the router.
+
+        Raises
+        ------
+        ModelProblem
+            A parameter is out of range; all of them at once.
+        """
+        title = self.name or f"multicore, {self.cores} core{'s' if self.cores != 1 else ''}"
+        problems = list(self._problems())
+        if problems:
+            raise ModelProblem(f"router {title!r}", problems)
+        port_names = tuple(f"port {index}" for index in range(self.ports))
+        core_names = tuple(f"core {index}" for index in range(self.cores))
+        out = Route(kind="egress", to=port_names)
+        pools = [
+            ResourcePool(
+                name="cpu",
+                units=self.cores if self.units is None else self.units,
+                frequency_hz=self.frequency_hz,
+                contention=self.contention,
+                interruptions=self.interruptions,
+                power=self.power,
+            )
+        ]
+        front: list[TaskUnit] = []
+        back: list[TaskUnit] = []
+        bus_in_next = "distributor"
+        if self.bus_bytes_per_s is not None:
+            pools.append(ResourcePool(name="bus"))
+            crossing = ServiceCost(per_byte_s=1.0 / self.bus_bytes_per_s)
+            need = (Need(pool="bus"),)
+            front.append(
+                TaskUnit(
+                    name="bus in",
+                    needs=need,
+                    service=crossing,
+                    queue_frames=self.queue_frames,
+                    route=Route(to=("distributor",)),
+                )
+            )
+            back.append(
+                TaskUnit(name="bus out", needs=need, service=crossing, queue_frames=self.queue_frames, route=out)
+            )
+            bus_in_next = "bus in"
+        if self.nic_cap_pps is not None:
+            pools.append(ResourcePool(name="nic"))
+            front.insert(
+                0,
+                TaskUnit(
+                    name="nic",
+                    needs=(Need(pool="nic"),),
+                    service=ServiceCost(per_packet_s=1.0 / self.nic_cap_pps),
+                    queue_frames=self.queue_frames,
+                    route=Route(to=(bus_in_next,)),
+                ),
+            )
+        kind: RouteKind = self.distribution
+        on_a_core = (Need(pool="cpu"),)
+        after = Route(to=("bus out",)) if back else out
+        distributor = TaskUnit(
+            name="distributor", queue_frames=self.queue_frames, route=Route(kind=kind, to=core_names)
+        )
+        workers = [
+            TaskUnit(
+                name=core,
+                needs=on_a_core,
+                service=self.service,
+                queue_frames=self.queue_frames,
+                activation=self.activation,
+                batch_frames=self.batch_frames,
+                pin=(index,),
+                route=after,
+            )
+            for index, core in enumerate(core_names)
+        ]
+        entry = front[0].name if front else "distributor"
+        return RouterModel(
+            name=title,
+            ports=tuple(
+                Port(name=port, link_bps=self.link_bps, tx_ring_frames=self.tx_ring_frames, entry=entry)
+                for port in port_names
+            ),
+            tasks=(*front, distributor, *workers, *back),
+            pools=tuple(pools),
+        )
+
+    def _problems(self) -> Iterator[Problem]:
+        if not isinstance(self.cores, int) or not 1 <= self.cores <= _MOST_CORES:
+            yield Problem("cores", f"got {self.cores}: a whole number from 1 to {_MOST_CORES}")
+        elif self.units is not None and self.units < self.cores:
+            yield Problem("cores", f"more cores than units: {self.cores} cores on {self.units} units of the machine")
+        if not isinstance(self.ports, int) or not 1 <= self.ports <= _MOST_PORTS:
+            yield Problem("ports", f"got {self.ports}: a whole number from 1 to {_MOST_PORTS}")
+        if self.distribution not in get_args(Distribution):
+            meant = did_you_mean(str(self.distribution), get_args(Distribution))
+            yield Problem("distribution", f'got "{self.distribution}": {meant}')
+        for place, rate in (("nic_cap_pps", self.nic_cap_pps), ("bus_bytes_per_s", self.bus_bytes_per_s)):
+            if rate is not None and not (math.isfinite(rate) and rate > 0.0):
+                yield Problem(place, f"got {rate}: a finite number > 0")
+
+
+def multicore(cores: int, service: ServiceCost, **others: Any) -> RouterModel:
+    """Build a router whose cores each serve a queue of their own: a :class:`Multicore` in a line.
 
     Examples
     --------
@@ -110,109 +180,4 @@ def multicore(
     >>> [task.name for task in router.tasks]
     ['distributor', 'core 0', 'core 1', 'core 2', 'core 3']
     """
-    title = name or f"multicore, {cores} core{'s' if cores != 1 else ''}"
-    problems = _problems(
-        cores=cores,
-        ports=ports,
-        distribution=distribution,
-        nic_cap_pps=nic_cap_pps,
-        bus_bytes_per_s=bus_bytes_per_s,
-        units=units,
-    )
-    if problems:
-        raise ModelProblem(f"router {title!r}", problems)
-    port_names = tuple(f"port {index}" for index in range(ports))
-    core_names = tuple(f"core {index}" for index in range(cores))
-    out = Route(kind="egress", to=port_names)
-    pools = [
-        ResourcePool(
-            name="cpu",
-            units=cores if units is None else units,
-            frequency_hz=frequency_hz,
-            contention=contention or Contention(),
-            interruptions=interruptions,
-            power=power,
-        )
-    ]
-    front: list[TaskUnit] = []
-    back: list[TaskUnit] = []
-    bus_in_next = "distributor"
-    if bus_bytes_per_s is not None:
-        pools.append(ResourcePool(name="bus"))
-        crossing = ServiceCost(per_byte_s=1.0 / bus_bytes_per_s)
-        need = (Need(pool="bus"),)
-        front.append(
-            TaskUnit(
-                name="bus in",
-                needs=need,
-                service=crossing,
-                queue_frames=queue_frames,
-                route=Route(to=("distributor",)),
-            )
-        )
-        back.append(TaskUnit(name="bus out", needs=need, service=crossing, queue_frames=queue_frames, route=out))
-        bus_in_next = "bus in"
-    if nic_cap_pps is not None:
-        pools.append(ResourcePool(name="nic"))
-        front.insert(
-            0,
-            TaskUnit(
-                name="nic",
-                needs=(Need(pool="nic"),),
-                service=ServiceCost(per_packet_s=1.0 / nic_cap_pps),
-                queue_frames=queue_frames,
-                route=Route(to=(bus_in_next,)),
-            ),
-        )
-    kind: RouteKind = distribution
-    on_a_core = (Need(pool="cpu"),)
-    activation = activation or Activation()
-    after = Route(to=("bus out",)) if back else out
-    distributor = TaskUnit(name="distributor", queue_frames=queue_frames, route=Route(kind=kind, to=core_names))
-    workers = [
-        TaskUnit(
-            name=core,
-            needs=on_a_core,
-            service=service,
-            queue_frames=queue_frames,
-            activation=activation,
-            batch_frames=batch_frames,
-            pin=(index,),
-            route=after,
-        )
-        for index, core in enumerate(core_names)
-    ]
-    entry = front[0].name if front else "distributor"
-    return RouterModel(
-        name=title,
-        ports=tuple(
-            Port(name=port, link_bps=link_bps, tx_ring_frames=tx_ring_frames, entry=entry) for port in port_names
-        ),
-        tasks=(*front, distributor, *workers, *back),
-        pools=tuple(pools),
-    )
-
-
-def _problems(
-    *,
-    cores: int,
-    ports: int,
-    distribution: str,
-    nic_cap_pps: float | None,
-    bus_bytes_per_s: float | None,
-    units: int | None,
-) -> list[Problem]:
-    problems = []
-    if not isinstance(cores, int) or not 1 <= cores <= _MOST_CORES:
-        problems.append(Problem("cores", f"got {cores}: a whole number from 1 to {_MOST_CORES}"))
-    elif units is not None and units < cores:
-        problems.append(Problem("cores", f"more cores than units: {cores} cores on {units} units of the machine"))
-    if not isinstance(ports, int) or not 1 <= ports <= _MOST_PORTS:
-        problems.append(Problem("ports", f"got {ports}: a whole number from 1 to {_MOST_PORTS}"))
-    if distribution not in get_args(Distribution):
-        meant = did_you_mean(str(distribution), get_args(Distribution))
-        problems.append(Problem("distribution", f'got "{distribution}": {meant}'))
-    for place, value in (("nic_cap_pps", nic_cap_pps), ("bus_bytes_per_s", bus_bytes_per_s)):
-        if value is not None and not (math.isfinite(value) and value > 0.0):
-            problems.append(Problem(place, f"got {value}: a finite number > 0"))
-    return problems
+    return Multicore(cores=cores, service=service, **others).model()

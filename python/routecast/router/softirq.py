@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Count, FrameCount, Number, Span, TimePerByte
+from routecast.quantity.schema import field, value
 from routecast.router.check import check_interruptions, check_time
 from routecast.router.model import (
     Activation,
@@ -20,7 +22,7 @@ from routecast.router.model import (
 )
 from routecast.router.multicore import multicore
 
-__all__ = ["NAPI_WEIGHT", "VETH_RING_FRAMES", "softirq"]
+__all__ = ["NAPI_WEIGHT", "VETH_RING_FRAMES", "Softirq", "softirq"]
 
 NAPI_WEIGHT = 64
 """Frames that a NAPI poll takes at most (Linux: ``NAPI_POLL_WEIGHT``)."""
@@ -29,32 +31,9 @@ VETH_RING_FRAMES = 256
 """Receive ring of a veth (Linux: ``VETH_RING_SIZE``)."""
 
 
-def softirq(
-    *,
-    per_packet_s: float,
-    cores: int = 1,
-    per_byte_s: float = 0.0,
-    work_iterations: float = 0.0,
-    work_s_per_iteration: float = 0.0,
-    rules: float = 0.0,
-    rule_s: float = 0.0,
-    variation: Variation = "deterministic",
-    scv: float | None = None,
-    ring_frames: int = VETH_RING_FRAMES,
-    budget_frames: int = NAPI_WEIGHT,
-    interrupt_cost_s: float = 0.0,
-    linger_s: float = 0.0,
-    wakeup: RandomTime | None = None,
-    interruptions: Interruptions | None = None,
-    contention: Contention | None = None,
-    distribution: Literal["rss", "per_flow"] = "rss",
-    ports: int = 2,
-    link_bps: float = 10e9,
-    tx_ring_frames: int = 512,
-    power: PowerDraw | None = None,
-    name: str = "",
-) -> RouterModel:
-    """Build a router whose cores each run the NAPI thread of a receive ring, woken by the first frame.
+@value
+class Softirq:
+    """A Linux forwarder in short: cores that each run the NAPI thread of a receive ring, woken by the first frame.
 
     ::
 
@@ -72,49 +51,94 @@ def softirq(
 
     The work for a frame of ``S`` bytes is ``per_packet_s + per_byte_s·S + work_iterations·work_s_per_iteration +
     rules·rule_s`` (S5).
+    """
 
-    Parameters
-    ----------
-    per_packet_s : float
-        Work for a frame, seconds.
-    cores : int
-        Cores that forward, each with a ring of its own.
-    per_byte_s : float
-        Work for a byte of a frame, seconds.
-    work_iterations, work_s_per_iteration : float
-        Deliberate slow-down: iterations for a frame, and seconds for each.
-    rules, rule_s : float
-        Rules that a frame is matched with one after the other, and seconds for each.
-    variation, scv
-        How the work for a frame varies around its mean.
-    ring_frames : int
-        Receive ring of each core, frames; a veth has 256.
-    budget_frames : int
-        Frames of a poll, at most.
-    interrupt_cost_s : float
-        Work of an interrupt, seconds.
-    linger_s : float
-        How long a core goes on polling an empty ring before it enables interrupts, seconds (busy polling); it draws
-        active power meanwhile.
-    wakeup : RandomTime or None
-        From the interrupt until the thread runs; on a virtual machine that of an idle core's inter-processor
-        interrupt and the scheduler, some 20 µs. None: at once, as where frames are forwarded on the sender's core.
-    interruptions : Interruptions or None
-        What takes a core away while it works: the host's preemption, timer ticks.
-    contention : Contention or None
-        Factor on the work by the number of busy cores.
-    distribution : {"rss", "per_flow"}
-        How flows get to cores: by their hash, or flow ``i`` to core ``i mod cores``.
-    ports, link_bps, tx_ring_frames
-        Interfaces, as of :func:`routecast.router.multicore.multicore`.
-    power : PowerDraw or None
-        Of one core.
-    name : str
+    name: str = field("Name of the router; without it the file's", default="")
+    cores: Count = field("Cores that forward", default=1)
+    per_packet_s: Span = field("Work for a frame, without slow-down and rules, s")
+    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0)
+    work_iterations: Number = field("Iterations of slow-down for a frame", default=0.0)
+    work_s_per_iteration: Span = field("Work of one iteration of slow-down, s", default=0.0, key="work_per_iteration")
+    rules: Number = field("Rules that a frame is matched with, one after the other", default=0.0)
+    rule_s: Span = field("Work of one rule, s", default=0.0)
+    variation: Variation = field("Distribution of the work for a frame", default="deterministic")
+    scv: Number | None = field("Squared coefficient of variation of that work", default=None)
+    ring_frames: FrameCount = field("Receive ring of each core, frames", default=VETH_RING_FRAMES)
+    budget_frames: FrameCount = field("Most frames of a poll (NAPI weight), frames", default=NAPI_WEIGHT)
+    interrupt_cost_s: Span = field("Work of an interrupt, s", default=0.0)
+    linger_s: Span = field("How long a core goes on polling an empty ring, at active power, s", default=0.0)
+    # On a virtual machine that of an idle core's inter-processor interrupt and the scheduler, some 20 µs. None: at
+    # once, as where frames are forwarded on the sender's core.
+    wakeup: RandomTime | None = field("From an interrupt until a sleeping NAPI thread runs", default=None)
+    interruptions: Interruptions | None = field("What takes a core away while it works", default=None)
+    contention: Contention = field("How cores slow each other down", default=Contention())
+    distribution: Literal["rss", "per_flow"] = field("How flows get to cores", default="rss")
+    ports: Count = field("Interfaces", default=2)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=10e9)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
+    power: PowerDraw | None = field("Watts of one core", default=None)
 
-    Raises
-    ------
-    ModelProblem
-        A parameter is out of range; all of them at once.
+    def model(self) -> RouterModel:
+        """Build the router.
+
+        Raises
+        ------
+        ModelProblem
+            A parameter is out of range; all of them at once.
+        """
+        title = self.name or f"softirq, {self.cores} core{'s' if self.cores != 1 else ''}"
+        problems: list[Problem] = []
+        for place in ("per_packet_s", "work_iterations", "work_s_per_iteration", "rules", "rule_s"):
+            got = getattr(self, place)
+            if not (math.isfinite(got) and got >= 0.0):
+                problems.append(Problem(place, f"got {got}: allowed is a finite number >= 0"))
+        if self.distribution not in get_args(Literal["rss", "per_flow"]):
+            problems.append(
+                Problem(
+                    "distribution",
+                    f'got "{self.distribution}": {did_you_mean(str(self.distribution), ("rss", "per_flow"))}',
+                )
+            )
+        if self.wakeup is not None:
+            check_time("wakeup", self.wakeup, lambda place, message: problems.append(Problem(place, message)))
+        if self.interruptions is not None:
+            check_interruptions(
+                "interruptions", self.interruptions, lambda place, message: problems.append(Problem(place, message))
+            )
+        if problems:
+            raise ModelProblem(f"router {title!r}", problems)
+        return multicore(
+            self.cores,
+            ServiceCost(
+                per_packet_s=self.per_packet_s
+                + self.work_iterations * self.work_s_per_iteration
+                + self.rules * self.rule_s,
+                per_byte_s=self.per_byte_s,
+                variation=self.variation,
+                scv=self.scv,
+            ),
+            queue_frames=self.ring_frames,
+            ports=self.ports,
+            link_bps=self.link_bps,
+            tx_ring_frames=self.tx_ring_frames,
+            distribution=self.distribution,
+            contention=self.contention,
+            interruptions=self.interruptions,
+            power=self.power,
+            activation=Activation(
+                kind="interrupt",
+                budget_frames=self.budget_frames,
+                interrupt_cost_s=self.interrupt_cost_s,
+                linger_s=self.linger_s,
+                wakeup=self.wakeup,
+                discipline="exhaustive",
+            ),
+            name=title,
+        )
+
+
+def softirq(**given: Any) -> RouterModel:
+    """Build a Linux forwarder: a :class:`Softirq` in a line.
 
     Examples
     --------
@@ -122,56 +146,4 @@ def softirq(
     >>> round(1 / router.task("core 0").service.mean_s(64))
     312500
     """
-    title = name or f"softirq, {cores} core{'s' if cores != 1 else ''}"
-    problems: list[Problem] = []
-    given = {
-        "per_packet_s": per_packet_s,
-        "work_iterations": work_iterations,
-        "work_s_per_iteration": work_s_per_iteration,
-        "rules": rules,
-        "rule_s": rule_s,
-    }
-    for place, value in given.items():
-        if not (math.isfinite(value) and value >= 0.0):
-            problems.append(Problem(place, f"got {value}: allowed is a finite number >= 0"))
-    if distribution not in get_args(Literal["rss", "per_flow"]):
-        problems.append(
-            Problem(
-                "distribution",
-                f'got "{distribution}": {did_you_mean(str(distribution), ("rss", "per_flow"))}',
-            )
-        )
-    if wakeup is not None:
-        check_time("wakeup", wakeup, lambda place, message: problems.append(Problem(place, message)))
-    if interruptions is not None:
-        check_interruptions(
-            "interruptions", interruptions, lambda place, message: problems.append(Problem(place, message))
-        )
-    if problems:
-        raise ModelProblem(f"router {title!r}", problems)
-    return multicore(
-        cores,
-        ServiceCost(
-            per_packet_s=per_packet_s + work_iterations * work_s_per_iteration + rules * rule_s,
-            per_byte_s=per_byte_s,
-            variation=variation,
-            scv=scv,
-        ),
-        queue_frames=ring_frames,
-        ports=ports,
-        link_bps=link_bps,
-        tx_ring_frames=tx_ring_frames,
-        distribution=distribution,
-        contention=contention,
-        interruptions=interruptions,
-        power=power,
-        activation=Activation(
-            kind="interrupt",
-            budget_frames=budget_frames,
-            interrupt_cost_s=interrupt_cost_s,
-            linger_s=linger_s,
-            wakeup=wakeup,
-            discipline="exhaustive",
-        ),
-        name=title,
-    )
+    return Softirq(**given).model()

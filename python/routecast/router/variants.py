@@ -20,7 +20,8 @@ from routecast.quantity.toml_file import fields_at, names_own_keys
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-    from pydantic.fields import FieldInfo
+
+    from routecast.quantity.schema import Known
 
 __all__ = ["field_of", "vary"]
 
@@ -81,7 +82,7 @@ def vary(
     return varied
 
 
-def field_of(table: type[BaseModel], path: str) -> FieldInfo | None:
+def field_of(table: type[BaseModel], path: str) -> Known | None:
     """Return the field of a file that a path leads to; None where its writer chooses the key, or none is there."""
     try:
         steps = _steps(path)
@@ -94,7 +95,7 @@ def field_of(table: type[BaseModel], path: str) -> FieldInfo | None:
 
 
 @lru_cache(maxsize=4096)
-def _known_at(table: type[BaseModel], place: tuple[int | str, ...]) -> dict[str, FieldInfo]:
+def _known_at(table: type[BaseModel], place: tuple[int | str, ...]) -> dict[str, Known]:
     return fields_at(table, place)
 
 

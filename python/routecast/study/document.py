@@ -13,7 +13,8 @@ from pydantic_core import PydanticCustomError
 
 from routecast.errors import QuantityProblem
 from routecast.quantity import parse_frame_bytes
-from routecast.quantity.fields import BitRate, Duration, FileModel, FrameCount
+from routecast.quantity.fields import BitRate, Duration, FrameCount
+from routecast.quantity.file_model import FileModel
 
 __all__ = ["Criteria", "Evaluation", "LoadNote", "Measurements", "Scenario", "Study", "StudyRouter"]
 

@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 from pydantic_core import PydanticCustomError
 
-from routecast.quantity.fields import BitRate, Duration, FileModel
+from routecast.quantity.fields import BitRate, Duration
+from routecast.quantity.file_model import FileModel
 from routecast.testbed.addresses import MOST_NETWORKS
 
 __all__ = [

@@ -64,7 +64,7 @@ def bed_table(document: Mapping[str, Any]) -> type[BaseModel]:
 def _with_load(kind: str) -> type[BaseModel]:
     from pydantic import create_model
 
-    from routecast.router.file_models import LoadTable
+    from routecast.router.load_table import LoadTable
     from routecast.testbed.document import InterfacesFile, NamespacesFile
 
     base = NamespacesFile if kind == "namespaces" else InterfacesFile
@@ -89,7 +89,7 @@ def measured(
     """
     import tomli_w
 
-    from routecast.router.files import read_load
+    from routecast.router.load_table import read_load
     from routecast.testbed import open_testbed
 
     bed = {key: value for key, value in document.items() if key != "load"}

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from routecast.experiment.model import DesignKind, EvaluatorKind
-from routecast.quantity.fields import Duration, FileModel
+from routecast.quantity.fields import Duration
+from routecast.quantity.file_model import FileModel
 
 __all__ = ["DesignTable", "ExperimentFile", "ExperimentTable", "FactorTable", "ResponseTable"]
 

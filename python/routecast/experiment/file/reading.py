@@ -32,7 +32,7 @@ from routecast.experiment.file.document import DesignTable, ExperimentFile, Expe
 from routecast.experiment.model import Design, DesignKind, Experiment, Factor, Level, Plain, Response
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.toml_file import parse_toml, shown, validated
+from routecast.quantity.toml_file import fields_at, parse_toml, shown, validated
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -518,7 +518,7 @@ def experiment_schema() -> dict[str, Any]:
 
 def _document(table: ExperimentFile, subject: str, folder: Path) -> tuple[dict[str, Any], Path]:
     """Return what the router or test bed file says, and the folder that its own files are looked for in."""
-    from routecast.router.files import read_load
+    from routecast.router.load_table import read_load
 
     wanted, other = ("testbed", "router") if table.evaluator == "measure" else ("router", "testbed")
     problems = []
@@ -569,7 +569,7 @@ def _wrong_paths(
         problems: Sequence[Problem] = ()
         try:
             varied = vary(document, level.overrides, subject=kind, table=fields)
-            if "dut" in fields.model_fields:
+            if "dut" in fields_at(fields, ()):
                 problems = [one for one in unknown_options(varied) if one.place in level.overrides]
         except ModelProblem as wrong:
             problems = wrong.problems

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.noc.file.fields import AllocationName, Lengths, Loads, Policy, SimulatedOnes
-from routecast.quantity.fields import BitRate, Count, FileModel, Number
+from routecast.quantity.fields import BitRate, Count, Number
+from routecast.quantity.file_model import FileModel
 
 __all__ = [
     "MOST_SEEDS",

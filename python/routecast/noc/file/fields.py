@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from routecast.errors import QuantityProblem
-from routecast.quantity.fields import parsed_by
+from routecast.quantity.fields import Parsed
 
 __all__ = [
     "AllocationName",
@@ -103,10 +103,10 @@ _ONE_OR_MORE = {
         {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0}, "minItems": 1},
     ]
 }
-Loads = Annotated[tuple[float, ...], parsed_by(parse_loads), WithJsonSchema(_ONE_OR_MORE)]
+Loads = Annotated[tuple[float, ...], Parsed(parse_loads), WithJsonSchema(_ONE_OR_MORE)]
 Lengths = Annotated[
     tuple[int, ...],
-    parsed_by(parse_lengths),
+    Parsed(parse_lengths),
     WithJsonSchema(
         {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "array", "items": {"type": "integer"}}]}
     ),

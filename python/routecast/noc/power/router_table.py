@@ -25,7 +25,8 @@ from pydantic import Field
 from routecast.errors import FileProblem, ModelProblem, Problem, RoutecastError
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import Count, FileModel, Frequency, Power, Voltage
+from routecast.quantity.fields import Count, Frequency, Power, Voltage
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = ["ROUTER_TABLES", "Clocks", "RouterPoint", "RouterTable", "read_router_table", "router_table"]

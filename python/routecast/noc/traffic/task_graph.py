@@ -16,7 +16,8 @@ from routecast.noc.topology import Topology
 from routecast.noc.traffic.model import Traffic
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import ByteRate, FileModel
+from routecast.quantity.fields import ByteRate
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [

@@ -18,7 +18,8 @@ from routecast.load.series.shapes import mean_day, quantile_day, resampled, scal
 from routecast.plan.cluster.model import ClusterProblem, MachineGroup
 from routecast.plan.cluster.saving.model import SavingRules
 from routecast.quantity.bounded_file import read_text
-from routecast.quantity.fields import BitRate, Count, Duration, Energy, FileModel, Number, Power, Span, parsed_by
+from routecast.quantity.fields import BitRate, Count, Duration, Energy, Number, Parsed, Power, Span
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import parse_toml, validated
 
 __all__ = [
@@ -57,7 +58,7 @@ def _share(text: str) -> float | None:
     return share if share <= 1.0 else None
 
 
-Day = Annotated[str, parsed_by(parse_day)]
+Day = Annotated[str, Parsed(parse_day)]
 Price = Annotated[Number, Field(ge=0.0)]
 Share = Annotated[Number, Field(ge=0.0, le=10.0)]
 Machines = Annotated[Count, Field(ge=0, le=10_000)]

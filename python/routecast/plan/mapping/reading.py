@@ -15,7 +15,7 @@ from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.router.files import read_load
+from routecast.router.load_table import read_load
 from routecast.router.network_processor.check import parts_problems
 from routecast.router.network_processor.file_models import NetworkProcessorRouter, StageTable
 from routecast.router.network_processor.model import Link

@@ -17,7 +17,9 @@ from routecast.plan.placement.classes import meant
 from routecast.plan.placement.model import Chain, ElementGroup, Goal, Joined, PlacementProblem, Rules, ServerGroup
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Count, Duration, FileModel, FrameRate, Number, Power, Size
+from routecast.quantity.fields import BitRate, Count, Duration, FrameRate, Number, Power, Size
+from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import schema_of
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, cost_over, technology_from
@@ -464,7 +466,7 @@ def placement_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of placement files, with units and meanings as descriptions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **PlacementFile.model_json_schema(),
+        **schema_of(PlacementFile),
         "title": "routecast placement file",
         "description": "Elements of chains to be placed on servers and cores: what there is, rules, what is best.",
     }

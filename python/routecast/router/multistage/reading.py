@@ -9,8 +9,9 @@ from typing import Literal
 from pydantic import Field
 
 from routecast.errors import ModelProblem, Problem
-from routecast.quantity.fields import BitRate, Count, FileModel, FrameCount, FrameRate, Span
-from routecast.router.file_models import LoadTable
+from routecast.quantity.fields import BitRate, Count, FrameCount, FrameRate, Span
+from routecast.quantity.file_model import FileModel
+from routecast.router.load_table import LoadTable
 from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Control, Filtered, Interconnect, InterconnectKind, Joined

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import FileModel
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
 from routecast.router.network_processor.file_models import (

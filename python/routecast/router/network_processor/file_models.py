@@ -14,7 +14,6 @@ from routecast.quantity.fields import (
     BitRate,
     ByteRate,
     Count,
-    FileModel,
     FrameCount,
     Frequency,
     Number,
@@ -22,8 +21,9 @@ from routecast.quantity.fields import (
     Span,
     TimePerByte,
 )
+from routecast.quantity.file_model import FileModel
 from routecast.quantity.toml_file import shown
-from routecast.router.file_models import LoadTable
+from routecast.router.load_table import LoadTable
 
 __all__ = [
     "BlockTable",

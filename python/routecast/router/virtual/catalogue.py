@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
@@ -13,13 +13,13 @@ from pydantic_core import PydanticCustomError
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.fields import BitRate, Count, FileModel, FrameCount, Number, Span, TimePerByte
+from routecast.quantity.fields import BitRate, Count, FrameCount, Number, Span, TimePerByte
+from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import Given, schema_of
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, shown, validated
-from routecast.router.file_models import ContentionTable, LoadTable, PolicyTable, RandomTimeTable
-from routecast.router.from_tables import random_time
-from routecast.router.model import ServiceCost, Variation
-from routecast.router.power_tables import PowerTable
+from routecast.router.load_table import LoadTable
+from routecast.router.model import Contention, Policy, PowerDraw, RandomTime, ServiceCost, Variation
 from routecast.router.virtual.technology import Backend, BackendThreads, Guest, Technology
 
 __all__ = [
@@ -127,7 +127,7 @@ class TechnologyTable(FileModel):
     guest_backlog: FrameCount | None = Field(
         default=None, description="Frames that wait so for such a function, frames"
     )
-    guest_wakeup: RandomTimeTable | None = Field(
+    guest_wakeup: RandomTime | None = Field(
         default=None, description="From a notification until the machine asks for a core, occupying nothing"
     )
     holds_back: bool | None = Field(
@@ -137,10 +137,10 @@ class TechnologyTable(FileModel):
     functions: dict[str, CostTable] = Field(
         default={}, description="Work of functions in a machine, by name: forward, balance, return"
     )
-    policy: PolicyTable | None = Field(default=None, description="Scheduler of a server's cores")
+    policy: Annotated[Policy, Given()] | None = Field(default=None, description="Scheduler of a server's cores")
     switch_cost: Span | None = Field(default=None, description="Lost when a core turns to another thread, s")
     migration_cost: Span | None = Field(default=None, description="Lost when a thread goes on at another core, s")
-    contention: ContentionTable | None = Field(
+    contention: Annotated[Contention, Given()] | None = Field(
         default=None, description="How much slower cores are when others work too"
     )
     smp_factor: Number | None = Field(
@@ -189,7 +189,7 @@ class ServerTable(FileModel):
     switch_cores: list[Count] = Field(
         default=[], description="Cores of its polling vSwitch, card by card in turn; none: the first"
     )
-    power: PowerTable | None = Field(default=None, description="Watts of one core")
+    power: PowerDraw | None = Field(default=None, description="Watts of one core")
 
 
 class MachineTable(FileModel):
@@ -287,7 +287,6 @@ _COST_FIELDS = {
     "variation": "variation",
     "scv": "scv",
 }
-_POLICY_FIELDS = {"kind": "kind", "quantum": "quantum_s", "wakeup_granularity": "wakeup_granularity_s"}
 
 
 def technologies() -> tuple[str, ...]:
@@ -378,7 +377,7 @@ def technology_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of virtualisation files, with units and meanings as descriptions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TechnologyFile.model_json_schema(),
+        **schema_of(TechnologyFile),
         "title": "routecast virtualisation file",
     }
 
@@ -437,15 +436,11 @@ def _merged(table: TechnologyTable, *, name: str, folder: Path | None, above: tu
     if table.interrupt_driven is not None:
         changed["interrupt_driven"] = tuple(table.interrupt_driven)
     if table.guest_wakeup is not None:
-        changed["guest_wakeup"] = random_time(table.guest_wakeup)
+        changed["guest_wakeup"] = table.guest_wakeup
     if table.policy is not None:
-        given = {key: getattr(table.policy, key) for key in table.policy.model_fields_set}
-        changed["policy"] = replace(base.policy, **{_POLICY_FIELDS[key]: value for key, value in given.items()})
+        changed["policy"] = replace(base.policy, **cast("Any", table.policy))
     if table.contention is not None:
-        given = {key: getattr(table.contention, key) for key in table.contention.model_fields_set}
-        if "table" in given:
-            given["table"] = tuple(given["table"])
-        changed["contention"] = replace(base.contention, **given)
+        changed["contention"] = replace(base.contention, **cast("Any", table.contention))
     return replace(base, **changed)
 
 

@@ -10,7 +10,6 @@ from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.parallel import parallel_router
-from routecast.router.power_tables import power_draw
 from routecast.router.virtual.catalogue import (
     MachineTable,
     ParallelRouter,
@@ -143,7 +142,7 @@ def servers_from(
                 speed_ratio=table.speed,
                 interrupt_cores=tuple(table.interrupt_cores),
                 switch_cores=tuple(table.switch_cores),
-                power=power_draw(table.power),
+                power=table.power,
             )
         )
     return servers, problems

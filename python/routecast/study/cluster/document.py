@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.plan.cluster.reading import ClusterFile
-from routecast.quantity.fields import Duration, FileModel, Number, Span
+from routecast.quantity.fields import Duration, Number, Span
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Sweep"]

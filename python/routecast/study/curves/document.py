@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from routecast.quantity.fields import Duration, FileModel, FrameRate
+from routecast.quantity.fields import Duration, FrameRate
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import Count, FrameSize, Name, Ratio
 
 __all__ = [

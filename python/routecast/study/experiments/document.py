@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from routecast.experiment.file.document import ExperimentTable
-from routecast.quantity.fields import Duration, FileModel, Number
+from routecast.quantity.fields import Duration, Number
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import Count, Name, Ratio
 
 __all__ = [

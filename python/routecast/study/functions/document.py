@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.quantity.fields import Duration, FileModel
+from routecast.quantity.fields import Duration
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import FrameSize, Name, Ratio
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]

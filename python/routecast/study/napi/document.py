@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from routecast.quantity.fields import FileModel, FrameCount, FrameRate, Frequency, Span
+from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name, Ratio
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]

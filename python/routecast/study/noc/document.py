@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from routecast.noc.file.document import NocFile
-from routecast.quantity.fields import Count, FileModel, Number
+from routecast.quantity.fields import Count, Number
+from routecast.quantity.file_model import FileModel
 from routecast.study.document import Name
 
 __all__ = ["Case", "Flits", "NocCriteria", "NocStudy", "Stated"]

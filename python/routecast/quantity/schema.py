@@ -1,0 +1,126 @@
+"""Values whose fields are declared once: key in files, unit, range, meaning and default stand at the field.
+
+::
+
+    @value
+    class Activation:
+        budget_frames: FrameCount = field("Most frames of a poll, frames", default=64)
+
+Reading with every fault at its place, JSON Schema and the texts of messages follow from it. A file says a field without
+the suffix of its unit (``budget``), for there the value has the unit; ``key`` names another one. Two fields of one key
+are read from the same text. In code a value is a frozen dataclass, and nothing is checked when it is made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+__all__ = ["Given", "Known", "adapter", "extended", "field", "key_of", "keys_of", "schema_of", "value"]
+
+_SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
+_T = TypeVar("_T")
+
+
+def field(
+    meaning: str, *, default: Any = dataclasses.MISSING, key: str = "", default_factory: Callable[[], Any] | None = None
+) -> Any:
+    """Declare a field: what it means, its unit at the end; its default; its key in files where that is another."""
+    metadata = {"description": meaning} | ({"alias": key} if key else {})
+    if default_factory is not None:
+        return dataclasses.field(default_factory=default_factory, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field, dataclasses.field))
+def value(declared: type[_T]) -> type[_T]:
+    """Make a frozen dataclass that files can say, key by key."""
+    config = {"extra": "forbid", "arbitrary_types_allowed": True, "alias_generator": key_of}
+    declared.__pydantic_config__ = config  # type: ignore[attr-defined]  # where pydantic looks for it
+    return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(declared)
+
+
+def key_of(name: str) -> str:
+    """Return how files write the name of a field, or a place: without the units that names end in.
+
+    Examples
+    --------
+    >>> key_of("budget_frames"), key_of("name"), key_of("task[2].service.per_byte_s")
+    ('budget', 'name', 'task[2].service.per_byte')
+    """
+    return _SUFFIX.sub("", name)
+
+
+class Known(NamedTuple):
+    """A key that a table of a file may have: what it means, and the type of its value."""
+
+    meaning: str
+    annotation: Any
+
+
+def keys_of(declared: Any) -> dict[str, Known]:
+    """Return the keys that a file may give a value."""
+    types = get_type_hints(declared, include_extras=True)
+    return {
+        one.metadata.get("alias", key_of(one.name)): Known(one.metadata.get("description", ""), types[one.name])
+        for one in dataclasses.fields(declared)
+    }
+
+
+def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:
+    """Return a value's type with further fields: ``(name, type, field)`` each."""
+    config = {"__pydantic_config__": declared.__pydantic_config__, "__doc__": declared.__doc__}  # type: ignore[attr-defined]
+    return dataclasses.make_dataclass(
+        declared.__name__, fields, bases=(declared,), frozen=True, slots=True, kw_only=True, namespace=config
+    )
+
+
+def adapter(declared: Any) -> TypeAdapter[Any]:
+    """Return what reads values of a type from plain data."""
+    return _adapter(declared)
+
+
+@lru_cache
+def _adapter(declared: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(declared)
+
+
+def schema_of(declared: Any) -> dict[str, Any]:
+    """Return the JSON Schema (2020-12) of what a file may say; defaults are written by their keys, as in files."""
+    from pydantic import TypeAdapter
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Keys(GenerateJsonSchema):
+        def encode_default(self, dft: Any) -> Any:
+            if dataclasses.is_dataclass(dft):
+                return TypeAdapter(type(dft)).dump_python(dft, by_alias=True, mode="json")
+            return super().encode_default(dft)
+
+    schema = TypeAdapter(declared).json_schema(schema_generator=Keys)
+    for table in (schema, *schema.get("$defs", {}).values()):
+        if "description" in table:
+            table["description"] = table["description"].partition("\n\n")[0].replace("\n", " ")
+    return schema
+
+
+class Given:
+    """Beside the type of a field: what a table says of such a value, by the names of fields, not what it leaves out."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
+
+    @staticmethod
+    def _read(said: Any, read: Callable[[Any], Any]) -> Any:
+        made = read(said)
+        keys = {one.metadata.get("alias", key_of(one.name)): one.name for one in dataclasses.fields(made)}
+        return {name: getattr(made, name) for key, name in keys.items() if not isinstance(said, dict) or key in said}

@@ -1,0 +1,98 @@
+"""The load that a router file suggests, for users who give none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.arrivals import Arrivals
+from routecast.load.fields import Frames
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.quantity.fields import Count, FrameCount, FrameRate, Number
+from routecast.quantity.file_model import FileModel
+from routecast.quantity.toml_file import validated
+
+__all__ = ["LoadTable", "load_of", "read_load"]
+
+
+class FlowsTable(FileModel):
+    """The flows of a load."""
+
+    kind: Literal["crafted", "random", "meshed"] = Field(
+        default="crafted",
+        description="Spread evenly by RSS; by its real hash; or from every port to every other in turn",
+    )
+    count: Count = Field(default=1, description="How many flows, 1 to 100000", ge=1, le=100_000)
+    seed: Count = Field(default=1, description="Seed of random flows")
+
+
+class ArrivalsTable(FileModel):
+    """How frames follow each other."""
+
+    kind: Literal["cbr", "poisson", "on_off", "trace"] = Field(default="cbr", description="Arrival process")
+    burst: FrameCount = Field(default=1, description="Mean burst of on_off, frames")
+    peak: Number = Field(default=1.0, description="Peak over mean rate of on_off, dimensionless, > 1")
+    trace: str = Field(default="", description="CSV file with the columns time_s, frame_bytes, flow, beside this file")
+
+
+class LoadTable(FileModel):
+    """The load that the router is evaluated with when the user gives none."""
+
+    rate: FrameRate = Field(description="Intended load over all ports, frames/s")
+    frames: Frames = Field(
+        default=FrameMix.fixed(64), validate_default=False, description="Frame size or mix, B with FCS"
+    )
+    flows: FlowsTable = Field(default=FlowsTable(), description="The flows")
+    arrivals: ArrivalsTable = Field(default=ArrivalsTable(), description="The arrival process")
+
+
+def read_load(
+    table: Mapping[str, Any], *, ports: int, subject: str = "load", folder: Path | None = None
+) -> OfferedLoad:
+    """Return the load that a table ``load`` says, as router files have one, for so many ports.
+
+    Raises
+    ------
+    FileProblem
+        The table says something wrong; all faults with their places.
+    """
+    try:
+        return load_of(validated(LoadTable, table, subject), ports, folder)
+    except ModelProblem as problem:
+        raise FileProblem(subject, problem.problems) from problem
+
+
+@lru_cache(maxsize=4)
+def _flow_set(kind: str, count: int, seed: int, ports: int) -> FlowSet:
+    """Make flows, once for all the runs of an experiment that have the same."""
+    if kind == "random":
+        return FlowSet.random(count, seed=seed, ports=ports)
+    return FlowSet.meshed(count, ports=ports) if kind == "meshed" else FlowSet.crafted(count, ports=ports)
+
+
+def load_of(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
+    """Return the load that a table says, for so many ports; traces are looked for in ``folder``."""
+    flows = _flow_set(load.flows.kind, load.flows.count, load.flows.seed, ports)
+    if load.arrivals.kind == "trace":
+        if not load.arrivals.trace:
+            missing = Problem("arrivals.trace", "is missing: name the CSV file of the trace")
+            raise ModelProblem("load", [missing])
+        arrivals = Arrivals.from_trace((folder or Path()) / load.arrivals.trace)
+    else:
+        try:
+            arrivals = Arrivals(
+                kind=load.arrivals.kind,
+                burst_frames=float(load.arrivals.burst),
+                peak_ratio=load.arrivals.peak,
+            )
+        except ModelProblem as problem:
+            placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
+            raise ModelProblem(problem.subject, placed) from problem
+    return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
