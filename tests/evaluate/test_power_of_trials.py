@@ -32,7 +32,7 @@ DRAW = PowerDraw(active_w=10.0, idle_w=2.0, base_w=5.0)
 
 
 def core(
-    *sleep: SleepState, activation: Activation | None = None, cores: int = 1, cost: ServiceCost | None = None
+    *sleep: SleepState, activation: Activation = Activation(), cores: int = 1, cost: ServiceCost | None = None
 ) -> RouterModel:
     return multicore(
         cores,

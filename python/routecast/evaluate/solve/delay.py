@@ -483,8 +483,8 @@ class _Walk:
             return "can have fewer frames in service than it asks for"
         for part, _ in fluid.uses[index]:
             if len(part.members) > 1:
-                others = [fluid.graph.tasks[member].name for member, _ in part.members if member != index]
-                return f'shares units of pool "{part.pool.name}" with "{others[0]}"'
+                other = next(member for member, _ in part.members if member != index)
+                return f'shares units of pool "{part.pool.name}" with "{fluid.graph.tasks[other].name}"'
         return ""
 
     def _units(self, index: int) -> int:

@@ -419,19 +419,24 @@ def _surface_of_one(wanted: Vector, weight: Vector, capacity: Vector, at_once: V
     wider = np.cumsum(base[:, ::-1], axis=1)[:, ::-1]
     filled = below + step * wider
     # Above its own rim, a vessel without one holds what rises over it besides.
-    own, rim = (weight * at_once)[:, :, None], (np.where(weight > 0.0, wanted, 0.0) * at_once)[:, :, None]
-    extra = np.maximum(own * step[:, None, :] - rim, 0.0)
-    position = (filled[:, None, :] + extra < capacity[:, None, None]).sum(axis=2)
+    own, rim = weight * at_once, np.where(weight > 0.0, wanted, 0.0) * at_once
     last = wanted.shape[1] - 1
-    at = np.minimum(position, last)
     rows = np.arange(len(capacity))[:, None]
+    # How many steps lie below the surface: by bisection, for what is filled rises from step to step.
+    position, above = np.zeros(wanted.shape, dtype=np.intp), np.full(wanted.shape, last + 1)
+    while (position < above).any():
+        at = np.minimum((position + above) // 2, last)
+        dry = filled[rows, at] + np.maximum(own * step[rows, at] - rim, 0.0) < capacity[:, None]
+        open_ = position < above
+        position, above = np.where(open_ & dry, at + 1, position), np.where(open_ & ~dry, at, above)
+    at = np.minimum(position, last)
     # Vessels from ``at`` on are open; where all are full, only the one without a rim is.
     full_below = np.where(position > last, below[rows, at] + volume[rows, at], below[rows, at])
     open_base = np.where(position > last, 0.0, wider[rows, at])
     beyond = step[rows, at] > height
     over = beyond | (position > last)
-    level = (capacity[:, None] - full_below + np.where(over, rim[:, :, 0], 0.0)) / np.maximum(
-        open_base + np.where(over, own[:, :, 0], 0.0), 1e-300
+    level = (capacity[:, None] - full_below + np.where(over, rim, 0.0)) / np.maximum(
+        open_base + np.where(over, own, 0.0), 1e-300
     )
     heights: Vector = np.maximum(level, 0.0)
     return heights

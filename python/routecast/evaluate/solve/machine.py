@@ -208,14 +208,15 @@ def never_interrupted(levels: tuple[Index, ...], on_unit: Vector) -> NDArray[np.
     return calm
 
 
-def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> Vector:
-    """Return 1 where two threads of Linux's fair level may use the same unit."""
-    rivals = np.zeros((len(fair), len(fair)))
+def rivals_of(fair: NDArray[np.bool_], pool_of: Index, on_unit: Vector) -> NDArray[np.bool_]:
+    """Return whether two threads of Linux's fair level may use the same unit."""
+    rivals = np.zeros((len(fair), len(fair)), dtype=bool)
     for pool in np.unique(pool_of[fair]):
         mine = np.flatnonzero(fair & (pool_of == pool))
-        uses = on_unit[:, mine] > 0.0
-        uses = uses[uses.any(axis=1)]
-        together = (uses[:, :, None] & uses[:, None, :]).any(axis=0)
+        # Threads that may use the same units are one column.
+        uses, alike = np.unique(on_unit[:, mine] > 0.0, axis=1, return_inverse=True)
+        meet = uses.T.astype(np.int64) @ uses > 0
+        together = meet[np.ix_(alike, alike)]
         rivals[np.ix_(mine, mine)] = together & ~np.eye(len(mine), dtype=bool)
     return rivals
 
@@ -328,7 +329,7 @@ class Machine:
     """By thread: softirqs under Linux, which borrow the unit of the thread that they interrupt and switch nothing."""
     fair: NDArray[np.bool_]
     """By thread: of the level that Linux shares by weight."""
-    rivals: Vector
+    rivals: NDArray[np.bool_]
     """1 where two such threads may use the same unit, shape (threads, threads)."""
     may_revoke: Vector
     """1 where one that wakes can be behind by more than the wakeup granularity."""

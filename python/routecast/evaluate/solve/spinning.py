@@ -75,7 +75,7 @@ def feeding_of(graph: FlowGraph, place: Index, thread_of: Index, threads: int) -
 
 def away_s(
     spins: NDArray[np.bool_],
-    rivals: Vector,
+    rivals: NDArray[np.bool_],
     quantum_s: Vector,
     share: Vector,
     greedy: NDArray[np.bool_],
@@ -87,15 +87,17 @@ def away_s(
     ----------
     spins, greedy : array of bool
         By thread: never blocks; wants more than it gets.
-    rivals : array
-        1 where two threads may use the same unit, shape (threads, threads).
+    rivals : array of bool
+        Whether two threads may use the same unit, shape (threads, threads).
     share : array
         Of the unit that each has.
     drain_s : array
         How long a thread works until its rings are empty: it blocks then.
     """
     turn_s = np.where(spins, quantum_s, np.where(greedy, np.minimum(quantum_s, drain_s), 0.0))
-    longest_s = (rivals * turn_s).max(axis=1, initial=0.0)
+    longest_s = np.zeros_like(turn_s)
+    for length_s in np.unique(turn_s[turn_s > 0.0]):  # a few, in rising order
+        longest_s[rivals[:, turn_s == length_s].any(axis=1)] = length_s
     scale = np.maximum(1.0, (1.0 - share) / np.maximum(share, _LEAST))
     away: Vector = np.where(spins & (share < 1.0 - _EVEN) & (longest_s > 0.0), longest_s * scale, 0.0)
     return away

@@ -465,9 +465,13 @@ def _turns(machine: Machine, work: Vector, granted: Vector, work_s: Vector) -> t
     share = np.minimum(granted / machine.most, 1.0)
     greedy = work > granted * (1.0 + _TOLERANCE)
     drain_s = machine.by(machine.queue_frames * work_s) / np.maximum(1.0 - work, _LEAST)
-    # What blocks soon takes its time in pieces, not in turns.
-    uses = (machine.on_unit > 0.0).astype(np.float64)
-    in_pieces = np.minimum(uses.T @ uses, 1.0) @ np.where(machine.polling | greedy, 0.0, granted)
+    if not machine.polling.any():
+        return share, np.zeros_like(share)
+    # What blocks soon takes its time in pieces, not in turns. Threads that may use the same units are one column.
+    uses, alike = np.unique(machine.on_unit > 0.0, axis=1, return_inverse=True)
+    meet = uses.T.astype(np.int64) @ uses > 0
+    blocking = np.bincount(alike, weights=np.where(machine.polling | greedy, 0.0, granted), minlength=uses.shape[1])
+    in_pieces = (meet @ blocking)[alike]
     spins = machine.polling & machine.fair & (machine.most - granted > in_pieces + _ROUGHLY)
     return share, away_s(spins, machine.rivals, machine.quantum_s, share, greedy, drain_s)
 
