@@ -26,13 +26,14 @@ from routecast.router import (
 from routecast.router.model import ActivationKind, PolicyKind, PollDiscipline
 
 US = 1e-6
+DEDICATED = Activation()
 LIGHT = SleepState(name="C1", power_w=1.0, exit_s=1 * US, after_s=0.0)
 DEEP = SleepState(name="C6", power_w=0.2, exit_s=20 * US, after_s=50 * US, wake_energy_j=1e-5)
 DRAW = PowerDraw(active_w=10.0, idle_w=2.0, base_w=5.0)
 
 
 def core(
-    *sleep: SleepState, activation: Activation = Activation(), cores: int = 1, cost: ServiceCost | None = None
+    *sleep: SleepState, activation: Activation = DEDICATED, cores: int = 1, cost: ServiceCost | None = None
 ) -> RouterModel:
     return multicore(
         cores,
