@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from routecast.cli.console import data, progress_bar
-from routecast.cli.tables import print_table
+from routecast.cli.console import data, print_table, progress_bar
 from routecast.study.functions.bench import LocalBench
 from routecast.study.functions.run import run_function_study
 from routecast.study.functions.tabulate import function_table, hand_table, summary_table

@@ -10,10 +10,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
-import typer
+from typer.main import get_command
 from typer.models import OptionInfo
 
 import routecast
@@ -256,12 +256,12 @@ def test_an_error_that_an_interrupt_has_become_is_told_as_the_interrupt(
     assert capsys.readouterr().err == "routecast: interrupted\n"
 
 
-def path_options(group: typer.Typer, *group_names: str) -> Iterator[tuple[str, ...]]:
+def path_options(group: Any, *group_names: str) -> Iterator[tuple[str, ...]]:
     """Every option of every command that names a file or a folder, as the words that a user types."""
-    for info in group.registered_groups:
-        assert info.typer_instance is not None
-        yield from path_options(info.typer_instance, *group_names, str(info.name))
-    for command in group.registered_commands:
+    for command_name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from path_options(command, *group_names, command_name)
+            continue
         assert command.callback is not None
         for hint in get_type_hints(command.callback, include_extras=True).values():
             kind, *extras = get_args(hint) or (hint,)
@@ -269,10 +269,10 @@ def path_options(group: typer.Typer, *group_names: str) -> Iterator[tuple[str, .
             if option is not None and Path in (kind, *get_args(kind)):
                 # Where an option is in an annotation, typer holds its first name for a default.
                 names = (option.default, *(option.param_decls or ()))
-                yield (*group_names, str(command.name or command.callback.__name__), str(names[0]))
+                yield (*group_names, command_name, str(names[0]))
 
 
-@pytest.mark.parametrize("words", [" ".join(words) for words in path_options(app)])
+@pytest.mark.parametrize("words", [" ".join(words) for words in path_options(get_command(app))])
 def test_an_empty_path_is_a_usage_error_and_nothing_is_written(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routecast.cli.failures import absences_asked
+from routecast.cli.simulate import absences_asked
 from routecast.errors import ModelProblem, QuantityProblem
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.files import read_router

@@ -11,7 +11,7 @@ import typer
 from probe_sample import CLOCK_HZ, sample
 from typer.testing import CliRunner
 
-from routecast.cli.hardware import probe as hardware_probe
+from routecast.cli import hardware as hardware_probe
 from routecast.errors import CriterionFailed, EnvironmentProblem, ModelProblem
 from routecast.hardware import probe as probing
 from routecast.hardware.catalogue import read_hardware, write_hardware

@@ -8,26 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from routecast.report import (
-    Axis,
-    Column,
-    Figure,
-    Line,
-    Page,
-    Points,
-    Prose,
-    Section,
-    Stack,
-    Table,
-    Tile,
-    Tiles,
-    draw,
-    interactive,
-    render_page,
-    table_html,
-)
-from routecast.report.figures import palette
-from routecast.report.tables import shown
+from routecast.report.drawing import draw
+from routecast.report.figures import Axis, Figure, Line, Points, Stack, palette
+from routecast.report.interactive import interactive
+from routecast.report.page import Page, Prose, Section, Tile, Tiles, render_page
+from routecast.report.tables import Column, Table, shown, table_html
 
 FIGURE = Figure(
     name="one",

@@ -3,16 +3,88 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from routecast.errors import FileProblem, Problem
 
-__all__ = ["Report", "data", "print_json", "progress_bar", "remark"]
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from routecast.report.figures import Figure
+    from routecast.report.tables import Column, Table
+
+__all__ = [
+    "Report",
+    "data",
+    "make_out_folder",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "refuse_no_figure_file",
+    "remark",
+    "write_figure",
+]
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table between its title and its caption, and an empty line."""
+    if table.title:
+        console.print(table.title, style="bold", markup=False)
+    console.print(terminal_table(table))
+    if table.caption:
+        plain = table.caption.replace("**", "").replace("`", "").replace("Shaded rows", "▸ rows")
+        console.print(plain, style="dim", markup=False)
+    console.print()
+
+
+def terminal_table(table: Table) -> RichTable:
+    """Return a report's table for the terminal: unit below each column's name, strong rows marked."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from routecast.report.tables import shown
+
+    rich = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=0,
+        show_header=any(column.title for column in table.columns),
+    )
+    kept = [number for number, column in enumerate(table.columns) if not column.wide]
+    rows = [[shown(row[number], table.columns[number]) for number in kept] for row in table.rows]
+    if table.strong:
+        rich.add_column("", width=1)
+    for place, number in enumerate(kept):
+        column = table.columns[number]
+        # Numbers never break; texts may.
+        least = max((len(row[place]) for row in rows), default=0) if column.align == "right" else None
+        rich.add_column(_head(column), justify=column.align, min_width=least, overflow="fold")
+    for number, row in enumerate(rows):
+        is_strong = number in table.strong
+        mark = ["▸" if is_strong else ""] if table.strong else []
+        rich.add_row(*[Text(cell) for cell in (*mark, *row)], style="bold" if is_strong else None)
+    return rich
+
+
+def _head(column: Column) -> Text:
+    from rich.text import Text
+
+    head = Text(column.title)
+    if column.unit:
+        head.append(f"\n{column.unit}", style="not bold dim")
+    return head
+
 
 LINE_EVERY_S = 30.0
 """Where stderr is no terminal (the log of a batch job), progress is a line now and then."""
@@ -25,11 +97,15 @@ Report = Callable[[int, int, str], None]
 
 def data() -> Console:
     """Return the console on stdout; it has colour only on a terminal, and none under NO_COLOR."""
+    from rich.console import Console
+
     return Console(file=sys.stdout, highlight=False, soft_wrap=False)
 
 
 def remark(text: str) -> None:
     """Print one line of remarks to stderr."""
+    from rich.console import Console
+
     Console(stderr=True, highlight=False).print(text, markup=False, style="dim", soft_wrap=True)
 
 
@@ -41,6 +117,9 @@ def print_json(document: object) -> None:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Report]:
     """Show on stderr how far the body is: a bar on a terminal, if the work is worth one; elsewhere a line at times."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -69,3 +148,63 @@ def progress_bar(what: str) -> Iterator[Report]:
             yield report
         finally:
             late.cancel()
+
+
+def refuse_no_figure_file(path: Path | None) -> None:
+    """Refuse a path that no figure can be written to, before work is spent on what it should show.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The name does not end in ``.svg``, is a folder's, or its folder is not there.
+    """
+    if path is None:
+        return
+    problem = ""
+    if path.suffix.lower() != ".svg":
+        problem = f'ends in "{path.suffix}": a figure is an SVG file, such as {path.stem or "figure"}.svg'
+    elif path.is_dir():
+        problem = "is a folder: name a file in it"
+    elif not path.parent.is_dir():
+        problem = f"cannot be written: there is no folder {path.parent}"
+    if problem:
+        raise FileProblem(str(path), [Problem("--figure", problem)])
+
+
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure under its title as SVG.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        The file cannot be written.
+    """
+    from routecast.report.drawing import draw
+
+    try:
+        path.write_text(draw(figure, has_heading=True), encoding="utf-8")
+    except OSError as problem:
+        reason = problem.strerror or problem
+        raise FileProblem(str(path), [Problem("--figure", f"cannot be written: {reason}")]) from problem
+    remark(f"wrote {path}")
+
+
+def make_out_folder(path: Path | None) -> None:
+    """Make the folder, before work is spent on what it should hold: some systems tell no other way if they let one.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        It cannot be made, or nothing can be written to it.
+    """
+    if path is None:
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        message = f"cannot be made: {reason}; name a folder that can be written to"
+        raise FileProblem(str(path), [Problem("--out", message)]) from problem
+    if not os.access(path, os.W_OK | os.X_OK):
+        message = "cannot be written to: name another folder, or change who may write"
+        raise FileProblem(str(path), [Problem("--out", message)])

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json
-from routecast.cli.out_folder import make_out_folder
+from routecast.cli.console import data, make_out_folder, print_json
 from routecast.errors import FileProblem, Problem, QuantityProblem
 
 __all__ = ["example_hint", "examples"]
@@ -151,7 +150,7 @@ def _list(shipped: dict[str, str], *, as_json: bool) -> None:
             [{"name": one, "shows": _shows(text), "names": _names(one, shipped)} for one, text in shipped.items()]
         )
         return
-    from routecast.cli.tables import print_table
+    from routecast.cli.console import print_table
     from routecast.report.tables import Column, Table
 
     table = Table(

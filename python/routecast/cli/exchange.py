@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, remark
-from routecast.cli.tables import print_table
+from routecast.cli.console import data, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from routecast.benchmark.exchange import Record

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.errors import QuantityProblem
-from routecast.load.arrivals import Arrivals
-from routecast.load.flows import FlowSet
-from routecast.load.frames import FrameMix
-from routecast.load.offered import OfferedLoad
-from routecast.quantity import parse_rate_pps
-from routecast.quantity.did_you_mean import did_you_mean
+
+if TYPE_CHECKING:
+    from routecast.load.arrivals import Arrivals
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
 
 __all__ = [
     "ArrivalsOption",
@@ -92,6 +91,10 @@ def offered_load(
     routecast.errors.RoutecastError
         An option is not what it must be, or neither the file nor ``--load`` gives a rate.
     """
+    from routecast.load.flows import FlowSet
+    from routecast.load.offered import OfferedLoad
+    from routecast.quantity import parse_rate_pps
+
     process = _arrivals(arrivals, burst_frames, peak_ratio) if arrivals else None
     if default is None and load is None and not (process and process.trace_time_s):
         raise QuantityProblem("", 'the file has no [load]: give a rate with --load, e.g. --load "14 Mpps"')
@@ -119,10 +122,15 @@ def offered_load(
 
 def frames_asked(frame: str | None) -> FrameMix | None:
     """Return the frames that ``--frame`` asks for, None where it is not given."""
+    from routecast.load.frames import FrameMix
+
     return FrameMix.parse(frame) if frame else None
 
 
 def _arrivals(text: str, burst_frames: float, peak_ratio: float) -> Arrivals:
+    from routecast.load.arrivals import Arrivals
+    from routecast.quantity.did_you_mean import did_you_mean
+
     if text == "cbr":
         return Arrivals.cbr()
     if text == "poisson":

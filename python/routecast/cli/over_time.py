@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data
-from routecast.cli.tables import print_table
+from routecast.cli.console import data, print_table
 
 if TYPE_CHECKING:
     from routecast.evaluate.steadiness import Reading, Steadiness
@@ -110,7 +109,7 @@ class OverTime:
 
     def draw(self, file: Path) -> None:
         """Write the figure."""
-        from routecast.cli.figure_file import write_figure
+        from routecast.cli.console import write_figure
         from routecast.report.over_time import over_time_figure
 
         figure = over_time_figure(self.trial.over_time, self.trial.duration_s, self.verdict, self.readings)

@@ -9,9 +9,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from typing import Any, get_args, get_type_hints
 
 from routecast.errors import FileProblem, RoutecastError
 
@@ -96,7 +93,6 @@ def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
     from routecast.cli.app import app
 
     command = get_command(app)
-    _refuse_empty_paths(command)
     begin()
     try:
         command.main(args=list(arguments), prog_name="routecast")
@@ -108,28 +104,6 @@ def _command(arguments: Sequence[str], begin: Callable[[], object]) -> int:
             print("routecast: interrupted", file=sys.stderr)
         return code
     return 0
-
-
-def _refuse_empty_paths(command: Any) -> None:
-    """Let no command take an empty text for a path: it would be the folder that one stands in."""
-    for one in getattr(command, "commands", {}).values():
-        _refuse_empty_paths(one)
-    for parameter in command.params:
-        parameter.process_value = partial(_named, parameter.process_value, parameter)
-
-
-def _named(process: Callable[..., object], parameter: Any, context: Any, value: Any) -> object:
-    if value == "" or (isinstance(value, tuple) and "" in value):
-        from typer import BadParameter
-
-        if _is_path(get_type_hints(context.command.callback)[parameter.name]):
-            message = "the path is empty: name a file or a folder; the folder that you are in is '.'"
-            raise BadParameter(message, ctx=context, param=parameter)
-    return process(context, value)
-
-
-def _is_path(hint: object) -> bool:
-    return hint is Path or any(map(_is_path, get_args(hint)))
 
 
 def _hint(path: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated
 
 import typer
@@ -11,94 +12,37 @@ from routecast.cli.console import print_json
 
 __all__ = ["Kind", "schema"]
 
+SCHEMAS = {
+    "router": "router.files:router_schema",
+    "study": "study.reading:study_schema tables",
+    "wire_study": "study.reading:study_schema wire",
+    "function_study": "study.reading:study_schema functions",
+    "cluster_study": "study.reading:study_schema cluster",
+    "napi_study": "study.reading:study_schema napi",
+    "noc_study": "study.reading:study_schema noc",
+    "curve_study": "study.reading:study_schema curves",
+    "experiments_study": "study.reading:study_schema experiments",
+    "testbed": "testbed.reading:bed_schema",
+    "hardware": "hardware.files:hardware_schema",
+    "benchmark": "report.benchmark.schema:benchmark_schema",
+    "function": "function.catalogue:function_schema",
+    "experiment": "experiment.file.reading:experiment_schema",
+    "cluster": "plan.cluster.reading:cluster_schema",
+    "placement": "plan.placement.reading:placement_schema",
+    "power": "power.files:power_schema",
+    "noc": "noc.file.reading:noc_schema",
+    "virtualisation": "router.virtual.catalogue:technology_schema",
+    "processor": "router.network_processor.catalogue:processor_schema",
+}
+"""Kinds of files that people write, and those that programs read: module, function, its argument if it has one."""
 
-class Kind(StrEnum):
-    """Kinds of files that people write, and those that programs read."""
-
-    ROUTER = "router"
-    STUDY = "study"
-    WIRE_STUDY = "wire_study"
-    FUNCTION_STUDY = "function_study"
-    CLUSTER_STUDY = "cluster_study"
-    NAPI_STUDY = "napi_study"
-    NOC_STUDY = "noc_study"
-    CURVE_STUDY = "curve_study"
-    EXPERIMENTS_STUDY = "experiments_study"
-    TESTBED = "testbed"
-    HARDWARE = "hardware"
-    BENCHMARK = "benchmark"
-    FUNCTION = "function"
-    EXPERIMENT = "experiment"
-    CLUSTER = "cluster"
-    PLACEMENT = "placement"
-    POWER = "power"
-    NOC = "noc"
-    VIRTUALISATION = "virtualisation"
-    PROCESSOR = "processor"
+Kind = StrEnum("Kind", {kind.upper(): kind for kind in SCHEMAS})  # type: ignore[misc]
 
 
 def schema(
     kind: Annotated[Kind, typer.Argument(help="Kind of file: *.KIND.toml; or benchmark.json.")],
 ) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
-    if kind is Kind.STUDY or kind.endswith("_study"):
-        from routecast.study.reading import StudyKind, study_schema
-
-        kinds: dict[Kind, StudyKind] = {
-            Kind.WIRE_STUDY: "wire",
-            Kind.FUNCTION_STUDY: "functions",
-            Kind.NAPI_STUDY: "napi",
-            Kind.CLUSTER_STUDY: "cluster",
-            Kind.NOC_STUDY: "noc",
-            Kind.CURVE_STUDY: "curves",
-            Kind.EXPERIMENTS_STUDY: "experiments",
-        }
-        print_json(study_schema(kinds.get(kind, "tables")))
-    elif kind is Kind.BENCHMARK:
-        from routecast.report.benchmark import benchmark_schema
-
-        print_json(benchmark_schema())
-    elif kind is Kind.FUNCTION:
-        from routecast.function.catalogue import function_schema
-
-        print_json(function_schema())
-    elif kind is Kind.HARDWARE:
-        from routecast.hardware.files import hardware_schema
-
-        print_json(hardware_schema())
-    elif kind is Kind.EXPERIMENT:
-        from routecast.experiment.file.reading import experiment_schema
-
-        print_json(experiment_schema())
-    elif kind is Kind.CLUSTER:
-        from routecast.plan.cluster.reading import cluster_schema
-
-        print_json(cluster_schema())
-    elif kind is Kind.PLACEMENT:
-        from routecast.plan.placement.reading import placement_schema
-
-        print_json(placement_schema())
-    elif kind is Kind.POWER:
-        from routecast.power.files import power_schema
-
-        print_json(power_schema())
-    elif kind is Kind.NOC:
-        from routecast.noc.file.reading import noc_schema
-
-        print_json(noc_schema())
-    elif kind is Kind.VIRTUALISATION:
-        from routecast.router.virtual.catalogue import technology_schema
-
-        print_json(technology_schema())
-    elif kind is Kind.PROCESSOR:
-        from routecast.router.network_processor.catalogue import processor_schema
-
-        print_json(processor_schema())
-    elif kind is Kind.TESTBED:
-        from routecast.testbed.reading import bed_schema
-
-        print_json(bed_schema())
-    else:
-        from routecast.router.files import router_schema
-
-        print_json(router_schema())
+    place, *arguments = SCHEMAS[kind.value].split()
+    module, _, function = place.partition(":")
+    print_json(getattr(import_module(f"routecast.{module}"), function)(*arguments))

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar
-from routecast.cli.failures import (
-    AtOption,
-    DetectOption,
-    DrainOption,
-    FailOption,
-    SwitchOffOption,
-    UntilOption,
-    absences_asked,
-    phases_table,
-)
+from routecast.cli.console import data, print_json, print_table, progress_bar
 from routecast.cli.offered import (
     ArrivalsOption,
     BurstOption,
@@ -31,9 +24,213 @@ from routecast.cli.offered import (
 )
 from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
 from routecast.cli.solve import RouterFile
-from routecast.cli.tables import print_table
+from routecast.errors import QuantityProblem
+from routecast.quantity import format_duration, format_pps, parse_duration_s
+from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["Path", "simulate"]
+if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
+    from routecast.report.tables import Table
+    from routecast.router.multistage.failures import Absence
+
+__all__ = ["absences_asked", "simulate"]
+
+
+# What fails, or is switched off, while a router is simulated: the options of ``simulate``, and how it went.
+
+
+PANEL = "Failures"
+
+FailOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail",
+        metavar="ELEMENT",
+        help="A machine or a task unit that fails; may be given several times.",
+        rich_help_panel=PANEL,
+    ),
+]
+SwitchOffOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--switch-off",
+        metavar="ELEMENT",
+        help="One that is switched off by plan: first nothing is sent to it any more; may be given several times.",
+        rich_help_panel=PANEL,
+    ),
+]
+AtOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="When, since the start; once for all, or for each --fail and then each --switch-off.",
+        rich_help_panel=PANEL,
+    ),
+]
+UntilOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        help="When it is back, likewise; without it, or with never: not within the trial.",
+        rich_help_panel=PANEL,
+    ),
+]
+DetectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--detect",
+        metavar="TIME",
+        help="How long until the others know of a failure, and that it is over; without it, nobody notices.",
+        rich_help_panel=PANEL,
+    ),
+]
+DrainOption = Annotated[
+    str,
+    typer.Option(
+        "--drain",
+        metavar="TIME",
+        help="From when nothing more is sent to an element until it is switched off.",
+        rich_help_panel=PANEL,
+    ),
+]
+
+_NEVER = "never"
+
+
+def absences_asked(
+    duration_s: float,
+    *,
+    known: Sequence[str] = (),
+    fail: Sequence[str] | None,
+    switch_off: Sequence[str] | None,
+    at: Sequence[str] | None,
+    until: Sequence[str] | None,
+    detect: str | None,
+    drain: str,
+) -> tuple[Absence, ...]:
+    """Return which elements are away when, as the options mean it.
+
+    Parameters
+    ----------
+    duration_s : float
+        Of the trial.
+    known : sequence of str
+        Elements of the router, for messages.
+    fail, switch_off, at, until : sequence of str or None
+        As the options say.
+    detect, drain : str
+        Likewise; ``detect`` may be None.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        An option is missing, empty, too many, or no time; something fails, or is drained, after the end of the trial.
+    """
+    from routecast.router.multistage.failures import away_by_plan, failed
+
+    fails, switched_off = tuple(fail or ()), tuple(switch_off or ())
+    for option, given in (("--fail", fails), ("--switch-off", switched_off)):
+        if not all(name.strip() for name in given):
+            raise QuantityProblem("", f"{option} is empty: name {_listed(known)}")
+    names = (*fails, *switched_off)
+    if not names:
+        for option, text in (("--at", at), ("--until", until), ("--detect", detect)):
+            if text:
+                message = f"{option} is given, but nothing fails: name an element with --fail or --switch-off"
+                raise QuantityProblem("", message)
+        return ()
+    if not at:
+        raise QuantityProblem("", 'say when: --at TIME, e.g. --at "20 ms"')
+    starts = [parse_duration_s(text) for text in _for_each("--at", at, len(names))]
+    ends = [
+        math.inf if text == _NEVER else parse_duration_s(text)
+        for text in _for_each("--until", until or (_NEVER,), len(names))
+    ]
+    detection_s = parse_duration_s(detect) if detect else math.inf
+    drain_s = parse_duration_s(drain)
+    absences = []
+    for number, (name, start_s, end_s) in enumerate(zip(names, starts, ends, strict=True)):
+        start = format_duration(start_s)
+        _require_before_end(start_s, duration_s, f'"{name}" goes down at {start}', "an earlier --at")
+        if number < len(fails):
+            absences.append(failed(name, at_s=start_s, until_s=end_s, detection_s=detection_s))
+            continue
+        drains = f'"{name}" drains for {drain} from {start} on'
+        _require_before_end(start_s + drain_s, duration_s, drains, "a shorter --drain, an earlier --at")
+        absences.append(away_by_plan(name, off_s=start_s, on_s=end_s, drain_s=drain_s))
+    return tuple(_until_the_end(away, duration_s) for away in absences)
+
+
+def _require_before_end(time_s: float, duration_s: float, what: str, remedy: str) -> None:
+    if time_s >= duration_s:
+        end = format_duration(duration_s)
+        message = f"{what}, but the trial ends at {end}: give {remedy} or a longer --duration"
+        raise QuantityProblem("", message)
+
+
+def _until_the_end(away: Absence, duration_s: float) -> Absence:
+    """Return an absence of which the others learn nothing after the trial: it is over by then."""
+    return replace(
+        away,
+        avoided_s=away.avoided_s if away.avoided_s < duration_s else math.inf,
+        used_s=away.used_s if away.used_s < duration_s else math.inf,
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name some elements, or say what an element is where none is known."""
+    return f"an element; {did_you_mean('', names)}" if names else "a machine or a task unit"
+
+
+def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
+    """Return one time for each element: the only one for all."""
+    if len(given) == 1:
+        return [given[0]] * count
+    if len(given) != count:
+        message = f"{option} is given {len(given)} times for {count} elements: give it once, or once for each"
+        raise QuantityProblem("", message)
+    return given
+
+
+def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
+    """Return how a trial went from one change to the next, from its rates over time."""
+    from routecast.report.tables import Column, Table
+
+    happens: dict[float, list[str]] = {0.0: []}
+    for away in absences:
+        for at_s, what in (
+            (away.down_s, "goes down"),
+            (away.avoided_s, "is avoided"),
+            (away.up_s, "is back"),
+            (away.used_s, "is used again"),
+        ):
+            if at_s < trial.duration_s:
+                happens.setdefault(at_s, []).append(f"{away.element} {what}")
+    starts = sorted(happens)
+    rows = []
+    for start_s, end_s in zip(starts, [*starts[1:], trial.duration_s], strict=True):
+        part_s = trial.duration_s / len(trial.over_time) if trial.over_time else 0.0
+        during = [one for one in trial.over_time if start_s <= one.time_s + part_s / 2 < end_s]
+        rates = [
+            sum(getattr(one, name) for one in during) / len(during) if during else None
+            for name in ("offered_pps", "forwarded_pps", "dropped_pps")
+        ]
+        rows.append((start_s, ", ".join(happens[start_s]), *rates))
+    return Table(
+        name="phases",
+        title="Over time",
+        caption="",
+        columns=(
+            Column(title="From", form=format_duration),
+            Column(title="What happens", align="left"),
+            Column(title="Offered", form=format_pps),
+            Column(title="Forwarded", form=format_pps),
+            Column(title="Dropped", form=format_pps),
+        ),
+        rows=tuple(rows),
+    )
 
 
 class Path(StrEnum):
@@ -84,7 +281,7 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.figure_file import refuse_no_figure_file
+    from routecast.cli.console import refuse_no_figure_file
     from routecast.cli.trial import messages_table, print_trial
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, progress_bar, remark
-from routecast.cli.tables import print_table
+from routecast.cli.console import data, print_json, print_table, progress_bar, remark
 
 if TYPE_CHECKING:
     from routecast.study.shown import Shown

@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from routecast.report.tables import Table
     from routecast.testbed.selftest import Check, SelfTest
 
-__all__ = ["app"]
-
-app = typer.Typer(
-    name="testbed",
-    no_args_is_help=True,
-    help="Test beds and devices under test: put up, take down, list; test the tester itself.",
-)
+__all__ = ["devices", "down", "list_beds", "selftest", "up"]
 
 _LISTENS_EVERY_S = 0.2
 
@@ -31,7 +25,6 @@ BedArgument = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
-@app.command("up")
 def up(
     testbed: BedArgument,
     *,
@@ -68,7 +61,6 @@ def up(
         remark(f"up; `routecast testbed down {bed.name}` takes it down")
 
 
-@app.command("down")
 def down(
     name: Annotated[str | None, typer.Argument(help="Name of the test bed.", show_default=False)] = None,
     *,
@@ -91,10 +83,9 @@ def down(
         remark(f"test bed {removed!r} is down")
 
 
-@app.command("list")
 def list_beds(*, as_json: JsonOption = False) -> None:
     """List the test beds of this machine: in use, put up to stay, or left by a killed run."""
-    from routecast.cli.tables import print_table
+    from routecast.cli.console import print_table
     from routecast.report.tables import Column, Table
     from routecast.testbed import state
 
@@ -117,10 +108,9 @@ def list_beds(*, as_json: JsonOption = False) -> None:
     print_table(data(), table)
 
 
-@app.command("devices")
 def devices(*, as_json: JsonOption = False) -> None:
     """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
-    from routecast.cli.tables import print_table
+    from routecast.cli.console import print_table
     from routecast.report.tables import Column, Table
     from routecast.testbed.catalogue import devices as catalogue
     from routecast.testbed.tester import back_ends
@@ -153,7 +143,6 @@ def devices(*, as_json: JsonOption = False) -> None:
     print_table(data(), ways)
 
 
-@app.command("selftest")
 def selftest(
     *,
     testbed: Annotated[
@@ -166,7 +155,7 @@ def selftest(
     Back ends that are not to be had here are left out and said with the reason; if the tester cannot choose one by
     itself, the command leaves with 3.
     """
-    from routecast.cli.tables import print_table
+    from routecast.cli.console import print_table
     from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
     from routecast.evaluate.plain import plain
     from routecast.testbed.document import NamespacesFile

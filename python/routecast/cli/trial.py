@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from routecast.cli.tables import print_table
+from routecast.cli.console import print_table
 from routecast.evaluate.trial import Delay, Trial, TrialPower
 from routecast.quantity import (
     format_bps,

@@ -3,14 +3,150 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, remark
-from routecast.cli.tables import print_table
+from routecast.cli.console import data, print_json, print_table, progress_bar, remark
 
-__all__ = ["validate"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routecast.calibrate.advice import Advice
+
+__all__ = ["board", "next_measurement", "validate"]
+
+
+def next_measurement(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Measured maximum throughputs.", dir_okay=False)],
+    *,
+    cores: Annotated[
+        list[int] | None,
+        typer.Option("--cores", min=1, max=4096, metavar="N", help="Known is to be so many; may be repeated."),
+    ] = None,
+    frame: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--frame", metavar="SIZE", help='Known are to be these frames, "1518 B" or IMIX; may be repeated.'
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option("--goal", metavar="RATE", help='Known are to be the least cores for "40 Gbit/s" or "20 Mpps".'),
+    ] = None,
+    most_cores: Annotated[
+        int | None,
+        typer.Option("--most-cores", min=1, max=4096, metavar="N", help="Cores there are to measure on."),
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=50, help="Measurements to name.")] = 3,
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="RATIO", help='How well it is to be known: "5%" is ±5 %, with 95 %.'),
+    ] = None,
+    noise: Annotated[float | None, typer.Option("--noise", metavar="RATIO", help="As `validate --noise`.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the advice as one JSON document.")] = False,
+) -> None:
+    """Name the measurements that would tell most, and how well the rates would be known after each.
+
+    Rows with calibrate = true are what is known (all rows, without that column). The other rows are what is to be
+    known, or what the options ask for. Columns as for `validate`.
+    """
+    from routecast.calibrate.advice import Asked, advise
+    from routecast.calibrate.points import read_points
+    from routecast.load.frames import FrameMix
+    from routecast.quantity import parse_ratio
+
+    until_ratio = parse_ratio(until) if until else None
+    goal_pps, goal_bps = _goal(goal)
+    asked = Asked(
+        cores=tuple(cores or ()),
+        frames=tuple(FrameMix.parse(each) for each in frame or ()),
+        goal_pps=goal_pps,
+        goal_bps=goal_bps,
+        most_cores=most_cores,
+    )
+    found = advise(read_points(file), asked, n=count, noise_ratio=noise)
+    if as_json:
+        enough = [] if until_ratio is None else [each.is_enough(until_ratio) for each in found]
+        more = {"until_ratio": until_ratio, "is_enough": all(enough)} if enough else {}
+        print_json({"series": [each.to_json() for each in found], **more})
+    else:
+        _print_advice(found, until_ratio)
+
+
+def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
+    """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
+    from routecast.cli.validation import advice_table
+
+    print_table(data(), advice_table(found))
+    for each in found:
+        name = f"{each.series}: " if len(found) > 1 else ""
+        for warning in each.warnings:
+            data().print(f"{name}{warning}.", markup=False)
+        if until_ratio is None:
+            continue
+        known = f"{name}What is asked for is known within ±{each.half_width_ratio:.1%}"
+        enough = "enough, stop." if each.is_enough(until_ratio) else "measure the first point and ask again."
+        data().print(f"{known}, wanted is ±{until_ratio:.1%}: {enough}", markup=False)
+
+
+def _goal(text: str | None) -> tuple[float | None, float | None]:
+    """Frames or bits per second."""
+    from routecast.errors import QuantityProblem
+    from routecast.quantity import parse_bit_rate_bps, parse_rate_pps
+
+    if text is None:
+        return None, None
+    try:
+        return None, parse_bit_rate_bps(text)
+    except QuantityProblem as problem:
+        try:
+            return parse_rate_pps(text), None
+        except QuantityProblem:
+            raise problem from None
+
+
+def board(
+    *,
+    replay: Annotated[
+        int,
+        typer.Option(
+            "--replay",
+            metavar="STARTS",
+            min=0,
+            help="Instead count the points that `next` needs, from so many starts (200: a quarter of an hour).",
+        ),
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the board as one JSON document.")] = False,
+) -> None:
+    """Predict the held-out points of every shipped pack of measurements, beside naive baselines.
+
+    Leaves with 1 if an error has grown beyond its record.
+    """
+    from routecast.calibrate.board import run_board
+    from routecast.calibrate.replay import run_replay
+    from routecast.cli.validation import board_remarks, board_tables, replay_table
+
+    if replay:
+        with progress_bar("replay") as progress:
+            replayed = run_replay(replay, progress=progress)
+        if as_json:
+            print_json(replayed.to_json())
+        else:
+            print_table(data(), replay_table(replayed))
+        return
+    with progress_bar("board") as progress:
+        result = run_board(progress)
+    if as_json:
+        print_json(result.to_json())
+    else:
+        for table in board_tables(result):
+            print_table(data(), table)
+        for text in board_remarks(result):
+            data().print(text, markup=False)
+    if result.worse():
+        remark("Criterion missed: errors have grown beyond their record")
+        raise typer.Exit(1)
 
 
 def validate(

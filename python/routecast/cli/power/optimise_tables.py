@@ -7,7 +7,7 @@ import math
 
 from rich.console import Console
 
-from routecast.cli.tables import print_table
+from routecast.cli.console import print_table
 from routecast.evaluate.plain import plain
 from routecast.load.offered import OfferedLoad
 from routecast.load.series import TrafficSeries

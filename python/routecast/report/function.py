@@ -11,11 +11,8 @@ if TYPE_CHECKING:
     from routecast.function.estimate import Estimate
     from routecast.function.step_estimate import StepEstimate
 
-__all__ = [
-    "limits_table",
-    "operations_table",
-    "throughput_table",
-]
+__all__ = ["limits_table", "operations_table", "throughput_table"]
+
 
 _LEVELS = ("L2", "L3", "DRAM")
 

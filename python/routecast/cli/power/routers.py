@@ -1,0 +1,945 @@
+"""``routecast power optimise``: the setting of a router with the fewest watts that keeps what is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from routecast.cli.console import (
+    data,
+    print_json,
+    print_table,
+    progress_bar,
+    refuse_no_figure_file,
+    remark,
+    write_figure,
+)
+from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption, PowerOption
+from routecast.cli.offered import (
+    ArrivalsOption,
+    BurstOption,
+    FlowsOption,
+    FrameOption,
+    LoadOption,
+    PeakOption,
+    RandomFlowsOption,
+    offered_load,
+)
+from routecast.cli.power.models import EquipOption, equipped_as_said
+from routecast.cli.solve import RouterFile
+from routecast.errors import CriterionFailed, EnvironmentProblem, QuantityProblem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from routecast.benchmark.power_table import PowerTable, PowerTableSettings
+    from routecast.cli.console import Report
+    from routecast.evaluate.protocol import Evaluator
+    from routecast.load.offered import OfferedLoad
+    from routecast.load.series import TrafficSeries
+    from routecast.plan.operating.day import Switching
+    from routecast.plan.operating.optimise import Effort, Machine
+    from routecast.plan.operating.targets import Target
+    from routecast.power.day import PowerDay, Watts
+    from routecast.report.figures import Figure
+    from routecast.router.model import RouterModel
+    from routecast.testbed.document import PowerTable as PowerTableOfFile
+    from routecast.testbed.power import PowerMeter
+
+__all__ = ["optimise", "power_day_command", "power_table_command"]
+
+
+# The series that the commands for watts take as the traffic of one day.
+
+
+_IN_FRAMES = ("pps", "frames/s", "packets/s")
+
+
+class GapsChoice(StrEnum):
+    """What to do with missing steps."""
+
+    REFUSE = "refuse"
+    HOLD = "hold"
+    INTERPOLATE = "interpolate"
+    DROP = "drop"
+
+
+def day_profile(
+    profile: str,
+    *,
+    peak: str | None,
+    step: str | None,
+    frame_bytes: float | None = None,
+    column: str | None = None,
+    unit: str | None = None,
+    gaps: GapsChoice = GapsChoice.REFUSE,
+) -> TrafficSeries:
+    """Return a series as one day in steps; one that is longer is averaged by time of day.
+
+    Parameters
+    ----------
+    profile : str
+        A file, a shipped series, or ``synthetic``.
+    peak : str or None
+        The rate to scale the highest step to, in bits or, where ``frame_bytes`` is given, in frames.
+    step : str or None
+        The length of a step; that of the series where None.
+    frame_bytes : float or None
+        Mean size of the frames that a peak in frames counts, FCS included.
+    column, unit, gaps
+        As :func:`routecast.load.series.reading.read_series` takes them.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The series, the peak or the step is none.
+    """
+    from routecast.load.series import DAY_S
+    from routecast.load.series.reading import read_series
+    from routecast.load.series.shapes import mean_day, resampled, scaled_to_peak, synthetic_day
+    from routecast.quantity import parse_bit_rate_bps, parse_duration_s, parse_rate_pps
+
+    peak_bps = None
+    if peak is not None:
+        peak_bps = (
+            parse_rate_pps(peak) * 8.0 * frame_bytes
+            if frame_bytes is not None and peak.strip().lower().endswith(_IN_FRAMES)
+            else parse_bit_rate_bps(peak)
+        )
+    if profile == "synthetic":
+        if peak_bps is None:
+            raise QuantityProblem("", 'a synthetic day has no size of its own: give --peak, e.g. --peak "4 Gbit/s"')
+        series = synthetic_day(mean_bps=peak_bps)
+    else:
+        series = read_series(profile, column=column, unit=unit, gaps=gaps.value)
+    step_s = series.step_s if step is None else parse_duration_s(step)
+    is_day = series.start is None and series.duration_s == DAY_S
+    day = resampled(series, step_s) if is_day else mean_day(series, step_s)
+    return day if peak_bps is None else scaled_to_peak(day, peak_bps)
+
+
+class PowerEvaluator(StrEnum):
+    """Evaluators that answer for a model."""
+
+    SOLVE = "solve"
+    SIMULATE = "simulate"
+
+
+def power_table_command(
+    router: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.router.toml", help="The router, as a model.", dir_okay=False),
+    ] = None,
+    *,
+    evaluator: Annotated[
+        PowerEvaluator | None,
+        typer.Option("--evaluator", help="Who answers for a model: closed form (default) or simulator."),
+    ] = None,
+    testbed: Annotated[
+        str | None,
+        typer.Option(
+            "--testbed",
+            metavar="namespaces|FILE",
+            help="A real router instead: a *.testbed.toml, or namespaces, a test bed on this machine alone.",
+            rich_help_panel="Test bed",
+        ),
+    ] = None,
+    dut: DeviceOption = None,
+    dut_option: DeviceOptions = None,
+    own_network: OwnNetworkOption = False,
+    power: PowerOption = None,
+    base_watts: Annotated[
+        float | None,
+        typer.Option("--base-watts", metavar="W", help="Base: what you measured by hand without transceivers."),
+    ] = None,
+    loads: Annotated[
+        str, typer.Option("--loads", metavar="LIST", help="Loads of the EER, percent of the throughput.")
+    ] = "100,30,0",
+    weights: Annotated[
+        str, typer.Option("--weights", metavar="LIST", help="Their weights, which sum up to 1.")
+    ] = "0.1,0.8,0.1",
+    frame: FrameOption = "IMIX",
+    flows: FlowsOption = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Length of each line's trial: 1 s, and with a meter ten of its samples, if not given.",
+        ),
+    ] = None,
+    stabilise: Annotated[
+        str | None,
+        typer.Option(
+            "--stabilise",
+            metavar="TIME",
+            help="Trial before each, not counted: 0 s, and with a meter three of its samples, if not given.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as one JSON document.")] = False,
+) -> None:
+    """Watts when idle, at 1 frame/s, at 30 % and at full load, and the efficiency over them (EER, ECR, EPI).
+
+    The procedure is that of draft-ietf-bmwg-powerbench-02. The router file must give its pools their power states; a
+    real router on a test bed needs a power meter.
+    """
+    import math
+
+    from routecast.benchmark.power_table import PowerTableSettings
+    from routecast.quantity import parse_duration_s
+
+    duration_s = parse_duration_s(duration) if duration else None
+    stabilise_s = parse_duration_s(stabilise, zero_allowed=True) if stabilise else None
+    settings = PowerTableSettings(
+        load_ratios=_load_ratios(loads),
+        weights=numbers("--weights", weights),
+        measure_s=duration_s or 1.0,
+        stabilise_s=stabilise_s or 0.0,
+        base_w=math.nan if base_watts is None else base_watts,
+    )
+    wire = {"--testbed": testbed, "--dut": dut, "--dut-option": dut_option, "--power": power}
+    given = [name for name, value in {**wire, "--i-own-this-network": own_network}.items() if value]
+    if router is None and (testbed or dut):
+        if evaluator is not None:
+            text = f"--evaluator {evaluator.value} answers for a model; a test bed is measured: leave it out"
+            raise QuantityProblem(evaluator.value, text)
+
+        table = measured_table(
+            testbed or "namespaces",
+            device=dut,
+            options=dut_option or [],
+            own_network=own_network,
+            power=power,
+            frame=frame or "IMIX",
+            flows=flows,
+            seed=seed,
+            settings=settings,
+            duration_s=duration_s,
+            stabilise_s=stabilise_s,
+        )
+    elif router is None:
+        text = "no router: give a FILE.router.toml, or --testbed namespaces --dut linux --power METER"
+        raise QuantityProblem("", text)
+    elif given:
+        text = f"{given[0]} is for a real router, {router} is a model: leave one of them out"
+        raise QuantityProblem(given[0], text)
+    else:
+        table = _predicted(router, evaluator or PowerEvaluator.SOLVE, frame, flows, seed, settings)
+    if as_json:
+        print_json(table.to_json())
+        return
+    _print(data(), table)
+
+
+def _predicted(
+    router: Path,
+    evaluator: PowerEvaluator,
+    frame: str | None,
+    flows: int | None,
+    seed: int,
+    settings: PowerTableSettings,
+) -> PowerTable:
+    """Return the table of a model."""
+    from routecast.benchmark.power_table import power_table
+    from routecast.cli.offered import offered_load
+    from routecast.load.offered import line_rate_pps
+    from routecast.router.files import read_router_and_load
+
+    model, default = read_router_and_load(router)
+    load = offered_load(
+        default,
+        ports=len(model.ports),
+        load=None if default else "1 Mpps",
+        frame=frame,
+        flows=flows,
+        random_flows=False,
+        arrivals=None,
+        burst_frames=32.0,
+        peak_ratio=4.0,
+        seed=seed,
+    )
+    with progress_bar("power table") as progress:
+        return power_table(
+            power_evaluator(evaluator, model, seed),
+            load,
+            router=model.name,
+            ports=len(model.ports),
+            most_pps=sum(line_rate_pps(port.link_bps, load.frames.mean_bytes) for port in model.ports),
+            settings=settings,
+            report=lambda now: progress(0, 0, now),
+        )
+
+
+def power_evaluator(evaluator: PowerEvaluator, model: RouterModel, seed: int) -> Evaluator:
+    """Return the evaluator of a model; the simulator's trials are counted whole, for they start at rest."""
+    if evaluator is PowerEvaluator.SOLVE:
+        from routecast.evaluate.solve import Solve
+
+        return Solve(model=model)
+    from routecast.evaluate.simulate import Simulate
+
+    return Simulate(model, seed=seed, steady_state=False)
+
+
+def _load_ratios(text: str) -> tuple[float, ...]:
+    loads = numbers("--loads", text)
+    for percent in loads:
+        if not 0.0 <= percent <= 100.0:
+            raise QuantityProblem(
+                text, f"--loads: {percent:g} is outside 0 to 100: loads are percents of the throughput"
+            )
+    return tuple(percent / 100.0 for percent in loads)
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Read a list of numbers with commas between them.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        An entry is no number.
+
+    Examples
+    --------
+    >>> numbers("--loads", "100, 30,0")
+    (100.0, 30.0, 0.0)
+    """
+    try:
+        return tuple(float(entry) for entry in text.split(","))
+    except ValueError:
+        raise QuantityProblem(text, f"{option} {text[:60]!r} is no list of numbers such as 100,30,0") from None
+
+
+def _print(console: Console, table: PowerTable) -> None:
+    from routecast.power.metrics import METRICS
+    from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
+    from routecast.report.tables import Column, Table
+
+    print_table(
+        console,
+        Table(
+            name="power",
+            title=f"{table.router}, {table.frames}, {table.ports} ports: watts of the {table.scope}",
+            caption="",
+            columns=(
+                Column(title="", align="left"),
+                Column(title="Load", align="left"),
+                Column(title="Forwarded", unit="Gbit/s"),
+                Column(title="Power", unit="W"),
+                Column(title="Packet", unit="uJ"),
+                Column(title="Bit", unit="nJ"),
+            ),
+            rows=tuple(
+                (row.name, row.state, row.l2_bps / 1e9, row.power_w, 1e6 * row.packet_j, 1e9 * row.bit_j)
+                for row in table.rows
+            ),
+        ),
+    )
+    loads = "/".join(f"{100 * ratio:g}" for ratio in table.load_ratios)
+    weights = "/".join(f"{weight:g}" for weight in table.weights)
+    figures = (
+        ("eer", f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
+        (
+            "eer_unweighted",
+            f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
+            "unweighted: not to be compared with the line above",
+        ),
+        ("ecr", f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
+        ("epi", format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
+    )
+    print_table(
+        console,
+        Table(
+            name="metrics",
+            title="",
+            caption="",
+            columns=(Column(title="", align="left"), Column(title=""), Column(title="", align="left")),
+            rows=tuple((METRICS[key].name, value, remark) for key, value, remark in figures),
+        ),
+    )
+    lines = [
+        f"Throughput without loss: {format_pps(table.throughput_pps)}, {format_bps(table.throughput_bps)}.",
+        f"Stabilisation {format_duration(table.stabilise_s)}, measurement {format_duration(table.measure_s)}; "
+        f"average: {table.averaging}.",
+        f"Watts: {table.source} ({table.evaluator}).",
+        *(f"Not measured: {row.name}, {row.not_measured}." for row in table.rows if row.not_measured),
+        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key, _, _ in figures),
+        *(f"Note: {note}" for note in table.notes),
+    ]
+    for line in lines:
+        console.print(line, markup=False, style="dim")
+
+
+PROFILE = "Profile"
+
+
+def power_day_command(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="ROUTER|MODEL.power.toml", help="A router file, or a power model.", dir_okay=False),
+    ],
+    *,
+    profile: Annotated[
+        str,
+        typer.Option(
+            "--profile",
+            metavar="SERIES",
+            help="A CSV or Parquet series, abilene, geant, or synthetic.",
+            rich_help_panel=PROFILE,
+        ),
+    ],
+    peak: Annotated[
+        str | None,
+        typer.Option(
+            "--peak",
+            metavar="RATE",
+            help='Scale the day to this peak, e.g. "8 Gbit/s".',
+            rich_help_panel=PROFILE,
+        ),
+    ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            "--step",
+            metavar="TIME",
+            help="Steps of the day; the series' own without.",
+            rich_help_panel=PROFILE,
+        ),
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column of the values.", rich_help_panel=PROFILE)
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=PROFILE),
+    ] = None,
+    gaps: Annotated[
+        GapsChoice, typer.Option("--gaps", help="What to do with missing steps.", rich_help_panel=PROFILE)
+    ] = GapsChoice.REFUSE,
+    capacity: Annotated[
+        str | None,
+        typer.Option("--capacity", metavar="RATE", help="Of a power model: full load; the peak without."),
+    ] = None,
+    equip: EquipOption = None,
+    frame: FrameOption = None,
+    evaluator: Annotated[
+        PowerEvaluator, typer.Option("--evaluator", help="Who answers for a router.")
+    ] = PowerEvaluator.SOLVE,
+    duration: Annotated[
+        str, typer.Option("--duration", metavar="TIME", help="Length of a router's trials.")
+    ] = "100 ms",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.")] = 1,
+    price: Annotated[float | None, typer.Option("--price", min=0.0, help="Of a kWh, in any currency.")] = None,
+    carbon: Annotated[float | None, typer.Option("--carbon", min=0.0, help="Grams of CO2 for a kWh.")] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE.svg", help="Draw watts over the day.", dir_okay=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the day as one JSON document.")] = False,
+) -> None:
+    """Energy and cost of a day: kWh, mean and peak watts, energy per TB, and what proportional power would take.
+
+    A series longer than a day is averaged by time of day first. A router is asked by one trial for each load, or at
+    20 loads with straight lines between them.
+    """
+    from routecast.power.day import power_day
+    from routecast.power.files import is_power_model
+
+    refuse_no_figure_file(figure)
+    is_router = not is_power_model(file)
+    if is_router and capacity is not None:
+        raise QuantityProblem("", "--capacity is of a power model: a router's is what it can carry")
+    if is_router and equip:
+        raise QuantityProblem("", "--equip is of a power model of ports: a router's file names its ports itself")
+    if not is_router and evaluator is not PowerEvaluator.SOLVE:
+        raise QuantityProblem("", "--evaluator is of a router: a power model says its watts itself")
+    series = day_profile(profile, peak=peak, step=step, column=column, unit=unit, gaps=gaps)
+    with progress_bar("power day") as progress:
+        watts, scope, source, notes = (
+            _of_router(file, series, frame, evaluator, duration, seed, progress)
+            if is_router
+            else _of_model(file, series, frame, capacity, equip or [])
+        )
+        day = power_day(series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon)
+    day = replace(day, notes=(*day.notes, *notes))
+    if figure is not None:
+        write_figure(_day_figure(day), figure)
+    if as_json:
+        print_json(day.to_json())
+        return
+    _day_print(data(), day, price)
+
+
+def _of_router(
+    file: Path,
+    series: TrafficSeries,
+    frame: str | None,
+    evaluator: PowerEvaluator,
+    duration: str,
+    seed: int,
+    progress: Report,
+) -> tuple[Watts, str, str, list[str]]:
+    from routecast.cli.offered import offered_load
+    from routecast.power.day import PowerCurve, TrialWatts
+    from routecast.quantity import format_bps, format_ratio, parse_duration_s
+    from routecast.router.files import read_router_and_load
+
+    model, default = read_router_and_load(file)
+    load = offered_load(
+        default,
+        ports=len(model.ports),
+        load=None if default else "1 Mpps",
+        frame=frame or (None if default else "IMIX"),
+        flows=None,
+        random_flows=False,
+        arrivals=None,
+        burst_frames=32.0,
+        peak_ratio=4.0,
+        seed=seed,
+    )
+    trials = TrialWatts(
+        evaluator=power_evaluator(evaluator, model, seed), load=load, duration_s=parse_duration_s(duration)
+    )
+    curve = PowerCurve.through(trials, series.l2_bps, progress=progress)
+    notes = [f"frames of {load.frames.name}, {evaluator.value}"]
+    if curve.is_interpolated:
+        notes.append(f"trials at {len(curve.l2_bps)} loads, straight lines between them")
+    if trials.lost:
+        at_bps, ratio = max(trials.lost, key=lambda lost: lost[1])
+        notes.append(
+            f"the router does not carry this day: at {format_bps(at_bps)} it loses {format_ratio(ratio)}; "
+            "the watts are those of what it does"
+        )
+    return curve.at, trials.scope, trials.source, notes
+
+
+def _of_model(
+    file: Path, series: TrafficSeries, frame: str | None, capacity: str | None, equip: list[str]
+) -> tuple[Watts, str, str, list[str]]:
+    from routecast.load.frames import FrameMix
+    from routecast.power.day import ModelWatts
+    from routecast.power.files import read_power_model
+    from routecast.power.port import PortPower
+    from routecast.quantity import format_bps, parse_bit_rate_bps
+
+    model = equipped_as_said(read_power_model(file), equip)
+    frames = FrameMix.parse(frame or "IMIX")
+    capacity_bps = series.peak_bps if capacity is None else parse_bit_rate_bps(capacity)
+    watts = ModelWatts(model=model, frame_bytes=frames.mean_bytes, capacity_bps=capacity_bps)
+    taken = "the peak of the profile, for lack of --capacity" if capacity is None else "as given"
+    notes = [
+        f"full load, where the model asks for a share of it, is {format_bps(capacity_bps)}: {taken}",
+        f"packets of {frames.name}",
+    ]
+    if isinstance(model, PortPower):
+        up = ", ".join(f"{ports.up} x {name}" for name, ports in model.equipped.items() if ports.up)
+        notes.append(f"ports that are up: {up}, as {'given' if equip else 'the file says'}")
+    return watts, model.scope, f"power model {file.name}", notes
+
+
+def _day_figure(day: PowerDay) -> Figure:
+    from routecast.report.figures import Axis, Figure, Line, palette
+
+    hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
+    peak_bps = max(day.l2_bps)
+    at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
+    blue, orange = palette(2, ordered=False)
+    return Figure(
+        name="power-day",
+        title=f"{day.profile}: power over the day, {day.source}",
+        caption="",
+        x=Axis(title="hour of the day", low=0.0, high=24.0, ticks=(0.0, 6.0, 12.0, 18.0, 24.0)),
+        y=Axis(title=f"power of the {day.scope} (W)", low=0.0),
+        marks=(
+            Line(name="power", x=hours, y=day.power_w, colour=blue),
+            Line(
+                name="if proportional to traffic",
+                x=hours,
+                y=tuple(at_peak_w * rate / peak_bps for rate in day.l2_bps),
+                colour=orange,
+                dashed=True,
+            ),
+        ),
+    )
+
+
+def _day_print(console: Console, day: PowerDay, price: float | None) -> None:
+    from routecast.quantity import format_bps, format_energy, format_power
+    from routecast.report.tables import Column, Table
+
+    rows = [
+        ("energy", f"{format_energy(day.energy_j)} a day"),
+        (
+            "mean power",
+            f"{format_power(day.mean_w)}, {format_power(day.least_w)} to {format_power(day.peak_w)}",
+        ),
+        ("traffic", f"{day.traffic_bits / 8e12:.4g} TB a day, at most {format_bps(max(day.l2_bps))}"),
+        ("energy per TB", format_energy(day.energy_per_terabyte_j)),
+        ("if proportional", f"{format_energy(day.proportional_j)} a day"),
+    ]
+    if day.cost is not None:
+        rows.append(("cost", f"{day.cost:.4g} a day, {365 * day.cost:.4g} a year at {price:g} a kWh"))
+    if day.carbon_g is not None:
+        rows.append(("carbon", f"{day.carbon_g / 1e3:.4g} kg CO2 a day"))
+    print_table(
+        console,
+        Table(
+            name="day",
+            title=f"{day.profile}: watts of the {day.scope}, {day.source}",
+            caption="",
+            columns=(Column(title="", align="left"), Column(title="", align="left")),
+            rows=tuple(rows),
+        ),
+    )
+    for note in day.notes:
+        console.print(f"Note: {note}", markup=False, style="dim")
+
+
+_RETRIES = 4
+"""How often an invalid trial is run again: as the profile "quick" has it."""
+
+_AVERAGING = "mean of the meter over the time in which frames are sent, one trial for each line"
+
+
+def measured_table(
+    testbed: str,
+    *,
+    device: str | None,
+    options: Sequence[str],
+    own_network: bool,
+    power: str | None,
+    frame: str,
+    flows: int | None,
+    seed: int,
+    settings: PowerTableSettings,
+    duration_s: float | None,
+    stabilise_s: float | None,
+) -> PowerTable:
+    """Return the table of the device of a test bed; without lengths those that suit the meter.
+
+    Raises
+    ------
+    routecast.errors.QuantityProblem
+        No meter is named, or flows cannot go both ways alike.
+    routecast.errors.EnvironmentProblem
+        The meter cannot be read, or the test bed cannot be put up.
+    """
+    from routecast.benchmark.power_wire import intervals_s, wire_power_table
+    from routecast.load.flows import FlowSet
+    from routecast.load.frames import FrameMix
+    from routecast.load.offered import OfferedLoad
+    from routecast.quantity import format_duration
+    from routecast.testbed.opening import open_testbed, pairs
+    from routecast.testbed.reading import read_testbed
+
+    if flows is not None and flows % 2:
+        raise QuantityProblem(str(flows), f"--flows {flows}: give an even number, half of them go each way")
+    named = pairs(options)
+    meter = _meter(read_testbed(testbed, device=device, options=named).power, power)
+    usual_stabilise_s, usual_measure_s = intervals_s(meter.interval_s)
+    chosen = replace(
+        settings,
+        stabilise_s=usual_stabilise_s if stabilise_s is None else stabilise_s,
+        measure_s=duration_s or usual_measure_s,
+        averaging=_AVERAGING,
+    )
+    load = OfferedLoad(rate_pps=1.0, frames=FrameMix.parse(frame), flows=FlowSet.crafted(flows or 2, ports=2))
+    lengths = f"{format_duration(chosen.stabilise_s)} and {format_duration(chosen.measure_s)}"
+    remark(f"{meter.name}, scope {meter.scope}: each line is stabilised and measured for {lengths}")
+    with (
+        progress_bar("power table") as progress,
+        open_testbed(
+            testbed,
+            device=device,
+            options=named,
+            own_network=own_network,
+            said=remark,
+            power=power,
+            seed=seed,
+            retries=_RETRIES,
+        ) as measure,
+    ):
+        return wire_power_table(measure, load, settings=chosen, report=lambda now: progress(0, 0, now))
+
+
+def _meter(table: PowerTableOfFile | None, power: str | None) -> PowerMeter:
+    """Return the meter of the command line or of the file, if it can be read."""
+    from routecast.testbed.power import tried
+    from routecast.testbed.power.of_file import meter_for
+
+    meter, no_power = meter_for(table, power)
+    if meter is not None:
+        return tried(meter)
+    if no_power:
+        raise EnvironmentProblem(no_power)
+    text = "a real router needs a power meter: give --power METER (`routecast power meters` lists them)"
+    raise QuantityProblem(power or "", text)
+
+
+DAY = "Day"
+SEARCH = "Search"
+
+
+class SearchEvaluator(StrEnum):
+    """Who answers during the search."""
+
+    SIMULATE = "simulate"
+    SOLVE = "solve"
+
+
+def optimise(
+    file: RouterFile,
+    *,
+    load: LoadOption = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="BOUND",
+            help='What must be kept: "p99 < 100 us", "mean < 20 us", "loss < 0.01 %". May be repeated. '
+            "Without one on loss, none may be lost.",
+        ),
+    ] = None,
+    frame: FrameOption = None,
+    flows: FlowsOption = None,
+    random_flows: RandomFlowsOption = False,
+    arrivals: ArrivalsOption = None,
+    burst_frames: BurstOption = 32.0,
+    peak_ratio: PeakOption = 4.0,
+    pool: Annotated[str, typer.Option("--pool", help="Forwarding pool, if several have power states.")] = "",
+    linger: Annotated[
+        str,
+        typer.Option(
+            "--linger",
+            metavar="TIMES",
+            help='Times of polling on to try, e.g. "20 us, 200 us"; else from the file.',
+        ),
+    ] = "",
+    evaluator: Annotated[
+        SearchEvaluator,
+        typer.Option("--evaluator", help="Who answers during the search.", rich_help_panel=SEARCH),
+    ] = SearchEvaluator.SIMULATE,
+    duration: Annotated[
+        str,
+        typer.Option(
+            "--duration",
+            metavar="TIME",
+            help="Simulated time of a trial; the check's are four times as long.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "100 ms",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of all randomness.", rich_help_panel=SEARCH)] = 1,
+    replications: Annotated[
+        int,
+        typer.Option("--replications", min=0, help="Of the final check; 0: none.", rich_help_panel=SEARCH),
+    ] = 5,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Evaluate every setting, for the whole front.", rich_help_panel=SEARCH),
+    ] = False,
+    day: Annotated[
+        str | None,
+        typer.Option(
+            "--day",
+            metavar="SERIES",
+            help="Plan a day: a CSV or Parquet series, abilene, geant, or synthetic.",
+            rich_help_panel=DAY,
+        ),
+    ] = None,
+    peak: Annotated[
+        str | None,
+        typer.Option(
+            "--peak",
+            metavar="RATE",
+            help='Scale the day to this peak, e.g. "4 Gbit/s" or "3 Mpps".',
+            rich_help_panel=DAY,
+        ),
+    ] = None,
+    step: Annotated[
+        str,
+        typer.Option("--step", metavar="TIME", help="Steps of the day: 1 h without.", rich_help_panel=DAY),
+    ] = "",
+    column: Annotated[
+        str | None, typer.Option("--column", help="Column of the series' values.", rich_help_panel=DAY)
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", help='Of the values: "Mbit/s", "bit per step", …', rich_help_panel=DAY),
+    ] = None,
+    gaps: Annotated[
+        GapsChoice | None,
+        typer.Option("--gaps", help="What to do with missing steps: refuse without.", rich_help_panel=DAY),
+    ] = None,
+    switch_energy: Annotated[
+        str,
+        typer.Option("--switch-energy", metavar="ENERGY", help='Of each change, e.g. "50 J".', rich_help_panel=DAY),
+    ] = "",
+    dwell: Annotated[
+        str,
+        typer.Option("--dwell", metavar="TIME", help='Least time in a setting, e.g. "2 h".', rich_help_panel=DAY),
+    ] = "",
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE.svg", help="Draw the front, or the day.", dir_okay=False),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as one JSON document.")] = False,
+) -> None:
+    """Find the cores, clock, C-states and activation that keep the targets with the fewest watts.
+
+    Every setting that the file offers is bounded by closed form, the promising ones are evaluated, best bound first,
+    and the winner is checked by longer simulations with other seeds. With `--day`, a switching plan over a day.
+    """
+    from routecast.plan.operating.optimise import Effort, machine_of
+    from routecast.plan.operating.targets import parse_targets
+    from routecast.quantity import parse_duration_s
+    from routecast.quantity.bounded_file import read_text
+    from routecast.quantity.toml_file import parse_toml
+
+    refuse_no_figure_file(figure)
+    of_a_day = {
+        "--peak": peak,
+        "--step": step,
+        "--column": column,
+        "--unit": unit,
+        "--gaps": gaps,
+        "--switch-energy": switch_energy,
+        "--dwell": dwell,
+    }
+    _refuse_half_a_day(day, load, [option for option, given in of_a_day.items() if given])
+    targets = parse_targets(target or [])
+    lingers_s = [parse_duration_s(one) for one in linger.split(",") if one.strip()]
+    document = parse_toml(read_text(file, kind="router file"), str(file))
+    machine = machine_of(document, subject=str(file), folder=file.parent, pool=pool, lingers_s=lingers_s)
+    offered = offered_load(
+        machine.load,
+        ports=len(machine.model.ports),
+        load=load or ("1 Mpps" if day and machine.load is None else None),
+        frame=frame,
+        flows=flows,
+        random_flows=random_flows,
+        arrivals=arrivals,
+        burst_frames=burst_frames,
+        peak_ratio=peak_ratio,
+        seed=seed,
+    )
+    effort = Effort(
+        evaluator=evaluator.value,
+        duration_s=parse_duration_s(duration),
+        seed=seed,
+        replications=replications,
+        is_exhaustive=every,
+    )
+    with progress_bar("power optimise") as progress:
+        if day is None:
+            _one_load(machine, offered, targets, effort, figure, progress, as_json=as_json)
+            return
+        _whole_day(
+            machine,
+            offered,
+            targets,
+            effort,
+            day_profile(
+                day,
+                peak=peak,
+                step=step or "1 h",
+                frame_bytes=offered.frames.mean_bytes,
+                column=column,
+                unit=unit,
+                gaps=gaps or GapsChoice.REFUSE,
+            ),
+            _switching(switch_energy, dwell),
+            figure,
+            progress,
+            as_json=as_json,
+        )
+
+
+def _refuse_half_a_day(day: str | None, load: str | None, given: list[str]) -> None:
+    if day is None and given:
+        raise QuantityProblem("", f"{given[0]} is of a day: name its series with --day, or leave {given[0]}")
+    if day is not None and load is not None:
+        raise QuantityProblem("", "--load is one load, --day the loads of a day: give one of them")
+
+
+def _one_load(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: tuple[Target, ...],
+    effort: Effort,
+    figure: Path | None,
+    progress: Report,
+    *,
+    as_json: bool,
+) -> None:
+    from routecast.cli.power.optimise_tables import found_document, print_found
+    from routecast.plan.operating.optimise import operating_point, why_none
+    from routecast.report.power import front_figure, has_front
+
+    found = operating_point(machine, load, targets, effort, on_progress=progress)
+    if figure is not None and has_front(found):
+        write_figure(front_figure(found, machine), figure)
+    elif figure is not None:
+        remark(f"{figure} is not written: of no setting are watts and latency known")
+    if as_json:
+        print_json(found_document(found, machine, load))
+    elif found.best is not None:
+        print_found(data(), found, machine, load)
+    if not found.is_whole:
+        best = "this is the best so far; it was not checked, and a better one may exist"
+        remark(f"Interrupted: {best if found.best else 'no setting met the targets yet'}.")
+        raise KeyboardInterrupt
+    if found.best is None:
+        raise CriterionFailed(why_none(found, load.rate_pps))
+
+
+def _whole_day(
+    machine: Machine,
+    load: OfferedLoad,
+    targets: tuple[Target, ...],
+    effort: Effort,
+    series: TrafficSeries,
+    switching: Switching,
+    figure: Path | None,
+    progress: Report,
+    *,
+    as_json: bool,
+) -> None:
+    from routecast.cli.power.optimise_tables import day_document, print_day
+    from routecast.plan.operating.optimise import optimise_day
+    from routecast.report.power import day_figure
+
+    bits = 8.0 * load.frames.mean_bytes
+    plan = optimise_day(
+        machine,
+        load,
+        [rate / bits for rate in series.l2_bps],
+        targets,
+        effort,
+        step_s=series.step_s,
+        switching=switching,
+        on_progress=progress,
+    )
+    if figure is not None:
+        write_figure(day_figure(plan, machine), figure)
+    if as_json:
+        print_json(day_document(plan, machine, series))
+    else:
+        print_day(data(), plan, machine, series)
+    if not plan.is_whole:
+        remark("Interrupted: this is the best plan so far; it was not checked, and a better one may exist.")
+        raise KeyboardInterrupt
+
+
+def _switching(energy: str, dwell: str) -> Switching:
+    from routecast.plan.operating.day import Switching
+    from routecast.quantity import parse_duration_s, parse_energy_j
+
+    return Switching(
+        energy_j=parse_energy_j(energy) if energy else 0.0, dwell_s=parse_duration_s(dwell) if dwell else 0.0
+    )
