@@ -42,18 +42,9 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of file, for editors and checks."""
     if kind is Kind.STUDY or kind.endswith("_study"):
-        from routecast.study.reading import StudyKind, study_schema
+        from routecast.study.reading import study_schema
 
-        kinds: dict[Kind, StudyKind] = {
-            Kind.WIRE_STUDY: "wire",
-            Kind.FUNCTION_STUDY: "functions",
-            Kind.NAPI_STUDY: "napi",
-            Kind.CLUSTER_STUDY: "cluster",
-            Kind.NOC_STUDY: "noc",
-            Kind.CURVE_STUDY: "curves",
-            Kind.EXPERIMENTS_STUDY: "experiments",
-        }
-        print_json(study_schema(kinds.get(kind, "tables")))
+        print_json(study_schema(kind))
     elif kind is Kind.BENCHMARK:
         from routecast.report.benchmark import benchmark_schema
 
