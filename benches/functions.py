@@ -7,13 +7,15 @@ Every ratio has both sides from the same run. Prints the tables of the study ``h
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from routecast.cli.console import data, print_table, progress_bar
-from routecast.study.functions.bench import LocalBench
-from routecast.study.functions.run import run_function_study
-from routecast.study.functions.tabulate import function_table, hand_table, summary_table
-from routecast.study.reading import FunctionStudyFile, find_study, read_study
+from routecast.study.engine import run_study
+from routecast.study.functions.document import FunctionStudy
+from routecast.study.functions.run import FunctionResult
+from routecast.study.functions.views import function_table, hand_table, summary_table
+from routecast.study.reading import find_study, read_study
 
 
 def main() -> None:
@@ -22,12 +24,12 @@ def main() -> None:
     arguments.add_argument("--out", type=Path, default=Path("build/host_functions"), help="folder of the report")
     chosen = arguments.parse_args()
     file = read_study(find_study("host_functions"))
-    assert isinstance(file, FunctionStudyFile)
+    assert isinstance(file.study, FunctionStudy)
     study = file.study
     if chosen.quick:
         study = study.model_copy(update={"run": study.run.model_copy(update={"duration": 0.05, "repeats": 1})})
     with progress_bar("functions") as progress:
-        result = run_function_study(study, chosen.out, LocalBench(study), progress=progress)
+        result: FunctionResult = run_study(replace(file, study=study), chosen.out, progress=progress)
     console = data()
     for title in result.titles:
         print_table(console, function_table(result, title, shortest=True))

@@ -130,13 +130,13 @@ FAKE_STUDY = """
 import sys, time
 sys.path.insert(0, {fakes!r})
 import fakes
-from routecast.study import laws, tasks
-laws.fit_law = lambda study, points: fakes.PaperLaw()
-laws.fit_baseline = lambda study, points: fakes.PaperLaw(name="eq5")
+from routecast.study.tables import run
+run.fit_law = lambda study, points: fakes.PaperLaw()
+run.fit_baseline = lambda study, points: fakes.PaperLaw(name="eq5")
 def evaluator(task):
     time.sleep({pause})
     return fakes.FlowByFlow(task.model)
-tasks._evaluator = evaluator
+run._evaluator = evaluator
 from routecast.cli import main
 main(sys.argv[1:])
 """

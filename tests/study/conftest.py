@@ -11,8 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import fakes
 
-from routecast.study import run as study_run
-from routecast.study import tasks
+from routecast.study.tables import run as study_run
 
 
 @pytest.fixture
@@ -20,4 +19,4 @@ def fake_laws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let studies use the paper's law and a router that is served flow by flow."""
     monkeypatch.setattr(study_run, "fit_law", lambda study, points: fakes.PaperLaw())
     monkeypatch.setattr(study_run, "fit_baseline", lambda study, points: fakes.PaperLaw(name="eq5"))
-    monkeypatch.setattr(tasks, "_evaluator", lambda task: fakes.FlowByFlow(task.model))
+    monkeypatch.setattr(study_run, "_evaluator", lambda task: fakes.FlowByFlow(task.model))

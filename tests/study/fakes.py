@@ -10,9 +10,7 @@ from routecast.load.flows import rss_index
 from routecast.load.offered import OfferedLoad
 from routecast.router.model import RouterModel, ServiceCost
 from routecast.router.multicore import multicore
-from routecast.study.laws import Prediction
-from routecast.study.result import Hypothesis, Parameter
-from routecast.study.tasks import Workload
+from routecast.study.tables.run import Hypothesis, Parameter, Prediction, Workload
 
 # Paper 000, Table I(b).
 A, A0, B, B0 = 0.011392, 0.002708, 0.227037, 0.063321

@@ -8,19 +8,18 @@ from itertools import pairwise
 import polars
 import pytest
 
-from routecast.study.plots import throughput_figure
+from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
-from routecast.study.result import StudyResult
-from routecast.study.run import run_study
-from routecast.study.tabulate import parameter_table
+from routecast.study.tables.run import TablesResult
+from routecast.study.tables.views import parameter_table, throughput_figure
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+def result(tmp_path_factory: pytest.TempPathFactory) -> TablesResult:
     return run_study(read_study(find_study("meyer2014")), tmp_path_factory.mktemp("meyer2014"))
 
 
-def test_the_study_meets_its_own_criteria(result: StudyResult) -> None:
+def test_the_study_meets_its_own_criteria(result: TablesResult) -> None:
     assert {criterion.name for criterion in result.criteria} == {
         "mean_over_all",
         "mean_over_held_out",
@@ -29,7 +28,7 @@ def test_the_study_meets_its_own_criteria(result: StudyResult) -> None:
     assert [criterion for criterion in result.criteria if not criterion.is_met] == []
 
 
-def test_the_prediction_beats_the_papers_own_simulation_at_the_held_out_points(result: StudyResult) -> None:
+def test_the_prediction_beats_the_papers_own_simulation_at_the_held_out_points(result: TablesResult) -> None:
     errors = result.errors()
     # Paper 000, Table II, column Err: the mean of the absolute values over the 16 held-out rows is 1.76 %.
     assert errors["reported"].mean_abs_error_ratio == pytest.approx(0.0176, abs=1e-4)
@@ -38,7 +37,7 @@ def test_the_prediction_beats_the_papers_own_simulation_at_the_held_out_points(r
 
 @pytest.mark.parametrize("evaluator", ["baseline_pps", "baseline_simulated_pps"])
 def test_eqs_5_to_7_give_back_the_papers_simulated_column_by_either_evaluator(
-    result: StudyResult, evaluator: str
+    result: TablesResult, evaluator: str
 ) -> None:
     # Paper 000, Table II, column D_sim. Links are full in the rows named here; ns-3 loses up to 1 % there.
     link_limited = {(1, 1024), (1, 1518), (3, 512)}
@@ -47,7 +46,7 @@ def test_eqs_5_to_7_give_back_the_papers_simulated_column_by_either_evaluator(
         assert getattr(row.estimate, evaluator) == pytest.approx(row.reported_pps, rel=bound)
 
 
-def test_the_closed_form_and_the_simulator_agree_everywhere(result: StudyResult) -> None:
+def test_the_closed_form_and_the_simulator_agree_everywhere(result: TablesResult) -> None:
     estimates = [row.estimate for row in result.comparisons]
     estimates += [estimate for scenario in result.scenarios.values() for estimate in scenario]
     for estimate in estimates:
@@ -55,7 +54,7 @@ def test_the_closed_form_and_the_simulator_agree_everywhere(result: StudyResult)
         assert estimate.simulated_pps == pytest.approx(estimate.solved_pps, rel=2e-3)
 
 
-def test_the_intervals_hold_the_measurements_and_are_worth_having(result: StudyResult) -> None:
+def test_the_intervals_hold_the_measurements_and_are_worth_having(result: TablesResult) -> None:
     assert result.coverage_ratio >= 0.85
     for estimate in (row.estimate for row in result.comparisons):
         # S1: each of the two ports takes in 10 Gbit/s; testers' clocks allow 1 % more.
@@ -65,20 +64,20 @@ def test_the_intervals_hold_the_measurements_and_are_worth_having(result: StudyR
     assert all(width > 0 for width in widths)
 
 
-def test_nothing_is_forecast_above_the_links(result: StudyResult) -> None:
+def test_nothing_is_forecast_above_the_links(result: TablesResult) -> None:
     for estimate in result.scenarios["fig9"]:
         assert estimate.predicted_pps * estimate.l1_bits <= 2 * 50e9 * (1 + 1e-9)
         assert estimate.low_pps <= estimate.predicted_pps <= estimate.high_pps
 
 
-def test_more_busy_cores_never_forward_less_in_the_forecast(result: StudyResult) -> None:
+def test_more_busy_cores_never_forward_less_in_the_forecast(result: TablesResult) -> None:
     crafted = [estimate for estimate in result.scenarios["fig9"] if estimate.flows <= estimate.cores]
     for size in {estimate.frame_bytes for estimate in crafted}:
         rates = [e.predicted_pps for e in sorted(crafted, key=lambda e: e.flows) if e.frame_bytes == size]
         assert all(later >= earlier * (1 - 1e-9) for earlier, later in pairwise(rates))
 
 
-def test_every_simulated_trial_conserves_frames(result: StudyResult) -> None:
+def test_every_simulated_trial_conserves_frames(result: TablesResult) -> None:
     rows = polars.read_parquet(result.out / "results.parquet").filter(polars.col("evaluator") == "simulate")
     assert rows.height > 100
     # S12: offered = forwarded + dropped + in flight.
@@ -86,7 +85,7 @@ def test_every_simulated_trial_conserves_frames(result: StudyResult) -> None:
     assert (rows["offered_frames"] == out).all()
 
 
-def test_the_report_says_what_a_reader_asks(result: StudyResult) -> None:
+def test_the_report_says_what_a_reader_asks(result: TablesResult) -> None:
     html = (result.out / "report.html").read_text(encoding="utf-8")
     for title in (
         "What was measured",
@@ -101,7 +100,7 @@ def test_the_report_says_what_a_reader_asks(result: StudyResult) -> None:
     assert not math.isnan(result.coverage_ratio)
 
 
-def test_a_caption_tells_the_same_cost_of_other_cores_as_the_table_of_parameters(result: StudyResult) -> None:
+def test_a_caption_tells_the_same_cost_of_other_cores_as_the_table_of_parameters(result: TablesResult) -> None:
     # As the table writes it; the calibration has seen four busy cores.
     (value,) = (row[1] for row in parameter_table(result).rows if row[0] == "c(4)")
     assert f"c(4) = {value:.4g} times as long" in throughput_figure(result, "fig8", unit="pps").caption

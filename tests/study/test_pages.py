@@ -10,20 +10,20 @@ import fakes
 import pytest
 
 from routecast.report.page import Page
-from routecast.study.chapters import study_page
-from routecast.study.plots import throughput_figure
-from routecast.study.reading import StudyFile, find_study, read_study
-from routecast.study.result import StudyResult
-from routecast.study.run import run_study
-from routecast.study.tabulate import calibration_table, error_table, forecast_table
+from routecast.study.engine import run_study
+from routecast.study.reading import find_study, read_study
+from routecast.study.tables.document import Study
+from routecast.study.tables.run import TablesResult
+from routecast.study.tables.views import calibration_table, error_table, forecast_table, throughput_figure
+from routecast.study.tables.views import page as page_of
 
 pytestmark = pytest.mark.usefixtures("fake_laws")
 
 
-def studied(folder: Path, cores: int, flows: tuple[int, ...], **changed: object) -> StudyResult:
+def studied(folder: Path, cores: int, flows: tuple[int, ...], **changed: object) -> TablesResult:
     """Run the shipped study with one scenario of so many cores and flows."""
     file = read_study(find_study("meyer2014"))
-    assert isinstance(file, StudyFile)
+    assert isinstance(file.study, Study)
     measured, forecast = file.study.scenario
     scenario = forecast.model_copy(update={"cores": cores, "flows": flows, "frames": (64, 512), **changed})
     study = file.study.model_copy(update={"scenario": (measured, scenario)})
@@ -49,7 +49,7 @@ def test_what_is_said_of_a_forecast_is_the_row_of_its_table_with_most_cores_busy
     tmp_path: Path, flows: tuple[int, ...], row: int, load: str
 ) -> None:
     result = studied(tmp_path, 6, flows)
-    answer, lead = spoken(study_page(result))
+    answer, lead = spoken(page_of(result))
     shown = {(cells[0], cells[1]): cells[2] for cells in forecast_table(result, "fig9").rows}
     for text, found in (
         (answer, re.search(r"forward \*\*([\d.]+) Mpps\*\* of 64-byte", answer)),
@@ -81,7 +81,7 @@ def test_nothing_is_said_of_the_cost_of_other_cores_where_one_works_or_links_lim
 
 def test_the_points_that_calibrate_are_counted_where_none_of_them_is_compared_with(tmp_path: Path) -> None:
     file = read_study(find_study("meyer2014"))
-    assert isinstance(file, StudyFile)
+    assert isinstance(file.study, Study)
     table = (file.folder / file.study.measurements.validate_with).read_text().splitlines()
     known = (file.folder / file.study.measurements.calibrate).read_text().splitlines()
     (tmp_path / "known.csv").write_text("\n".join(known) + "\n")
@@ -91,7 +91,7 @@ def test_the_points_that_calibrate_are_counted_where_none_of_them_is_compared_wi
     measurements = file.study.measurements.model_copy(update={"calibrate": "known.csv", "validate_with": "others.csv"})
     study = file.study.model_copy(update={"measurements": measurements})
     result = run_study(replace(file, study=study, path=tmp_path / "x.study.toml"), tmp_path / "out")
-    page = study_page(result)
+    page = page_of(result)
     # Table I(a) of the paper has four points, the rest of Table II 16.
     assert page.answer.startswith("Calibrated from **4 measured points**, routecast predicts 16 others")
     calibrating = calibration_table(result)

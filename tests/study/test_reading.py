@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from routecast.errors import FileProblem, Problem, RoutecastError
 from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
-from routecast.study.run import read_measured
+from routecast.study.tables.run import read_measured
 
 MINIMAL = """
 name = "small"
@@ -103,7 +103,7 @@ values = st.recursive(
 @given(key=st.sampled_from(["router", "measurements", "evaluate", "scenario", "criteria", "load"]), value=values)
 def test_no_value_in_a_table_of_a_study_makes_it_fail_in_another_way(key: str, value: object) -> None:
     from routecast.quantity.toml_file import validated
-    from routecast.study.document import Study
+    from routecast.study.tables.document import Study
 
     document = tomllib.loads(MINIMAL) | {key: value}
     problems: tuple[Problem, ...] = ()

@@ -14,10 +14,10 @@ import pytest
 
 from routecast.errors import FileProblem
 from routecast.evaluate.ledger import Ledger
-from routecast.study import run as study_run
+from routecast.study.engine import run_study
 from routecast.study.reading import StudyFile, find_study, read_study
-from routecast.study.run import run_study
-from routecast.study.tasks import COLUMNS, Row, Workload
+from routecast.study.tables import run as study_run
+from routecast.study.tables.run import COLUMNS, Row, Workload
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_study_writes_its_whole_folder_and_nothing_half_written(meyer: StudyFi
         "summary.json",
         *(f"figures/{name}.svg" for name in ("fig8a", "fig8b", "fig9a", "fig9b", "errors")),
     }
-    assert polars.read_parquet(tmp_path / "results.parquet").height == result.made.trials
+    assert polars.read_parquet(tmp_path / "results.parquet").height == result.provenance.trials
     assert json.loads((tmp_path / "summary.json").read_text())["study"] == "meyer2014"
 
 
@@ -87,7 +87,7 @@ def test_an_interrupted_study_leaves_its_finished_trials_and_goes_on_from_them(
         run_study(meyer, tmp_path, progress=interrupt)
     assert polars.read_parquet(tmp_path / "results.parquet").height == 40
     assert not (tmp_path / "summary.json").exists()
-    assert run_study(meyer, tmp_path).made.resumed_trials == 40
+    assert run_study(meyer, tmp_path).provenance.resumed_trials == 40
 
 
 @pytest.mark.usefixtures("fake_laws")
@@ -107,7 +107,7 @@ def test_a_resumed_study_gives_the_same_results(meyer: StudyFile, tmp_path: Path
 @pytest.mark.usefixtures("fake_laws")
 def test_a_complete_study_is_started_anew(meyer: StudyFile, tmp_path: Path) -> None:
     run_study(meyer, tmp_path)
-    assert run_study(meyer, tmp_path).made.resumed_trials == 0
+    assert run_study(meyer, tmp_path).provenance.resumed_trials == 0
 
 
 @pytest.mark.usefixtures("fake_laws")
@@ -128,7 +128,7 @@ def test_a_killed_process_loses_half_a_second_of_trials_at_most(
 import time
 from pathlib import Path
 from routecast.evaluate.ledger import Ledger
-from routecast.study.tasks import COLUMNS
+from routecast.study.tables.run import COLUMNS
 with Ledger(Path({str(tmp_path)!r}), COLUMNS) as ledger:
     for number in range(10**9):
         ledger.add({{"task": str(number), "law": "x"}})

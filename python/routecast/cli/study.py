@@ -10,7 +10,7 @@ import typer
 from routecast.cli.console import data, print_json, print_table, progress_bar, remark
 
 if TYPE_CHECKING:
-    from routecast.study.shown import Shown
+    from routecast.study.result import TerminalSummary
 
 __all__ = ["study"]
 
@@ -38,7 +38,7 @@ def study(
     A study that was killed goes on where it stopped when it is started again with the same folder. Leaves with 1 if
     an error exceeds what the study allows.
     """
-    from routecast.study.kinds import run_file
+    from routecast.study.engine import run_study, terminal_summary
     from routecast.study.reading import find_study, read_study
 
     file = read_study(find_study(name_or_file))
@@ -46,7 +46,7 @@ def study(
     command = f"routecast study {name_or_file}" + (f" --out {out}" if out else "")
     try:
         with progress_bar(f"study {file.study.name}") as progress:
-            result, shown = run_file(file, folder, progress=progress, command=command)
+            result = run_study(file, folder, progress=progress, command=command)
     except KeyboardInterrupt:
         if (folder / "results.parquet").exists():
             remark(f"What is finished is in {folder / 'results.parquet'}; the same command goes on from there.")
@@ -54,7 +54,7 @@ def study(
     if as_json:
         print_json(result.to_json())
     else:
-        _print(file.study.title, shown)
+        _print(file.study.title, terminal_summary(result))
     remark(f"Report: {folder / 'report.html'}")
     missed = [criterion for criterion in result.criteria if not criterion.is_met]
     for criterion in missed:
@@ -63,14 +63,14 @@ def study(
         raise typer.Exit(1)
 
 
-def _print(title: str, shown: Shown) -> None:
+def _print(title: str, summary: TerminalSummary) -> None:
     console = data()
-    console.print(title if shown.lead else f"{title}\n", style="bold", markup=False)
-    if shown.lead:
-        console.print(f"{shown.lead}\n", markup=False)
-    for table in shown.tables:
+    console.print(title if summary.lead else f"{title}\n", style="bold", markup=False)
+    if summary.lead:
+        console.print(f"{summary.lead}\n", markup=False)
+    for table in summary.tables:
         print_table(console, table)
-    if shown.closing:
-        console.print(shown.closing)
-    for note in shown.notes:
+    if summary.closing:
+        console.print(summary.closing)
+    for note in summary.notes:
         remark(note)

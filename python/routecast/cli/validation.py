@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from routecast.calibrate.next_points import half_width_ratio
 from routecast.calibrate.replay import DESIGNS, WITHIN_RATIO
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
-from routecast.study.tabulate import LIMITS
+from routecast.study.tables.views import LIMITS
 
 if TYPE_CHECKING:
     from routecast.calibrate.advice import Advice

@@ -5,14 +5,20 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any
 
-__all__ = ["plain"]
+__all__ = ["pick", "plain"]
 
 
 def plain(value: object) -> object:
-    """Turn dataclasses, mappings and sequences into dicts and lists; NaN and infinities become None."""
+    """Turn dataclasses, mappings and sequences into dicts and lists; NaN and infinities become None.
+
+    A dataclass says by ``SUMMARY``, a tuple of what :func:`pick` takes, that it is written otherwise than field by
+    field.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return pick(value, *getattr(value, "SUMMARY", ("*",)))
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -20,3 +26,31 @@ def plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def pick(value: object, *keys: str) -> dict[str, object]:
+    """Return attributes of an object as plain data, in the order of the keys.
+
+    Parameters
+    ----------
+    value : object
+    *keys : str
+        ``"rate_pps"``; ``"met=is_met"`` under another name; ``"case=case.name"`` of a part; ``"*"`` every field of
+        a dataclass, ``"*estimate"`` those of a part; ``"-curve"`` leaves one out again.
+
+    Examples
+    --------
+    >>> pick(3 + 4j, "real", "y=imag")
+    {'real': 3.0, 'y': 4.0}
+    """
+    found: dict[str, object] = {}
+    for key in keys:
+        if key.startswith("*"):
+            part: Any = attrgetter(key[1:])(value) if key[1:] else value
+            found |= {f.name: plain(getattr(part, f.name)) for f in dataclasses.fields(part)}
+        elif key.startswith("-"):
+            del found[key[1:]]
+        else:
+            name, _, path = key.partition("=")
+            found[name] = plain(attrgetter(path or name)(value))
+    return found

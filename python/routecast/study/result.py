@@ -1,99 +1,63 @@
-"""What a study found, as values."""
+"""What every kind of study finds besides its own: criteria, statements, how it was made; and how that is shown."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
-from routecast.calibrate.points import Point
-from routecast.evaluate.plain import plain
+from routecast.evaluate.plain import pick, plain
 from routecast.quantity import format_duration
 from routecast.quantity.quantile import quantile
-from routecast.study.document import Study
+from routecast.report.page import Page, Section
+from routecast.report.tables import Column, Table
+from routecast.study.document import StudyDocument
 
 __all__ = [
-    "Comparison",
     "Criterion",
-    "Curve",
     "ErrorSummary",
-    "Estimate",
-    "Hypothesis",
-    "Made",
-    "Parameter",
+    "Provenance",
+    "Statement",
     "StudyResult",
+    "TerminalSummary",
+    "criteria_of",
+    "format_percent",
+    "statements_table",
 ]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """What is predicted for one workload; rates in frames per second, NaN where nobody was asked.
-
-    ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
-    same for the baseline's law. ``low_pps`` to ``high_pps`` is the 95 % prediction interval of a measurement.
-    ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
-    """
-
-    cores: int
-    flows: int
-    frame_bytes: int
-    link_bps: float
-    solved_pps: float
-    simulated_pps: float
-    low_pps: float
-    high_pps: float
-    limit: str
-    contention_ratio: float
-    baseline_pps: float = math.nan
-    baseline_simulated_pps: float = math.nan
-
-    @property
-    def busy_cores(self) -> int:
-        """Cores that have work."""
-        return min(self.flows, self.cores)
-
-    @property
-    def predicted_pps(self) -> float:
-        """The prediction: the closed form's, or the simulator's where only that was asked."""
-        return self.simulated_pps if math.isnan(self.solved_pps) else self.solved_pps
-
-    @property
-    def l1_bits(self) -> float:
-        """Bits of wire that a frame occupies (S1)."""
-        return 8.0 * (self.frame_bytes + 20)
+Document = TypeVar("Document", bound=StudyDocument)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The calibrated law over frame size for one number of flows, with its 95 % prediction interval."""
+class Criterion:
+    """A bound that the study sets on its own errors, and what they are."""
 
-    flows: int
-    frame_bytes: tuple[int, ...]
-    predicted_pps: tuple[float, ...]
-    low_pps: tuple[float, ...]
-    high_pps: tuple[float, ...]
+    SUMMARY: ClassVar = ("*", "met=is_met")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """A measured point and what was predicted for it; ``calibrates`` if the calibration has seen it."""
-
-    measured_pps: float
-    reported_pps: float
-    calibrates: bool
-    estimate: Estimate
-
-    def error_ratio(self, value_pps: float) -> float:
-        """Relative error of a value against the measured one."""
-        return value_pps / self.measured_pps - 1.0
+    name: str
+    bound: float
+    reached: float
 
     @property
-    def is_covered(self) -> bool:
-        """Whether the 95 % interval holds the measured value."""
-        return self.estimate.low_pps <= self.measured_pps <= self.estimate.high_pps
+    def is_met(self) -> bool:
+        """Whether the error is within the bound (NaN is not)."""
+        return self.reached <= self.bound
+
+    @property
+    def verdict(self) -> str:
+        """The criterion in a line."""
+        mark = "met" if self.is_met else "MISSED"
+        return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
+
+
+def criteria_of(*asked: tuple[str, float | None, float]) -> tuple[Criterion, ...]:
+    """Return the criteria among (name, bound, what is reached): those that have a bound."""
+    return tuple(
+        Criterion(name=name, bound=bound, reached=reached) for name, bound, reached in asked if bound is not None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,53 +84,34 @@ class ErrorSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Criterion:
-    """A bound that the study sets on its own errors, and what they are."""
+class Statement:
+    """A statement of the source, ``thesis``, and what is found here."""
 
-    name: str
-    bound: float
-    reached: float
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the error is within the bound (NaN is not)."""
-        return self.reached <= self.bound
-
-    @property
-    def told(self) -> str:
-        """The criterion in a line."""
-        mark = "met" if self.is_met else "MISSED"
-        return f"{self.name} {self.reached:.3g}, allowed {self.bound:.3g}: {mark}"
-
-    def to_json(self) -> dict[str, object]:
-        """Return plain data."""
-        return {"name": self.name, "bound": self.bound, "reached": self.reached, "met": self.is_met}
+    says: str
+    where: str
+    thesis: str
+    here: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One calibrated parameter, its 95 % interval where one is known, its unit and what it means."""
-
-    name: str
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    unit: str = ""
-    meaning: str = ""
+def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
+    """Return what the thesis says beside what is found; ``caption`` names its chapters."""
+    return Table(
+        name="statements",
+        title="What the thesis says, and what is found here",
+        caption=caption,
+        columns=(
+            Column(title="Statement", align="left", wrap=True),
+            Column(title="Where", align="left", wide=True),
+            Column(title="Thesis", align="left", wrap=True),
+            Column(title="Here", align="left", wrap=True),
+        ),
+        rows=tuple((one.says, one.where, one.thesis, one.here) for one in statements),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hypothesis:
-    """A law of contention that may hold, and the weight that the points give it."""
-
-    name: str
-    formula: str
-    weight_ratio: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """How the study was made."""
+class Provenance:
+    """How a study was made; ``trials`` are those that it needed, of which an earlier run left ``resumed_trials``."""
 
     versions: Mapping[str, str]
     seed: int
@@ -186,99 +131,93 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StudyResult:
-    """All that a study found."""
+class TerminalSummary:
+    """A study's answer on a terminal: a line, tables, a line; notes go where progress goes."""
 
-    study: Study
+    tables: tuple[Table, ...]
+    lead: str = ""
+    closing: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyResult(Generic[Document]):
+    """What a study found; a kind adds its own fields, and says in ``FINDINGS`` which of them its summary has."""
+
+    FINDINGS: ClassVar[tuple[str, ...]] = ()
+    """Between title and criteria of the summary, as :func:`routecast.evaluate.plain.pick` takes them."""
+
+    study: Document
     out: Path
-    law: str
-    hypotheses: tuple[Hypothesis, ...]
-    parameters: tuple[Parameter, ...]
-    calibrating: tuple[Point, ...]
-    comparisons: tuple[Comparison, ...]
-    scenarios: Mapping[str, tuple[Estimate, ...]]
-    curves: Mapping[str, tuple[Curve, ...]]
-    next_points: tuple[str, ...]
-    criteria: tuple[Criterion, ...]
-    made: Made
-    notes: tuple[str, ...] = field(default=())
+    criteria: tuple[Criterion, ...] = ()
+    provenance: Provenance
+    notes: tuple[str, ...] | None = None
 
-    @property
-    def held_out(self) -> tuple[Comparison, ...]:
-        """The points that the calibration has not seen."""
-        return tuple(row for row in self.comparisons if not row.calibrates)
-
-    @property
-    def coverage_ratio(self) -> float:
-        """Share of the held-out points inside their 95 % intervals."""
-        return fmean(row.is_covered for row in self.held_out) if self.held_out else math.nan
-
-    def spoken_of(self, scenario: str) -> Estimate:
-        """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
-
-        Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
-        with most flows, which spread most evenly.
-        """
-        return min(
-            self.scenarios[scenario],
-            key=lambda point: (point.frame_bytes, -point.busy_cores, point.flows > point.cores, -point.flows),
-        )
-
-    def errors(self) -> dict[str, ErrorSummary]:
-        """Summaries by model over the held-out points."""
-        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.held_out).items()}
-
-    def errors_everywhere(self) -> dict[str, ErrorSummary]:
-        """Summaries by model over all points, as papers give them."""
-        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.comparisons).items()}
-
-    @staticmethod
-    def _errors(rows: Iterable[Comparison]) -> dict[str, list[float]]:
-        errors: dict[str, list[float]] = {key: [] for key in ("solve", "simulate", "baseline", "reported")}
-        for row in rows:
-            errors["solve"].append(row.error_ratio(row.estimate.solved_pps))
-            errors["simulate"].append(row.error_ratio(row.estimate.simulated_pps))
-            errors["baseline"].append(row.error_ratio(row.estimate.baseline_pps))
-            errors["reported"].append(row.error_ratio(row.reported_pps))
-        return errors
+    def _findings(self) -> Mapping[str, object]:
+        """Return what the kind of study puts between title and criteria of the summary."""
+        return pick(self, *self.FINDINGS)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for ``summary.json`` and ``--json``; NaN becomes null."""
         document = {
             "study": self.study.name,
             "title": self.study.title,
-            "law": self.law,
-            "hypotheses": self.hypotheses,
-            "parameters": self.parameters,
-            "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
-            "all_points": {"errors": self.errors_everywhere()},
-            "calibrating": [
-                {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
-                for p in self.calibrating
-            ],
-            "rows": [_row(row) for row in self.comparisons],
-            "scenarios": self.scenarios,
-            "next_points": self.next_points,
-            "criteria": [one.to_json() for one in self.criteria],
-            "notes": self.notes,
-            "made": self.made,
+            **self._findings(),
+            "criteria": self.criteria,
+            **({} if self.notes is None else {"notes": self.notes}),
+            "made": self.provenance,
         }
-        return _dict(document)
+        return {key: plain(value) for key, value in document.items()}
+
+    @property
+    def criteria_row(self) -> tuple[str, str]:
+        """The row of the page's foot that judges the criteria."""
+        return "Criteria", "; ".join(one.verdict for one in self.criteria) or "none"
+
+    @property
+    def criteria_met(self) -> str:
+        """How many criteria are met, in a line; empty without criteria."""
+        met = sum(one.is_met for one in self.criteria)
+        return f"{met} of {len(self.criteria)} criteria met" if self.criteria else ""
+
+    def page(
+        self,
+        answer: str,
+        sections: Iterable[Section],
+        *made: tuple[str, str],
+        terms: tuple[tuple[str, str], ...] = (),
+        source: str | None = None,
+    ) -> Page:
+        """Return the page of the study.
+
+        Parameters
+        ----------
+        answer : str
+            To the study's question.
+        sections : iterable of Section
+        *made : tuple of str
+            Rows of the foot that say how it was made, besides those of every study.
+        terms : tuple
+            Rows below them.
+        source : str, optional
+            The document's if not given.
+        """
+        return Page(
+            title=self.study.title,
+            question=self.study.question,
+            answer=answer,
+            sections=tuple(sections),
+            made=(*self.provenance.rows(*made), *terms),
+            source=getattr(self.study, "source", "") if source is None else source,
+        )
 
 
-def _row(row: Comparison) -> dict[str, Any]:
-    cells = _dict(row.estimate)
-    cells |= {
-        "measured_pps": row.measured_pps,
-        "reported_pps": row.reported_pps,
-        "calibrates": row.calibrates,
-    }
-    cells["error_ratio"] = row.error_ratio(row.estimate.predicted_pps)
-    cells["covered"] = row.is_covered
-    return cells
+def format_percent(ratio: float, digits: int = 2) -> str:
+    """Write a ratio in percent; a dash where it is unknown.
 
-
-def _dict(value: object) -> dict[str, Any]:
-    result = plain(value)
-    assert isinstance(result, dict)
-    return result
+    Examples
+    --------
+    >>> format_percent(0.00534)
+    '0.53 %'
+    """
+    return "–" if math.isnan(ratio) else f"{100.0 * ratio:.{digits}f} %"

@@ -8,8 +8,8 @@ import routecast
 from routecast.router.multistage.thesis_scenarios import figure_3_14, table_3_2
 from routecast.router.multistage.writing import router_document
 from routecast.router.virtual.catalogue import technology
-from routecast.study.curves.routers import document_of
-from routecast.study.kinds import CurveStudyFile
+from routecast.study.curves.document import CurveStudy
+from routecast.study.curves.simulate import document_of
 from routecast.study.reading import read_study
 
 STUDY = Path(routecast.__file__).parent / "data" / "studies" / "vmware_msr.study.toml"
@@ -29,7 +29,7 @@ def elements(document):
 
 def curves(figure_name):
     file = read_study(STUDY)
-    assert isinstance(file, CurveStudyFile)
+    assert isinstance(file.study, CurveStudy)
     figure = next(one for one in file.study.figure if one.name == figure_name)
     return {curve.name: document_of(file.study, curve, {}) for curve in figure.curve}
 

@@ -8,16 +8,17 @@ from itertools import pairwise
 import pytest
 
 from routecast.study.cluster.document import ClusterStudy
-from routecast.study.cluster.result import ClusterResult
-from routecast.study.cluster.run import run_cluster_study
-from routecast.study.reading import ClusterStudyFile, find_study, read_study
+from routecast.study.cluster.run import ClusterResult
+from routecast.study.document import StudyFile
+from routecast.study.engine import run_study
+from routecast.study.reading import find_study, read_study
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> ClusterResult:
     """The shipped study over five days, with short sweeps."""
     file = read_study(find_study("msr_energy"))
-    assert isinstance(file, ClusterStudyFile)
+    assert isinstance(file.study, ClusterStudy)
     data = file.study.model_copy(
         update={
             "saving": file.study.saving.model_copy(update={"days": 5}),
@@ -26,7 +27,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> ClusterResult:
         }
     )
     assert isinstance(data, ClusterStudy)
-    return run_cluster_study(data, tmp_path_factory.mktemp("study") / "out")
+    return run_study(StudyFile(study=data, path=file.path), tmp_path_factory.mktemp("study") / "out")
 
 
 def test_the_study_writes_its_folder(found: ClusterResult) -> None:
@@ -78,5 +79,5 @@ def test_patience_costs_energy_and_saves_switchings(found: ClusterResult) -> Non
 def test_the_schema_of_cluster_studies_is_that_of_cluster_files_and_more() -> None:
     from routecast.study.reading import study_schema
 
-    schema = study_schema("cluster")
+    schema = study_schema("cluster_study")
     assert {"kind", "title", "traffic", "group"} <= set(schema["required"])

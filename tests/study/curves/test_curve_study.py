@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem, FitProblem
-from routecast.study.curves.result import CurveResult
-from routecast.study.curves.run import run_curve_study
-from routecast.study.kinds import CurveStudyFile
+from routecast.study.curves.document import CurveStudy
+from routecast.study.curves.run import CurveResult
+from routecast.study.engine import run_study
 from routecast.study.reading import read_study
 
 STUDY = """
@@ -48,8 +48,8 @@ def run(tmp_path: Path, more: str = "", *, out: str = "out") -> CurveResult:
     path = tmp_path / "by_hand.study.toml"
     path.write_text(STUDY + more)
     file = read_study(path)
-    assert isinstance(file, CurveStudyFile)
-    return run_curve_study(file.study, tmp_path / out, folder=tmp_path, workers=1)
+    assert isinstance(file.study, CurveStudy)
+    return run_study(file, tmp_path / out, workers=1)
 
 
 def test_curves_rise_to_what_the_cores_can_do(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_study_goes_on_where_it_stopped_and_says_the_same(tmp_path: Path) -> N
     first = run(tmp_path)
     (tmp_path / "out" / "summary.json").unlink()
     again = run(tmp_path)
-    assert again.made.resumed_trials == again.made.trials == first.made.trials
+    assert again.provenance.resumed_trials == again.provenance.trials == first.provenance.trials
     assert again.figures == first.figures
 
 

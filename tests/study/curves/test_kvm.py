@@ -11,8 +11,7 @@ import routecast
 from routecast.evaluate import Simulate
 from routecast.evaluate.trial import Trial
 from routecast.study.curves.document import CurveStudy
-from routecast.study.curves.routers import document_of, load_of, model_of
-from routecast.study.kinds import CurveStudyFile
+from routecast.study.curves.simulate import document_of, load_of, model_of
 from routecast.study.reading import read_study
 
 DURATION_S = 0.3
@@ -22,7 +21,7 @@ FOLDER = Path(routecast.__file__).parent / "data" / "studies"
 @cache
 def study() -> CurveStudy:
     file = read_study(FOLDER / "kvm_tuning.study.toml")
-    assert isinstance(file, CurveStudyFile)
+    assert isinstance(file.study, CurveStudy)
     return file.study
 
 

@@ -13,8 +13,7 @@ import pytest
 from routecast.evaluate import Simulate, Trial
 from routecast.router.virtual.catalogue import technology
 from routecast.study.curves.document import Curve, CurveStudy, Figure, Stated
-from routecast.study.curves.routers import document_of, load_of, model_of
-from routecast.study.kinds import CurveStudyFile
+from routecast.study.curves.simulate import document_of, load_of, model_of
 from routecast.study.reading import read_study
 
 SHIPPED = Path(str(files("routecast") / "data" / "studies" / "vmware_msr.study.toml"))
@@ -31,7 +30,7 @@ NOT_REACHED = {
 @cache
 def study() -> CurveStudy:
     file = read_study(SHIPPED)
-    assert isinstance(file, CurveStudyFile)
+    assert isinstance(file.study, CurveStudy)
     return file.study
 
 

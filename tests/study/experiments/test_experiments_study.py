@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from routecast.errors import FileProblem
-from routecast.study.experiments.result import ExperimentsResult
-from routecast.study.experiments.run import run_experiments_study
-from routecast.study.experiments.tabulate import facts_table
-from routecast.study.kinds import ExperimentsStudyFile
+from routecast.study.engine import run_study
+from routecast.study.experiments.document import ExperimentsStudy
+from routecast.study.experiments.run import ExperimentsResult
+from routecast.study.experiments.views import facts_table
 from routecast.study.reading import read_study
 
 STUDY = """
@@ -79,8 +79,8 @@ def run(tmp_path: Path, more: str = "") -> ExperimentsResult:
     path = tmp_path / "by_hand.study.toml"
     path.write_text(STUDY + more)
     file = read_study(path)
-    assert isinstance(file, ExperimentsStudyFile)
-    return run_experiments_study(file.study, tmp_path / "out", folder=tmp_path, workers=1)
+    assert isinstance(file.study, ExperimentsStudy)
+    return run_study(file, tmp_path / "out", workers=1)
 
 
 def test_a_fact_sets_the_cost_that_meets_it_and_the_rest_follows(tmp_path: Path) -> None:

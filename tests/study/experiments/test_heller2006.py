@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from routecast.study.experiments.facts import series
-from routecast.study.experiments.result import ExperimentsResult
-from routecast.study.kinds import ExperimentsStudyFile
+from routecast.study.engine import run_study
+from routecast.study.experiments.document import ExperimentsStudy
+from routecast.study.experiments.run import ExperimentsResult, series
 from routecast.study.reading import find_study, read_study
 
 
 def result_of(name: str, out: Path) -> ExperimentsResult:
     file = read_study(find_study(name))
-    assert isinstance(file, ExperimentsStudyFile)
-    result, _ = file.run(out, None, "")
-    return result
+    assert isinstance(file.study, ExperimentsStudy)
+    return run_study(file, out)
 
 
 @pytest.fixture(scope="module")

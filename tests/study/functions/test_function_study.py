@@ -16,10 +16,10 @@ from routecast.function.estimate import estimate
 from routecast.hardware.formula import Formula
 from routecast.hardware.model import Access, CallCost, Cpu, Hardware, MemoryLevel, OperationCost
 from routecast.load.popularity import Popularity
-from routecast.study.functions.bench import FunctionRun
-from routecast.study.functions.points import Point, points
-from routecast.study.functions.run import run_function_study
-from routecast.study.reading import FunctionStudyFile, find_study, read_study
+from routecast.study.engine import run_study
+from routecast.study.functions.document import FunctionStudy
+from routecast.study.functions.run import FunctionRun, Point, points
+from routecast.study.reading import StudyFile, find_study, read_study
 
 CLOCK_HZ = 2e9
 
@@ -116,17 +116,17 @@ class ToyBench:
         )
 
 
-def study_file(folder: Path, text: str = STUDY) -> FunctionStudyFile:
+def study_file(folder: Path, text: str = STUDY) -> StudyFile[FunctionStudy]:
     path = folder / "toy.study.toml"
     path.write_text(text)
     file = read_study(path)
-    assert isinstance(file, FunctionStudyFile)
+    assert isinstance(file.study, FunctionStudy)
     return file
 
 
 def test_refining_by_a_few_measurements_brings_the_others_closer(tmp_path: Path) -> None:
     study = study_file(tmp_path).study
-    result = run_function_study(study, tmp_path / "out", ToyBench())
+    result = run_study(StudyFile(study=study, path=tmp_path / "x.study.toml"), tmp_path / "out", bench=ToyBench())
     before, after = result.errors(), result.refined_errors()
     assert before.median_abs_error_ratio > 0.08
     assert after.median_abs_error_ratio < 0.03
@@ -136,7 +136,7 @@ def test_refining_by_a_few_measurements_brings_the_others_closer(tmp_path: Path)
 def test_a_study_writes_its_folder(tmp_path: Path) -> None:
     study = study_file(tmp_path).study
     out = tmp_path / "out"
-    result = run_function_study(study, out, ToyBench())
+    result = run_study(StudyFile(study=study, path=tmp_path / "x.study.toml"), out, bench=ToyBench())
     assert {path.name for path in out.iterdir()} == {
         "host.hardware.toml",
         "refined.hardware.toml",
@@ -163,10 +163,10 @@ def test_a_study_that_was_killed_goes_on_with_the_same_probe(tmp_path: Path) -> 
             return super().run(point, seed, hand_loop=hand_loop)
 
     with pytest.raises(KeyboardInterrupt):
-        run_function_study(study, out, Killed())
+        run_study(StudyFile(study=study, path=tmp_path / "x.study.toml"), out, bench=Killed())
     bench = ToyBench()
-    result = run_function_study(study, out, bench)
-    assert result.made.resumed_trials == 7
+    result = run_study(StudyFile(study=study, path=tmp_path / "x.study.toml"), out, bench=bench)
+    assert result.provenance.resumed_trials == 7
     assert len(bench.runs) == 24 - 7
     assert bench.probes == 0
 
@@ -183,7 +183,7 @@ def test_the_named_points_refine_at_the_first_frame_size(tmp_path: Path) -> None
 
 def test_the_shipped_study_names_functions_that_run_with_their_tables() -> None:
     file = read_study(find_study("host_functions"))
-    assert isinstance(file, FunctionStudyFile)
+    assert isinstance(file.study, FunctionStudy)
     assert {series.function for series in file.study.series} >= {
         "l2_switch",
         "learning_switch",

@@ -11,15 +11,12 @@ import pytest
 from routecast.calibrate.activation_costs import ActivationCosts, fit_activation_costs
 from routecast.calibrate.frequency import FrequencyLaw
 from routecast.errors import FileProblem
-from routecast.study.napi.alternatives import ALTERNATIVES, fit_alternative
-from routecast.study.napi.chapters import napi_page
+from routecast.study.engine import run_study
 from routecast.study.napi.document import NapiStudy
-from routecast.study.napi.form import dearest_wave
-from routecast.study.napi.result import NapiResult
-from routecast.study.napi.run import run_napi_study
-from routecast.study.napi.tables import read_idle, read_samples
-from routecast.study.napi.tabulate import shown
-from routecast.study.reading import NapiStudyFile, find_study, read_study, study_schema
+from routecast.study.napi.fit import ALTERNATIVES, dearest_wave, fit_alternative
+from routecast.study.napi.run import NapiResult, read_idle, read_samples
+from routecast.study.napi.views import page, terminal_summary
+from routecast.study.reading import StudyFile, find_study, read_study, study_schema
 
 TRUTH = ActivationCosts(per_packet_s=100e-9, per_interrupt_s=0.5e-6, wakeup_s=1e-6)
 LAW = FrequencyLaw(packet_cycles=2000.0, memory_s=0.2e-6)
@@ -50,7 +47,7 @@ idle_rmse = 0.03
 """
 
 
-def toy(folder: Path, text: str = STUDY) -> NapiStudyFile:
+def toy(folder: Path, text: str = STUDY) -> StudyFile[NapiStudy]:
     rates = (0.0, 0.2e6, 0.5e6, 1e6, 2e6, 4e6, 6e6, 8e6, 11e6)
     rows = [f"{rate:.0f},{TRUTH.idle_ratio(rate):.6f}" for rate in rates]
     (folder / "idle.csv").write_text("\n".join(["# a toy", "offered_pps,idle_ratio", *rows]) + "\n")
@@ -59,20 +56,20 @@ def toy(folder: Path, text: str = STUDY) -> NapiStudyFile:
     path = folder / "toy.study.toml"
     path.write_text(text)
     file = read_study(path)
-    assert isinstance(file, NapiStudyFile)
+    assert isinstance(file.study, NapiStudy)
     return file
 
 
 @pytest.fixture(scope="module")
 def toy_result(tmp_path_factory: pytest.TempPathFactory) -> NapiResult:
     file = toy(tmp_path_factory.mktemp("toy"))
-    return run_napi_study(file.study, file.folder / "out", file.folder)
+    return run_study(file, file.folder / "out")
 
 
 @pytest.fixture(scope="module")
 def shipped() -> tuple[NapiStudy, Path]:
     file = read_study(find_study("napi_power"))
-    assert isinstance(file, NapiStudyFile)
+    assert isinstance(file.study, NapiStudy)
     return file.study, file.folder
 
 
@@ -81,7 +78,7 @@ def test_the_shipped_study_holds_its_criteria_on_the_measured_curves(
 ) -> None:
     study, folder = shipped
     shorter = study.model_copy(update={"run": study.run.model_copy(update={"frames": 8000, "compare": False})})
-    result = run_napi_study(shorter, tmp_path / "out", folder)
+    result = run_study(StudyFile(study=shorter, path=folder / "x.study.toml"), tmp_path / "out")
     assert [criterion.name for criterion in result.criteria if not criterion.is_met] == []
     assert {each.curve.name for each in result.idle} == {"xdp", "linux"}
 
@@ -138,7 +135,7 @@ def test_every_figure_and_table_is_written(toy_result: NapiResult) -> None:
     drawn = {path.stem for path in (toy_result.out / "figures").glob("*.svg")}
     assert drawn == {"idle", "time-toy", "inside", "form", "packet", "clock", "latency"}
     report = (toy_result.out / "report.html").read_text()
-    for table in shown(toy_result).tables:
+    for table in terminal_summary(toy_result).tables:
         assert table.title in report
         assert all(len(row) == len(table.columns) for row in table.rows)
     summary = json.loads((toy_result.out / "summary.json").read_text())
@@ -151,7 +148,7 @@ def test_the_answer_claims_of_the_closed_form_what_the_closed_form_reaches(toy_r
     off = tuple(replace(point, closed_form=point.measured + 0.25) for point in idle.points)
     found = replace(toy_result, idle=(replace(idle, points=off),))
     # Every point is off by a quarter, and so is the root of their mean square.
-    assert "**25.00 percentage points**" in napi_page(found).answer
+    assert "**25.00 percentage points**" in page(found).answer
 
 
 def test_interrupts_per_packet_fall_with_load_under_poisson_arrivals(toy_result: NapiResult) -> None:
@@ -235,4 +232,4 @@ def test_samples_need_both_columns(tmp_path: Path) -> None:
 
 
 def test_the_schema_names_the_tables_of_the_file() -> None:
-    assert {"idle", "form", "clock", "criteria"} <= set(study_schema("napi")["properties"])
+    assert {"idle", "form", "clock", "criteria"} <= set(study_schema("napi_study")["properties"])

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from routecast.cli.app import app
 from routecast.errors import FileProblem, Problem
-from routecast.study.reading import NocStudyFile, find_study, read_study, shipped_studies, study_schema
+from routecast.study.noc.document import NocStudy
+from routecast.study.reading import find_study, read_study, shipped_studies, study_schema
 
 CASE = """
 [[case]]
@@ -104,7 +105,7 @@ def test_single_values_are_checked_with_their_place(tmp_path: Path, before: str,
 @pytest.mark.parametrize("name", [name for name in shipped_studies() if name.startswith("noc_")])
 def test_shipped_studies_of_networks_on_chip_are_free_of_contradictions(name: str) -> None:
     file = read_study(find_study(name))
-    assert isinstance(file, NocStudyFile)
+    assert isinstance(file.study, NocStudy)
     assert file.study.name == name
     assert all(one.where for case in file.study.case for one in case.stated)
 
@@ -113,6 +114,6 @@ def test_the_schema_of_the_kind_is_printed() -> None:
     printed = CliRunner().invoke(app, ["schema", "noc_study"])
     assert printed.exit_code == 0
     schema = json.loads(printed.stdout)
-    assert schema == study_schema("noc")
+    assert schema == study_schema("noc_study")
     assert {"case", "flits", "criteria"} <= set(schema["properties"])
     assert {"name", "title", "topology", "traffic"} <= set(schema["$defs"]["Case"]["required"])

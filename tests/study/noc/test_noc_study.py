@@ -18,15 +18,19 @@ import pytest
 from typer.testing import CliRunner
 
 from routecast.cli.app import app
-from routecast.study.noc.chapters import noc_page
+from routecast.study.engine import run_study
 from routecast.study.noc.document import Case, NocStudy, Stated
-from routecast.study.noc.judged import closed_ratio, compared, criteria
-from routecast.study.noc.point import Point
-from routecast.study.noc.points import points_of_matrix
-from routecast.study.noc.result import CaseResult, NocResult
-from routecast.study.noc.run import run_noc_study
-from routecast.study.noc.tabulate import shown
-from routecast.study.reading import NocStudyFile, read_study
+from routecast.study.noc.run import (
+    CaseResult,
+    NocResult,
+    Point,
+    closed_ratio,
+    compared,
+    criteria,
+    points_of_matrix,
+)
+from routecast.study.noc.views import page, terminal_summary
+from routecast.study.reading import StudyFile, read_study
 
 STUDY = """
 kind = "noc"
@@ -58,17 +62,17 @@ closed = 0.0
 """
 
 
-def toy(folder: Path, text: str = STUDY) -> NocStudyFile:
+def toy(folder: Path, text: str = STUDY) -> StudyFile[NocStudy]:
     path = folder / "toy.study.toml"
     path.write_text(text)
     file = read_study(path)
-    assert isinstance(file, NocStudyFile)
+    assert isinstance(file.study, NocStudy)
     return file
 
 
 def run(folder: Path, out: str, workers: int = 1, text: str = STUDY) -> NocResult:
     file = toy(folder, text)
-    return run_noc_study(file.study, folder / out, folder=folder, workers=workers)
+    return run_study(file, folder / out, workers=workers)
 
 
 def found(out: Path) -> dict[str, Any]:
@@ -99,16 +103,16 @@ def test_the_study_writes_its_folder(result: NocResult) -> None:
     assert drawn == {"power_drawn", "saving_drawn", "power_summary"}
     assert polars.read_parquet(result.out / "results.parquet").height == 3
     page = (result.out / "report.html").read_text(encoding="utf-8")
-    for table in shown(result).tables:
+    for table in terminal_summary(result).tables:
         assert table.title in page
         assert all(len(row) == len(table.columns) for row in table.rows)
     assert page.count("Load of the links at load 1: drawn") >= 2
 
 
 def test_names_of_figures_and_anchors_are_unique_whatever_cases_are_called(result: NocResult) -> None:
-    page = noc_page(result)
-    anchors = [section.anchor for section in page.sections]
-    names = [figure.name for figure in page.figures()]
+    whole = page(result)
+    anchors = [section.anchor for section in whole.sections]
+    names = [figure.name for figure in whole.figures()]
     assert len(set(anchors)) == len(anchors)
     assert len(set(names)) == len(names)
 
@@ -143,14 +147,13 @@ def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, t
     marked.write_parquet(tmp_path / "out" / "results.parts" / "000001.parquet")
     told: list[int] = []
     file = toy(tmp_path)
-    again = run_noc_study(
-        file.study,
+    again = run_study(
+        file,
         tmp_path / "out",
-        folder=tmp_path,
         workers=1,
         progress=lambda done, total, what: told.append(done),
     )
-    assert again.made.resumed_trials == 2
+    assert again.provenance.resumed_trials == 2
     assert told[0] == 2
     assert found(tmp_path / "out") == found(result.out)
     # A finished matrix is taken as it stands: what is forged there is found again.
@@ -158,7 +161,7 @@ def test_what_is_killed_half_way_goes_on_and_finds_the_same(result: NocResult, t
     (tmp_path / "forged").mkdir()
     forged.write_parquet(tmp_path / "forged" / "results.parquet")
     file = toy(tmp_path, STUDY.split("[[case.stated]]", maxsplit=1)[0])
-    taken = run_noc_study(file.study, tmp_path / "forged", folder=tmp_path, workers=1)
+    taken = run_study(file, tmp_path / "forged", workers=1)
     assert "yx" in taken.cases[0].curves
 
 
@@ -179,7 +182,7 @@ def test_another_matrix_under_the_same_name_is_not_taken_for_the_finished_one(tm
     (tmp_path / "out" / "summary.json").unlink()
     (tmp_path / "m.csv").write_text("0,0.8\n0,0\n")
     second = run(tmp_path, "out", text=text)
-    assert second.made.resumed_trials == 0
+    assert second.provenance.resumed_trials == 0
     assert second.cases[0].mean("xy", 1.0) == pytest.approx(0.64)
 
 

@@ -12,10 +12,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "testbed"))
 from testbed_rights import needs_tester
 
 from routecast.errors import FitProblem
-from routecast.study.wire.bench import TestbedBench
+from routecast.study.document import StudyFile
+from routecast.study.engine import run_study
 from routecast.study.wire.document import WireStudy
-from routecast.study.wire.result import WireResult
-from routecast.study.wire.run import run_wire_study
+from routecast.study.wire.measure import TestbedBench
+from routecast.study.wire.run import WireResult
 
 STUDY = """
 kind = "wire"
@@ -53,8 +54,8 @@ def undisturbed(study: WireStudy, folder: Path) -> WireResult:
     bench = TestbedBench(study.testbed.file, folder)
     for attempt in range(2):
         with suppress(FitProblem):
-            return run_wire_study(study, folder / f"out {attempt}", bench)
-    return run_wire_study(study, folder / "out", bench)
+            return run_study(StudyFile(study=study, path=Path("x.study.toml")), folder / f"out {attempt}", bench=bench)
+    return run_study(StudyFile(study=study, path=Path("x.study.toml")), folder / "out", bench=bench)
 
 
 @needs_tester

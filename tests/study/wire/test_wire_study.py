@@ -11,10 +11,11 @@ import pytest
 from simulated_bench import BASE_S, PER_ITERATION_S, WAKEUP, SimulatedBench
 
 from routecast.errors import FileProblem, FitProblem
+from routecast.study.document import StudyFile
+from routecast.study.engine import run_study
 from routecast.study.reading import find_study, read_study
 from routecast.study.wire.document import WireStudy
-from routecast.study.wire.result import WireResult
-from routecast.study.wire.run import run_wire_study
+from routecast.study.wire.run import WireResult
 
 STUDY = """
 kind = "wire"
@@ -55,9 +56,13 @@ def study() -> WireStudy:
     return WireStudy.model_validate(tomllib.loads(STUDY))
 
 
+def study_file() -> StudyFile[WireStudy]:
+    return StudyFile(study=study(), path=Path("x.study.toml"))
+
+
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> WireResult:
-    return run_wire_study(study(), tmp_path_factory.mktemp("small"), SimulatedBench())
+    return run_study(study_file(), tmp_path_factory.mktemp("small"), bench=SimulatedBench())
 
 
 def test_the_law_is_found_again_from_two_points(result: WireResult) -> None:
@@ -109,12 +114,12 @@ class Breaking(SimulatedBench):
 
 def test_an_interrupted_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        run_wire_study(study(), tmp_path, Breaking())
+        run_study(study_file(), tmp_path, bench=Breaking())
     kept = len(polars.read_parquet(tmp_path / "results.parquet"))
     assert kept == 3
     assert not (tmp_path / "summary.json").exists()
-    result = run_wire_study(study(), tmp_path, SimulatedBench())
-    assert result.made.resumed_trials == kept
+    result = run_study(study_file(), tmp_path, bench=SimulatedBench())
+    assert result.provenance.resumed_trials == kept
 
 
 def test_a_calibrating_point_without_a_valid_trial_is_named(tmp_path: Path) -> None:
@@ -138,7 +143,7 @@ def test_a_calibrating_point_without_a_valid_trial_is_named(tmp_path: Path) -> N
             return invalid()
 
     with pytest.raises(FitProblem, match=r"slow.*no trial was valid at slowdown = 0, 2000"):
-        run_wire_study(study(), tmp_path, Invalid())
+        run_study(study_file(), tmp_path, bench=Invalid())
 
 
 @pytest.mark.parametrize(

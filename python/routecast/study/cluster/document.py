@@ -12,7 +12,7 @@ from pydantic import Field
 from routecast.plan.cluster.reading import ClusterFile
 from routecast.quantity.fields import Duration, Number, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name
+from routecast.study.document import Name, StudyDocument
 
 __all__ = ["ClusterCriteria", "ClusterStudy", "Mismatch", "Sweep"]
 
@@ -58,7 +58,7 @@ class ClusterCriteria(FileModel):
     )
 
 
-class ClusterStudy(ClusterFile):
+class ClusterStudy(ClusterFile, StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "cluster"``."""
 
     kind: Literal["cluster"]

@@ -3,100 +3,301 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
+from typing import Any
 
+from routecast.evaluate.plain import pick
 from routecast.load.series import DAY_S, TrafficSeries
 from routecast.load.series.reading import read_series
 from routecast.load.series.shapes import mean_day
-from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, answer, goal_designs, savings_of
+from routecast.plan.cluster.answer import KWH_J, ClusterAnswer, goal_designs, savings_of
+from routecast.plan.cluster.answer import answer as cluster_answer
 from routecast.plan.cluster.infeasible import InfeasiblePlan
 from routecast.plan.cluster.model import ClusterProblem, Design
 from routecast.plan.cluster.reading import ClusterCase, cluster_case
+from routecast.plan.cluster.saving.model import Saving
 from routecast.plan.cluster.saving.offline import fewest_joules
 from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.plan.cluster.step.dispatch import Dispatcher
-from routecast.study.cluster.chapters import cluster_page
 from routecast.study.cluster.document import ClusterStudy
-from routecast.study.cluster.result import ClusterResult, FleetSaving, Payback, Sampled
-from routecast.study.cluster.statements import statements
-from routecast.study.folder import begin, write_results
-from routecast.study.result import Criterion
+from routecast.study.engine import StudyRun
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
-__all__ = ["run_cluster_study"]
-
-Progress = Callable[[int, int, str], None]
+__all__ = ["ClusterResult", "FleetSaving", "answer"]
 
 
-def run_cluster_study(
-    study: ClusterStudy,
-    out: Path,
-    *,
-    folder: Path | None = None,
-    progress: Progress | None = None,
-    command: str = "",
-) -> ClusterResult:
-    """Run a study of a cluster and write its summary, figures and report to ``out``.
+# What a study of a cluster found, as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """A fleet that was designed for one sampling of the day, run at another.
 
     Parameters
     ----------
-    study : ClusterStudy
-    out : Path
-        Made if missing.
-    folder : Path, optional
-        Where the series is looked for, if it is a file.
-    progress : callable, optional
-        Told what is done, of how much, and what comes next.
+    designed_s, run_s : float
+        Steps of the design and of the run.
+    fleet : tuple of int
+    kwh_per_day : float
+    power_w : tuple of float
+        Of each step of the run.
+    missed_ratio : float
+        Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load.
+    """
+
+    designed_s: float
+    run_s: float
+    fleet: tuple[int, ...]
+    kwh_per_day: float
+    power_w: tuple[float, ...]
+    missed_ratio: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSaving:
+    """The saving algorithms over the trace, for the fleet of one design; the second is off-line, the fourth on-line."""
+
+    design: Design
+    savings: tuple[Saving, ...]
+
+    @property
+    def offline(self) -> Saving:
+        """Each step for itself, with its load known."""
+        return self.savings[1]
+
+    @property
+    def online(self) -> Saving:
+        """From the step before."""
+        return self.savings[3]
+
+    @property
+    def energy_ratio(self) -> float:
+        """By which part on-line needs more than off-line."""
+        return self.online.schedule.energy_j / self.offline.schedule.energy_j - 1.0
+
+    @property
+    def switchings_ratio(self) -> float:
+        """Switchings on-line relative to off-line; 0 where there are none at all."""
+        most = self.offline.schedule.switchings
+        return self.online.schedule.switchings / most if most else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payback:
+    """Energy and switchings over the trace when a switching must pay back in a given time."""
+
+    payback_s: float
+    online: Saving
+    offline: Saving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterResult(StudyResult[ClusterStudy]):
+    """All that a study of a cluster found."""
+
+    answer: ClusterAnswer
+    fine_day: TrafficSeries
+    frontier: tuple[Design, ...]
+    sampled: tuple[Sampled, ...]
+    fleets: tuple[FleetSaving, ...]
+    paybacks: tuple[Payback, ...]
+    statements: tuple[Statement, ...] = ()
+
+    def of_sampling(self, designed_s: float, run_s: float) -> Sampled:
+        """Return the fleet of one sampling run at another."""
+        return next(one for one in self.sampled if (one.designed_s, one.run_s) == (designed_s, run_s))
+
+    def named(self, name: str) -> Design:
+        """Return a design by the beginning of its name."""
+        return next(one for one in self.answer.designs if one.name == name or one.name.startswith(f"{name},"))
+
+    @property
+    def goal_designs(self) -> tuple[Design, ...]:
+        """The goal program's designs with a budget, from the smallest."""
+        some = [one for one in self.answer.designs if one.name.startswith("Design-V") and "no limit" not in one.name]
+        return tuple(sorted(some, key=lambda one: (one.price, -one.energy_j)))
+
+    @property
+    def trace_days(self) -> float:
+        """Days of the trace."""
+        trace = self.answer.case.trace
+        return trace.duration_s / 86_400.0 if trace else 0.0
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            "plan": self.answer.to_json(),
+            "frontier": [
+                {"price": one.price, "kwh_per_day": self.answer.kwh_per_day(one.energy_j), "gap_ratio": one.gap_ratio}
+                for one in self.frontier
+            ],
+            "mismatch": [pick(one, "*", "-power_w") for one in self.sampled],
+            "saving": [
+                {
+                    **pick(one, "design=design.name", "fleet=design.fleet", "energy_ratio", "switchings_ratio"),
+                    "algorithms": [self._saving(saving) for saving in one.savings],
+                }
+                for one in self.fleets
+            ],
+            "payback": [
+                {
+                    "payback_s": one.payback_s,
+                    "online": self._saving(one.online),
+                    "offline": self._saving(one.offline),
+                }
+                for one in self.paybacks
+            ],
+            "statements": self.statements,
+        }
+
+    def _saving(self, saving: Saving) -> dict[str, Any]:
+        days = max(self.trace_days, 1e-9)
+        return {
+            "name": saving.name,
+            "kwh_per_day": saving.schedule.energy_j / KWH_J / days,
+            "switchings_per_day": saving.schedule.switchings / days,
+            "missed_ratio": saving.missed_ratio,
+        }
+
+
+# What the thesis says of its designs (Li 2012, sec. 8.1 and 8.3.3), beside what is found on this study's traffic.
+
+
+def statements(result: ClusterResult) -> tuple[Statement, ...]:
+    """Return what the thesis states beside what is found; nothing where one of its designs does not exist."""
+    found = result.answer
+    if not result.goal_designs or not set(ROMAN) <= {one.name for one in found.others}:
+        return ()
+    kwh = {name: found.kwh_per_day(result.named(name).energy_j) for name in ROMAN}
+    bound = found.kwh_per_day(found.bound.energy_j)
+    goals = result.goal_designs
+    tight, loose = goals[0], goals[-1]
+    tight_kwh, loose_kwh = found.kwh_per_day(tight.energy_j), found.kwh_per_day(loose.energy_j)
+    chosen = found.kwh_per_day(found.design.energy_j)
+    prices = [result.named(name).price for name in ROMAN]
+    usual = min(kwh["Design-I"], kwh["Design-II"])
+    rows = [
+        (
+            "Design-II needs the most energy, above the optimum by",
+            "8.3.3",
+            "about 2 kWh",
+            f"{kwh['Design-II'] - bound:.2f} kWh"
+            + ("" if kwh["Design-II"] >= max(*kwh.values(), tight_kwh) else ", not the most"),
+        ),
+        (
+            "Design-I needs less than Design-II by",
+            "8.3.3",
+            "about 1 kWh",
+            f"{kwh['Design-II'] - kwh['Design-I']:.2f} kWh",
+        ),
+        (
+            "Design-IV needs more than the optimum by",
+            "8.3.3",
+            "about 0.25 kWh",
+            f"{kwh['Design-IV'] - bound:.2f} kWh",
+        ),
+        (
+            "The goal program at the tightest budget is like Designs I and III",
+            "8.3.3",
+            "similar",
+            f"{tight_kwh:.2f} against {kwh['Design-I']:.2f} and {kwh['Design-III']:.2f} kWh",
+        ),
+        (
+            "With looser budgets it saves, against the other designs",
+            "8.3.3",
+            "1 to 2 kWh a day",
+            f"{min(kwh.values()) - loose_kwh:.2f} to {max(kwh.values()) - loose_kwh:.2f} kWh",
+        ),
+        (
+            "The designs of the thesis save, against Designs I and II",
+            "8.3.3",
+            "roughly 10 %, up to 20 %",
+            f"{100 * (1 - chosen / usual):.1f} % to {100 * (1 - loose_kwh / kwh['Design-II']):.1f} %",
+        ),
+        (
+            "Design-I is the cheapest of Designs I to IV",
+            "8.3.3",
+            "yes",
+            "yes" if result.named("Design-I").price <= min(prices) else "no",
+        ),
+        (
+            "The almost optimal design costs, relative to the others",
+            "8.3.3",
+            "1.5 to 2 times",
+            f"{loose.price / max(prices):.2f} to {loose.price / min(prices):.2f} times",
+        ),
+        (
+            "Saving algorithms save, against machines for the peak that stay on",
+            "8.1",
+            "up to 60 %",
+            f"{100 * (1 - found.design.energy_j / found.always_on_j):.0f} % over the mean day"
+            + (f", {100 * _trace_saving(result):.0f} % over the trace" if found.trace_savings else ""),
+        ),
+    ]
+    steps = sorted({one.run_s for one in result.sampled})
+    if len(steps) > 1:
+        fine, coarse = steps[0], steps[-1]
+        lost = result.of_sampling(coarse, fine).kwh_per_day - result.of_sampling(coarse, coarse).kwh_per_day
+        own = result.of_sampling(coarse, fine).kwh_per_day - result.of_sampling(fine, fine).kwh_per_day
+        rows.append(
+            (
+                f"A design for {coarse / 60:g} min run at {fine / 60:g} min needs more by",
+                "fig. 8.6",
+                "0.8 kWh a day",
+                f"{lost:+.2f} kWh; {own:+.2f} kWh against a design for {fine / 60:g} min".replace("-", "−"),
+            )
+        )
+    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
+
+
+ROMAN = ("Design-I", "Design-II", "Design-III", "Design-IV")
+
+
+def _trace_saving(result: ClusterResult) -> float:
+    always, online = result.answer.trace_savings[0], result.answer.trace_savings[3]
+    return 1.0 - online.schedule.energy_j / always.schedule.energy_j
+
+
+def answer(run: StudyRun[ClusterStudy]) -> ClusterResult:
+    """Design, vary budget and sampling, switch over the trace.
 
     Raises
     ------
     routecast.errors.RoutecastError
         The series cannot be read, or no fleet carries it.
     """
-    making = begin(study.name, out, command)
-    out.mkdir(parents=True, exist_ok=True)
-    tell = progress or (lambda done, total, what: None)
-    case = cluster_case(study, subject=study.name, folder=folder)
-    work = 4 + len(study.sweep.budgets) + len(study.mismatch.steps) + len(study.sweep.payback)
-    tell(0, work, "designs")
-    found = answer(case)
-    done = 1
+    study = run.study
+    case = cluster_case(study, subject=study.name, folder=run.folder)
+    run.work = 4 + len(study.sweep.budgets) + len(study.mismatch.steps) + len(study.sweep.payback)
+    run.step("designs")
+    found = cluster_answer(case)
     frontier: list[Design] = []
     for budget in study.sweep.budgets:
-        tell(done, work, f"the best fleet for {budget:g} {case.currency}")
+        run.step(f"the best fleet for {budget:g} {case.currency}")
         with suppress(InfeasiblePlan):  # the curve begins at the first budget that buys the peak
             frontier += goal_designs(case, [float(budget)])
-        done += 1
-    tell(done, work, "sampling")
+    run.step("sampling")
     fine, sampled = _mismatch(study, case)
-    done += len(study.mismatch.steps)
-    tell(done, work, "saving over the trace")
+    run.done += len(study.mismatch.steps)
+    run.step("saving over the trace")
     fleets = _fleets(case, found)
     paybacks: list[Payback] = []
     for payback_s in study.sweep.payback if case.trace is not None else ():
-        tell(done, work, f"a payback of {payback_s:g} s")
+        run.step(f"a payback of {payback_s:g} s")
         paybacks.append(_payback(case, found, payback_s))
-        done += 1
     result = ClusterResult(
         study=study,
-        out=out,
+        out=run.out,
         answer=found,
         fine_day=fine,
         frontier=tuple(frontier),
         sampled=sampled,
         fleets=fleets,
         paybacks=tuple(paybacks),
-        statements=(),
-        criteria=(),
-        made=making.made(),
+        provenance=run.provenance(),
     )
-    result = replace(result, statements=statements(result), criteria=_criteria(result))
-    tell(work, work, "report")
-    write_results(out, cluster_page(result), result.to_json())
-    return result
+    return replace(result, statements=statements(result), criteria=_criteria(result))
 
 
 def _mismatch(study: ClusterStudy, case: ClusterCase) -> tuple[TrafficSeries, tuple[Sampled, ...]]:
@@ -169,7 +370,7 @@ def _payback(case: ClusterCase, found: ClusterAnswer, payback_s: float) -> Payba
 def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
     bounds, found = result.study.criteria, result.answer
     loosest = result.goal_designs[-1]
-    reached = (
+    return criteria_of(
         ("goal program above the bound", bounds.above_bound, found.above_bound_ratio(loosest)),
         ("goal program above Designs I to IV at their prices", bounds.above_others, _above_others(result)),
         (
@@ -182,9 +383,6 @@ def _criteria(result: ClusterResult) -> tuple[Criterion, ...]:
             bounds.online_switchings,
             max((one.switchings_ratio for one in _goal_fleets(result)), default=math.nan),
         ),
-    )
-    return tuple(
-        Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None
     )
 
 

@@ -6,27 +6,229 @@ Every simulated point is on disk at once, so that a killed study goes on where i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
-from pathlib import Path
-from typing import Any
+from itertools import islice, pairwise
+from statistics import fmean
+from typing import ClassVar
 
 from routecast import __version__
 from routecast.evaluate.ledger import Columns, Ledger
-from routecast.experiment.executor import Submit, crew, finished
-from routecast.study.curves.calibrated import ROUNDS, calibrate, calibrating
-from routecast.study.curves.chapters import curves_page
-from routecast.study.curves.document import Curve, CurveStudy, Figure
-from routecast.study.curves.judged import compared, criteria, statements
-from routecast.study.curves.point import Point, packed, point, unpacked
-from routecast.study.curves.result import CurveResult, FigureResult, Passed
-from routecast.study.curves.routers import Setting, document_of, load_of
-from routecast.study.folder import begin, write_results
+from routecast.evaluate.plain import pick
+from routecast.experiment.executor import Submit, crew
+from routecast.quantity import format_pps
+from routecast.study.curves.document import Curve, CurveStudy, Figure, Limited, Ordered, Passing, Shape, Stated
+from routecast.study.curves.simulate import (
+    ROUNDS,
+    Calibrated,
+    Point,
+    Setting,
+    calibrate,
+    calibrating,
+    document_of,
+    load_of,
+    packed_point,
+    read_at,
+    unpacked,
+)
+from routecast.study.engine import StudyRun, StudyTask
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
-__all__ = ["run_curve_study"]
+__all__ = ["CurveResult", "FigureResult", "answer"]
 
-Progress = Callable[[int, int, str], None]
+
+# What a study of curves found, as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A stated rate and the one found."""
+
+    SUMMARY: ClassVar = (
+        *("figure", "curve=stated.curve", "at=stated.at", "side=stated.side", "where=stated.where"),
+        *("calibrates=stated.is_calibrating", "stated_pps=stated.value", "found_pps", "error_ratio"),
+    )
+
+    figure: str
+    stated: Stated
+    found_pps: float
+
+    @property
+    def error_ratio(self) -> float:
+        """Found over stated, less 1."""
+        return self.found_pps / self.stated.value - 1.0
+
+    @property
+    def missed_by(self) -> float:
+        """Relative error on the side that counts: 0 where a bound holds."""
+        if self.stated.side == "at_least":
+            return max(-self.error_ratio, 0.0)
+        return max(self.error_ratio, 0.0) if self.stated.side == "at_most" else abs(self.error_ratio)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """What each flow passes, as stated and as found."""
+
+    SUMMARY: ClassVar = (
+        *("figure", "curve=passing.curve", "at=passing.at", "stated=passing.ratios", "found", "where=passing.where"),
+    )
+
+    figure: str
+    passing: Passing
+    found: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureResult:
+    """A figure: its curves' points by name."""
+
+    SUMMARY: ClassVar = ("name=figure.name", "title=figure.title", "curves=named_curves")
+
+    figure: Figure
+    curves: Mapping[str, tuple[Point, ...]]
+
+    @property
+    def named_curves(self) -> list[dict[str, object]]:
+        """Curves with their names, as the summary has them."""
+        return [{"name": name, "points": points} for name, points in self.curves.items()]
+
+    def peak_pps(self, curve: str) -> float:
+        """Greatest forwarded rate of a curve."""
+        return max((point.forwarded_pps for point in self.curves[curve]), default=math.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurveResult(StudyResult[CurveStudy]):
+    """All that a study of curves found."""
+
+    calibrated: tuple[Calibrated, ...]
+    figures: tuple[FigureResult, ...]
+    compared: tuple[Compared, ...]
+    passed: tuple[Passed, ...]
+    statements: tuple[Statement, ...] = ()
+
+    def _findings(self) -> dict[str, object]:
+        return pick(self, "calibrated", "figures", "stated=compared", "passing=passed", "statements")
+
+
+# What a source states (values, orders, shapes, bottlenecks) beside what is found, and the criteria of the study.
+
+
+SAME_LOAD = 1e-6
+BUSY = 0.95
+"""Share of a core from which a thread is taken to limit."""
+
+
+def compared(figures: Sequence[FigureResult]) -> tuple[Compared, ...]:
+    """Return every stated rate beside the one found."""
+    return tuple(
+        Compared(figure=one.figure.name, stated=stated, found_pps=read_at(one.curves[stated.curve], stated.at))
+        for one in figures
+        for stated in one.figure.stated
+    )
+
+
+def statements(figures: Sequence[FigureResult]) -> tuple[tuple[Statement, bool], ...]:
+    """Return every statement in words with what is found, and whether it holds."""
+    found = []
+    for one in figures:
+        for ordered in one.figure.ordered:
+            found.append(_ordered(one, ordered))
+        for shape in one.figure.shape:
+            found.append(_shape(one, shape))
+        for limited in one.figure.limited:
+            found.append(_limited(one, limited))
+    return tuple(found)
+
+
+def criteria(
+    study: CurveStudy,
+    rates: Sequence[Compared],
+    words: Sequence[tuple[Statement, bool]],
+    passed: Sequence[Passed],
+) -> tuple[Criterion, ...]:
+    """Return what the study asks for and what is reached; a statement in words holds (0) or does not (1)."""
+    asked: list[tuple[str, float | None, float]] = [
+        (f"{one.figure}, {one.stated.curve}: {format_pps(one.stated.value)}", one.stated.within, one.missed_by)
+        for one in rates
+    ]
+    asked += [(statement.says, 0.5, 0.0 if holds else 1.0) for statement, holds in words]
+    if passed:
+        errors = [
+            abs(found - stated) for one in passed for found, stated in zip(one.found, one.passing.ratios, strict=True)
+        ]
+        asked.append(("mean error of the shares that pass", study.criteria.passing_error, fmean(errors)))
+    return criteria_of(*asked)
+
+
+def holds(ordered: Ordered, curves: Sequence[Sequence[Point]]) -> list[tuple[float, bool]]:
+    """Return at each load in range whether the curves are in the stated order."""
+    found = []
+    for row in zip(*curves, strict=True):
+        load = row[0].offered_pps
+        if ordered.least is not None and load < ordered.least * (1.0 - SAME_LOAD):
+            continue
+        if ordered.most is not None and load > ordered.most * (1.0 + SAME_LOAD):
+            continue
+        rates = [one.forwarded_pps for one in row]
+        found.append(
+            (
+                load,
+                all(better >= worse * (1.0 - ordered.tie) for better, worse in pairwise(rates)),
+            )
+        )
+    return found
+
+
+def _ordered(one: FigureResult, ordered: Ordered) -> tuple[Statement, bool]:
+    kept = holds(ordered, [one.curves[name] for name in ordered.curves])
+    wrong = [load for load, is_kept in kept if not is_kept]
+    if not kept:
+        here = "no load in the range was asked"
+    elif wrong:
+        here = f"not at {', '.join(format_pps(load) for load in wrong)} of {len(kept)} loads"
+    else:
+        here = f"at all {len(kept)} loads" if len(kept) > 1 else "holds"
+    last = max(range(len(kept)), default=0)
+    rates = ", ".join(f"{name} {format_pps(_at(one.curves[name], kept[last][0]))}" for name in ordered.curves if kept)
+    where = f"{one.figure.name}{': ' + ordered.where if ordered.where else ''}"
+    says = ordered.says
+    statement = Statement(says=says, where=where, thesis=" > ".join(ordered.curves), here=f"{here}; last: {rates}")
+    return statement, bool(kept) and not wrong
+
+
+def _shape(one: FigureResult, shape: Shape) -> tuple[Statement, bool]:
+    points = one.curves[shape.curve]
+    peak = max(points, key=lambda point: point.forwarded_pps)
+    beyond = [point.forwarded_pps for point in points if point.offered_pps >= peak.offered_pps]
+    least = min(beyond) / peak.forwarded_pps - 1.0
+    last = points[-1].forwarded_pps / peak.forwarded_pps - 1.0
+    is_met = -least <= shape.by if shape.kind == "flat" else -last >= shape.by
+    here = f"{last:+.0%} of its peak at the highest load, least {least:+.0%}"
+    wants = f"at most {shape.by:.0%} below" if shape.kind == "flat" else f"at least {shape.by:.0%} below"
+    where = f"{one.figure.name}{': ' + shape.where if shape.where else ''}"
+    return Statement(says=shape.says, where=where, thesis=wants, here=here), is_met
+
+
+def _limited(one: FigureResult, limited: Limited) -> tuple[Statement, bool]:
+    point = one.curves[limited.curve][-1]
+    name, cores = point.busiest
+    share = point.busy_cores.get(limited.thread, math.nan)
+    is_met = name == limited.thread and cores >= BUSY
+    here = f"{name} busy {cores:.0%} of a core"
+    if name != limited.thread:
+        here += f", {limited.thread} {share:.0%}"
+    where = f"{one.figure.name}{': ' + limited.where if limited.where else ''}"
+    return Statement(says=limited.says, where=where, thesis=limited.thread, here=here), is_met
+
+
+def _at(points: Sequence[Point], load: float) -> float:
+    return min(points, key=lambda point: abs(point.offered_pps - load)).forwarded_pps
+
 
 COLUMNS: Columns = {
     "task": "text",
@@ -37,128 +239,90 @@ COLUMNS: Columns = {
 }
 
 
-def run_curve_study(
-    study: CurveStudy,
-    out: Path,
-    *,
-    folder: Path,
-    progress: Progress | None = None,
-    command: str = "",
-    workers: int | None = None,
-) -> CurveResult:
-    """Run a study of curves and write its summary, figures and report to ``out``.
-
-    Parameters
-    ----------
-    study : CurveStudy
-    out : Path
-        Made if missing.
-    folder : Path
-        Where files that router documents name are looked for.
-    progress : callable, optional
-        Told what is done, of how much, and what comes next.
-    workers : int, optional
-        Processes; as many as there are cores if not given. The answer does not depend on it.
+def answer(run: StudyRun[CurveStudy], *, workers: int | None = None) -> CurveResult:
+    """Calibrate, simulate every curve, put what was stated beside it.
 
     Raises
     ------
     routecast.errors.RoutecastError
         A router cannot be built, or no cost meets a stated value that calibrates.
     """
-    making = begin(study.name, out, command)
-    tell = progress or (lambda done, total, what: None)
+    study = run.study
     rounds = len(calibrating(study)) * (ROUNDS if len(calibrating(study)) > 1 else 1)
-    with Ledger(out, COLUMNS) as ledger, crew(workers) as submit:
-        desk = _Desk(study, folder, ledger, submit)
-        work = rounds + sum(len(figure.curve) * len(figure.offered) for figure in study.figure) + 1
-        done = 0
-
-        def calibrates(what: str) -> None:
-            nonlocal done
-            tell(done, work, f"calibrate: {what}")
-            done += 1
-
-        set_costs, setting = calibrate(study, desk.ask, calibrates)
-        tell(rounds, work, "curves")
-        figures = desk.figures(setting, lambda count, what: tell(rounds + count, work, what))
-        passed = desk.passed(setting)
-    told = statements(figures)
-    rates = compared(figures)
-    result = CurveResult(
+    run.work = rounds + sum(len(figure.curve) * len(figure.offered) for figure in study.figure) + 1
+    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+        simulations = _Simulations(run, ledger, submit)
+        calibrated, setting = calibrate(study, simulations.of_curve, simulations.calibrates)
+        run.done = rounds
+        run.tell("curves")
+        figures = simulations.figures(setting)
+        passed = simulations.passed(setting)
+    words, rates = statements(figures), compared(figures)
+    return CurveResult(
         study=study,
-        out=out,
-        calibrated=set_costs,
+        out=run.out,
+        calibrated=calibrated,
         figures=figures,
         compared=rates,
         passed=passed,
-        statements=tuple(statement for statement, _ in told),
-        criteria=criteria(study, rates, told, passed),
-        made=making.made(seed=study.run.seed, trials=desk.trials, resumed=desk.resumed),
+        statements=tuple(statement for statement, _ in words),
+        criteria=criteria(study, rates, words, passed),
+        provenance=run.provenance(seed=study.run.seed),
     )
-    tell(work - 1, work, "report")
-    write_results(out, curves_page(result), result.to_json())
-    return result
 
 
-class _Desk:
-    """Where points are asked for: from the ledger if they are there, else simulated, several at a time."""
+class _Simulations:
+    """Where points are simulated, several at a time, if the ledger does not have them."""
 
-    def __init__(self, study: CurveStudy, folder: Path, ledger: Ledger, submit: Submit) -> None:
-        self._study = study
-        self._folder = folder
+    def __init__(self, run: StudyRun[CurveStudy], ledger: Ledger, submit: Submit) -> None:
+        self._run = run
+        self._study = run.study
         self._ledger = ledger
         self._submit = submit
-        self.trials = 0
-        self.resumed = 0
+        self._rounds = 0
 
-    def ask(self, figure: Figure, curve: Curve, offered: Sequence[float], setting: Setting) -> list[Point]:
+    def calibrates(self, what: str) -> None:
+        """Tell what calibrates next."""
+        self._run.done = self._rounds
+        self._run.tell(f"calibrate: {what}")
+        self._rounds += 1
+
+    def of_curve(self, figure: Figure, curve: Curve, offered: Sequence[float], setting: Setting) -> list[Point]:
         """Return points of a curve; used by the calibration."""
-        wanted = {number: self._task(figure, curve, load, setting) for number, load in enumerate(offered)}
-        found = self._points(wanted)
-        return [found[number] for number in wanted]
+        return self._points([self._task(figure, curve, load, setting) for load in offered])
 
-    def figures(self, setting: Setting, tell: Callable[[int, str], None]) -> tuple[FigureResult, ...]:
+    def figures(self, setting: Setting) -> tuple[FigureResult, ...]:
         """Return all points of all figures."""
-        wanted = {
-            (f, c, o): self._task(figure, curve, load, setting)
-            for f, figure in enumerate(self._study.figure)
-            for c, curve in enumerate(figure.curve)
-            for o, load in enumerate(figure.offered)
-        }
-        found = self._points(wanted, tell)
+        figures = self._study.figure
+        wanted = [(figure, curve, load) for figure in figures for curve in figure.curve for load in figure.offered]
+        found = iter(self._points([self._task(*one, setting) for one in wanted]))
         return tuple(
             FigureResult(
                 figure=figure,
-                curves={
-                    curve.name: tuple(found[f, c, o] for o in range(len(figure.offered)))
-                    for c, curve in enumerate(figure.curve)
-                },
+                curves={curve.name: tuple(islice(found, len(figure.offered))) for curve in figure.curve},
             )
-            for f, figure in enumerate(self._study.figure)
+            for figure in figures
         )
 
     def passed(self, setting: Setting) -> tuple[Passed, ...]:
         """Return what each flow passes where that is stated."""
         stated = [(figure, passing) for figure in self._study.figure for passing in figure.passing]
-        wanted = {
-            number: self._task(
-                figure,
-                next(curve for curve in figure.curve if curve.name == passing.curve),
-                passing.at,
-                setting,
-                by_flow=True,
-            )
-            for number, (figure, passing) in enumerate(stated)
-        }
-        found = self._points(wanted)
+        tasks = []
+        for figure, passing in stated:
+            curve = next(curve for curve in figure.curve if curve.name == passing.curve)
+            tasks.append(self._task(figure, curve, passing.at, setting, by_flow=True))
         return tuple(
-            Passed(figure=figure.name, passing=passing, found=found[number].passes)
-            for number, (figure, passing) in enumerate(stated)
+            Passed(figure=figure.name, passing=passing, found=point.passes)
+            for (figure, passing), point in zip(stated, self._points(tasks), strict=True)
         )
+
+    def _points(self, tasks: list[StudyTask]) -> list[Point]:
+        rows = self._run.complete(self._ledger, tasks, submit=self._submit)
+        return [unpacked(str(row["point"])) for row in rows]
 
     def _task(
         self, figure: Figure, curve: Curve, offered_pps: float, setting: Setting, *, by_flow: bool = False
-    ) -> _Task:
+    ) -> StudyTask:
         document = document_of(self._study, curve, setting)
         traffic = (curve.traffic or figure.traffic).model_dump(mode="json")
         decides = {
@@ -172,33 +336,17 @@ class _Desk:
         key = sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
         subject = f'router "{curve.router}", curve "{curve.name}"'
         call = partial(
-            point,
+            packed_point,
             document,
             subject,
-            self._folder,
+            self._run.folder,
             load_of(figure, curve, offered_pps),
             self._study.run,
             by_flow=by_flow,
         )
-        return key, call, {"figure": figure.name, "curve": curve.name, "offered_pps": offered_pps}
-
-    def _points(
-        self, wanted: dict[Any, _Task], tell: Callable[[int, str], None] = lambda count, what: None
-    ) -> dict[Any, Point]:
-        rows = self._ledger.rows
-        missing = {key: call for key, call, _ in wanted.values() if key not in rows}
-        about = {key: labels for key, _, labels in wanted.values()}
-        count = len(wanted) - len(missing)
-        self.resumed += count
-        self.trials += len(wanted)
-        futures = {self._submit(call): key for key, call in missing.items()}
-        for future in finished(futures):
-            key = futures[future]
-            self._ledger.add({"task": key, **about[key], "point": packed(future.result())})
-            count += 1
-            tell(count, f"{about[key]['figure']}, {about[key]['curve']}")
-        return {place: unpacked(str(rows[key]["point"])) for place, (key, _, _) in wanted.items()}
-
-
-_Task = tuple[str, Callable[[], Point], dict[str, str | float]]
-"""The key of a point, how it is found, and the columns that say what it is."""
+        return StudyTask(
+            key=key,
+            title=f"{figure.name}, {curve.name}",
+            call=call,
+            cells={"figure": figure.name, "curve": curve.name, "offered_pps": offered_pps},
+        )

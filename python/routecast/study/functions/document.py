@@ -7,13 +7,16 @@ costs of the operations, and the other points are compared once more.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from routecast.errors import FileProblem, Problem, RoutecastError
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio
+from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
 
 __all__ = ["FunctionCriteria", "FunctionSeries", "FunctionStudy", "Host", "RefiningPoint", "Runs"]
 
@@ -75,7 +78,7 @@ class FunctionCriteria(FileModel):
     )
 
 
-class FunctionStudy(FileModel):
+class FunctionStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "functions"``."""
 
     kind: Literal["functions"]
@@ -86,3 +89,44 @@ class FunctionStudy(FileModel):
     run: Runs = Runs()
     series: Annotated[tuple[FunctionSeries, ...], Field(min_length=1)]
     criteria: FunctionCriteria = FunctionCriteria()
+
+    def problems(self, folder: Path) -> list[Problem]:
+        """Return what the document says against itself, or against what it names."""
+        del folder
+        from routecast.function.catalogue import read_function
+        from routecast.load.popularity import Popularity
+
+        problems = []
+        for number, series in enumerate(self.series):
+            place = f"series[{number}]"
+            try:
+                function = read_function(series.function)
+            except FileProblem as problem:
+                problems.append(Problem(f"{place}.function", str(problem)))
+                continue
+            if not function.runs_as:
+                what = f"{series.function!r} is only a model: name a function that also runs on this host"
+                problems.append(Problem(f"{place}.function", what))
+            known = [direction.name for direction in function.directions]
+            if series.direction not in known and (series.direction or len(known) > 1):
+                what = f"got {series.direction!r}: {did_you_mean(series.direction, known)}"
+                problems.append(Problem(f"{place}.direction", what))
+            names = {table.name for table in function.tables}
+            for size, tables in series.tables.items():
+                for table in sorted(set(tables) - names):
+                    what = f"{series.function!r} has no such table; {did_you_mean(table, names)}"
+                    problems.append(Problem(f"{place}.tables.{size}.{table}", what))
+            for index, point in enumerate(series.refine):
+                for name, got, known_ones in (
+                    ("size", point.size, series.tables),
+                    ("traffic", point.traffic, series.traffic),
+                ):
+                    if got not in known_ones:
+                        what = f"got {got!r}: {did_you_mean(got, known_ones)}"
+                        problems.append(Problem(f"{place}.refine[{index}].{name}", what))
+            for text in series.traffic:
+                try:
+                    Popularity.parse(text)
+                except RoutecastError as problem:
+                    problems.append(Problem(f"{place}.traffic", str(problem)))
+        return problems

@@ -2,30 +2,284 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median, stdev
+from typing import Any, ClassVar, Protocol
 
 from routecast.calibrate.refine import refine
-from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.ledger import Columns, Row
 from routecast.function.catalogue import read_function
 from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
-from routecast.study.folder import begin, write_results
-from routecast.study.functions.bench import FunctionBench
-from routecast.study.functions.chapters import functions_page
+from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
-from routecast.study.functions.points import Point, points
-from routecast.study.functions.result import FunctionResult, FunctionRow, HandLoop
-from routecast.study.result import Criterion
+from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
 
-__all__ = ["run_function_study"]
+__all__ = ["FunctionResult", "FunctionRow", "FunctionRun", "LocalBench", "Point", "answer", "points"]
 
-Progress = Callable[[int, int, str], None]
+
+# The points of a study of functions: each is estimated, run, and run again.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One function, one size of its tables, one frame size, one traffic."""
+
+    function: str
+    direction: str
+    size: str
+    tables: tuple[tuple[str, int], ...]
+    frame_bytes: int
+    traffic: str
+    refines: bool
+
+    @property
+    def entries(self) -> Mapping[str, int]:
+        """Entries of each table."""
+        return dict(self.tables)
+
+    @property
+    def title(self) -> str:
+        """Function and direction as people say it."""
+        return f"{self.function} {self.direction}".strip()
+
+    def key(self, study: FunctionStudy, repeat: int) -> str:
+        """Return what one run of the point is known by on disk: a hash of all that decides its result."""
+        what = [
+            self.function,
+            self.direction,
+            self.tables,
+            self.frame_bytes,
+            self.traffic,
+            repeat,
+            study.run.duration,
+            study.run.core,
+            study.run.seed,
+        ]
+        return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+
+
+def points(study: FunctionStudy) -> Iterator[Point]:
+    """Yield every point of the study once, in the order of the file."""
+    for series in study.series:
+        refining = {(one.size, one.traffic) for one in series.refine}
+        for size, tables in series.tables.items():
+            for traffic in series.traffic:
+                for frame_bytes in series.frames:
+                    yield Point(
+                        function=series.function,
+                        direction=series.direction,
+                        size=size,
+                        tables=tuple(sorted(tables.items())),
+                        frame_bytes=frame_bytes,
+                        traffic=traffic,
+                        refines=frame_bytes == series.frames[0] and (size, traffic) in refining,
+                    )
+
+
+# What a study of functions found, as values: estimates beside the functions themselves.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandLoop:
+    """The best hand-written loop for a function's lookup, beside the function: seconds per packet.
+
+    ``frames_s`` does the lookup on the same frames in one fused loop, ``lookup_s`` the lookup alone with keys that
+    stand ready; ``bound_s`` is what the lines of the table cost alone, asked for in batches, were nothing else to be
+    done, and ``one_by_one_s`` what they cost if each is waited for before the next is asked for.
+    """
+
+    frames_s: float = math.nan
+    lookup_s: float = math.nan
+    bound_s: float = math.nan
+    one_by_one_s: float = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRow:
+    """One point: cycles per packet as estimated, refined and measured.
+
+    Parameters
+    ----------
+    point : Point
+    estimated_cycles, refined_cycles : float
+        From the probe alone; after refining.
+    low_cycles, high_cycles : float
+        95 % range of the estimate; NaN where unknown.
+    measured_cycles : tuple of float
+        One value for each repeat.
+    core_hz : float
+        Clock of the core while it was measured.
+    found_in : str
+        Level of the memory in which most lines of the table are expected.
+    hand : HandLoop
+    """
+
+    SUMMARY: ClassVar = ("*", "cycles", "measured_pps", "estimated_pps", "error_ratio", "refined_error_ratio")
+
+    point: Point
+    estimated_cycles: float
+    refined_cycles: float
+    measured_cycles: tuple[float, ...]
+    core_hz: float
+    found_in: str
+    low_cycles: float = math.nan
+    high_cycles: float = math.nan
+    hand: HandLoop = HandLoop()
+
+    @property
+    def cycles(self) -> float:
+        """Median of the measured cycles per packet; NaN if there is none."""
+        return median(self.measured_cycles) if self.measured_cycles else math.nan
+
+    @property
+    def spread_ratio(self) -> float:
+        """Range of the repeats relative to their median."""
+        if len(self.measured_cycles) < 2:
+            return math.nan
+        return (max(self.measured_cycles) - min(self.measured_cycles)) / self.cycles
+
+    @property
+    def measured_pps(self) -> float:
+        """Measured frames per second of one core."""
+        return self.core_hz / self.cycles
+
+    @property
+    def estimated_pps(self) -> float:
+        """Estimated frames per second of one core at the clock of the measurement."""
+        return self.core_hz / self.estimated_cycles
+
+    @property
+    def refined_pps(self) -> float:
+        """Frames per second by the refined estimate."""
+        return self.core_hz / self.refined_cycles
+
+    @property
+    def error_ratio(self) -> float:
+        """Relative error of the estimated throughput."""
+        return self.cycles / self.estimated_cycles - 1.0
+
+    @property
+    def refined_error_ratio(self) -> float:
+        """Relative error of the refined throughput."""
+        return self.cycles / self.refined_cycles - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionResult(StudyResult[FunctionStudy]):
+    """All that a study of functions found."""
+
+    hardware: Hardware
+    refined: Hardware
+    rows: tuple[FunctionRow, ...]
+
+    def errors(self) -> ErrorSummary:
+        """Summary of the estimates from the probe alone, over all points."""
+        return ErrorSummary.of(row.error_ratio for row in self.rows)
+
+    def refined_errors(self) -> ErrorSummary:
+        """Summary of the refined estimates over the points that did not refine."""
+        return ErrorSummary.of(row.refined_error_ratio for row in self.held_out)
+
+    @property
+    def held_out(self) -> tuple[FunctionRow, ...]:
+        """The points that did not refine."""
+        return tuple(row for row in self.rows if not row.point.refines)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Functions and directions, in their order."""
+        return tuple(dict.fromkeys(row.point.title for row in self.rows))
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            "hardware": self.hardware.name,
+            "errors": self.errors(),
+            "refined_errors": self.refined_errors(),
+            "rows": self.rows,
+        }
+
+
+Tell = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRun:
+    """One run of a function: core cycles per packet, the clock, and the hand loop beside it (NaN: not run)."""
+
+    cycles: float
+    core_hz: float
+    hand_frames_s: float = math.nan
+    hand_lookup_s: float = math.nan
+
+
+class FunctionBench(Protocol):
+    """Whoever knows a host and runs functions on it."""
+
+    def hardware(self, tell: Tell) -> Hardware:
+        """Return the host's costs; ``tell`` hears the finished share."""
+        ...
+
+    def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+        """Run the function of a point once; with the hand loop beside it where there is one."""
+        ...
+
+
+class LocalBench:
+    """The machine that we are on."""
+
+    def __init__(self, study: FunctionStudy) -> None:
+        self._study = study
+
+    def hardware(self, tell: Tell) -> Hardware:
+        """Probe the host, or read the file that the study names."""
+        from routecast.hardware.catalogue import read_hardware
+
+        host = self._study.host
+        if host.hardware != "probe":
+            return read_hardware(host.hardware)
+        from routecast.hardware.probe import probe
+
+        return probe(quick=host.quick, cpu=self._study.run.core, progress=tell).hardware
+
+    def run(self, point: Point, seed: int, *, hand_loop: bool) -> FunctionRun:
+        """Run on the study's core."""
+        from routecast import _core
+
+        popularity = Popularity.parse(point.traffic)
+        request: dict[str, Any] = {
+            "function": point.function,
+            "direction": point.direction or None,
+            "frame_bytes": point.frame_bytes,
+            "tables": dict(point.tables),
+            "flows": popularity.flows,
+            "popularity": popularity.kind,
+            "exponent": popularity.exponent,
+            "cores": [self._study.run.core],
+            "duration_s": self._study.run.duration,
+            "seed": seed,
+            "hand_loop": hand_loop,
+        }
+        found = json.loads(_core.run_function(json.dumps(request), None))
+        hand = found.get("hand_loop") or {}
+        return FunctionRun(
+            cycles=float(found["cycles_per_packet"]),
+            core_hz=float(found["core_hz"]),
+            hand_frames_s=_seconds(hand.get("ns_per_packet")),
+            hand_lookup_s=_seconds(hand.get("lookup_ns")),
+        )
+
+
+def _seconds(nanoseconds: float | None) -> float:
+    return math.nan if nanoseconds is None else nanoseconds * 1e-9
+
 
 HOST_FILE = "host.hardware.toml"
 REFINED_FILE = "refined.hardware.toml"
@@ -45,51 +299,44 @@ COLUMNS: Columns = {
 }
 
 
-def run_function_study(
-    study: FunctionStudy,
-    out: Path,
-    bench: FunctionBench,
-    *,
-    progress: Progress | None = None,
-    command: str = "",
-) -> FunctionResult:
-    """Run a study of functions and write its results, hardware files, summary, figures and report to ``out``.
+def answer(run: StudyRun[FunctionStudy], *, bench: FunctionBench | None = None) -> FunctionResult:
+    """Probe the host, estimate and run the functions, refine the host's costs of operations.
 
     The host is probed first. Then every point is run, repeat after repeat, so that drifts of the machine spread over
-    all points. The points that refine then correct the host's costs of operations.
+    all points. The points that refine then correct the host's costs of operations. A run that goes on does so with
+    the same probe.
 
     Parameters
     ----------
-    study : FunctionStudy
-    out : Path
-        Made if missing. If a run of the same study was killed there, it goes on with the same probe.
-    bench : FunctionBench
-        Where the host is probed and functions are run.
-    progress : callable or None
-        Told how many runs are done.
+    run : StudyRun
+    bench : FunctionBench, optional
+        Where the host is probed and functions are run; this host if not given.
 
     Raises
     ------
     routecast.errors.RoutecastError
         A function or the hardware file cannot be read, or a table does not fit into memory.
     """
-    making = begin(study.name, out, command)
+    study, out = run.study, run.out
+    bench = bench or LocalBench(study)
     chosen = list(points(study))
-    total = 1 + len(chosen) * study.run.repeats
-    hardware = _hardware(out, bench, progress, total)
+    run.work = 1 + len(chosen) * study.run.repeats
+    hardware = _hardware(run, bench)
     estimates = {point: _estimate(hardware, point) for point in chosen}  # a wrong file is refused before anything runs
-    with Ledger(out, COLUMNS) as ledger:
-        tasks = [(point, repeat) for repeat in range(study.run.repeats) for point in chosen]
-        resumed = sum(point.key(study, repeat) in ledger.rows for point, repeat in tasks)
-        for done, (point, repeat) in enumerate(tasks):
-            if progress:
-                progress(1 + done, total, f"{point.title}, {point.size}, {point.frame_bytes} B, {point.traffic}")
-            key = point.key(study, repeat)
-            if key not in ledger.rows:
-                ledger.add(_run(bench, point, study.run.seed + repeat, repeat, key))
-        found = {
-            point: [ledger.rows[point.key(study, repeat)] for repeat in range(study.run.repeats)] for point in chosen
-        }
+    tasks = [(point, repeat) for repeat in range(study.run.repeats) for point in chosen]
+    with run.ledger(COLUMNS) as ledger:
+        rows = run.complete(
+            ledger,
+            (
+                StudyTask(
+                    key=point.key(study, repeat),
+                    title=f"{point.title}, {point.size}, {point.frame_bytes} B, {point.traffic}",
+                    call=partial(_run, bench, point, study.run.seed + repeat, repeat),
+                )
+                for point, repeat in tasks
+            ),
+        )
+    found = {one: [row for (point, _), row in zip(tasks, rows, strict=True) if point == one] for one in chosen}
     measured = [_measured(point, found[point]) for point in chosen if point.refines]
     refined = refine(hardware, measured).hardware if measured else hardware
     write_hardware(refined, out / REFINED_FILE)
@@ -101,27 +348,21 @@ def run_function_study(
         rows=tuple(
             _row(hardware, point, estimates[point], _estimate(refined, point), found[point]) for point in chosen
         ),
-        criteria=(),
-        made=making.made(seed=study.run.seed, trials=len(tasks), resumed=resumed),
+        provenance=run.provenance(seed=study.run.seed),
         notes=hardware.notes,
     )
-    result = _judged(result)
-    write_results(out, functions_page(result), result.to_json())
-    return result
+    return replace(result, criteria=_criteria(result))
 
 
-def _hardware(out: Path, bench: FunctionBench, progress: Progress | None, total: int) -> Hardware:
+def _hardware(run: StudyRun[FunctionStudy], bench: FunctionBench) -> Hardware:
     """Return the host of an interrupted run, or probe it."""
-    path = out / HOST_FILE
-    if path.exists() and not (out / "summary.json").exists():
+    path = run.out / HOST_FILE
+    if path.exists() and not (run.out / "summary.json").exists():
+        run.done = 1
         return read_hardware(str(path))
-
-    def tell(_share: float) -> None:
-        if progress:
-            progress(0, total, "probe the host")
-
-    hardware = bench.hardware(tell)
-    out.mkdir(parents=True, exist_ok=True)
+    hardware = bench.hardware(lambda _share: run.tell("probe the host"))
+    run.done = 1
+    run.out.mkdir(parents=True, exist_ok=True)
     write_hardware(hardware, path)
     return hardware
 
@@ -137,20 +378,19 @@ def _estimate(hardware: Hardware, point: Point) -> Estimate:
     )
 
 
-def _run(bench: FunctionBench, point: Point, seed: int, repeat: int, key: str) -> Row:
-    run = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
+def _run(bench: FunctionBench, point: Point, seed: int, repeat: int) -> Row:
+    found = bench.run(point, seed, hand_loop=repeat == 0 and point.refines)
     return {
-        "task": key,
         "function": point.function,
         "direction": point.direction,
         "size": point.size,
         "frame_bytes": point.frame_bytes,
         "traffic": point.traffic,
         "repeat": repeat,
-        "cycles": run.cycles,
-        "core_hz": run.core_hz,
-        "hand_frames_s": run.hand_frames_s,
-        "hand_lookup_s": run.hand_lookup_s,
+        "cycles": found.cycles,
+        "core_hz": found.core_hz,
+        "hand_frames_s": found.hand_frames_s,
+        "hand_lookup_s": found.hand_lookup_s,
     }
 
 
@@ -219,16 +459,10 @@ def _one_by_one_s(hardware: Hardware, found: Estimate) -> float:
     )
 
 
-def _judged(result: FunctionResult) -> FunctionResult:
+def _criteria(result: FunctionResult) -> tuple[Criterion, ...]:
     bounds, errors, refined = result.study.criteria, result.errors(), result.refined_errors()
-    reached = (
+    return criteria_of(
         ("median error from the probe alone", bounds.estimate_median, errors.median_abs_error_ratio),
-        (
-            "90th percentile of the error from the probe alone",
-            bounds.estimate_p90,
-            errors.p90_abs_error_ratio,
-        ),
+        ("90th percentile of the error from the probe alone", bounds.estimate_p90, errors.p90_abs_error_ratio),
         ("median error after refining", bounds.refined_median, refined.median_abs_error_ratio),
     )
-    criteria = (Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None)
-    return replace(result, criteria=tuple(criteria))

@@ -8,13 +8,15 @@ to measured maxima).
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from routecast.errors import Problem
 from routecast.quantity.fields import FrameCount, FrameRate, Frequency, Span
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import Name, Ratio
+from routecast.study.document import Name, Ratio, StudyDocument
 
 __all__ = ["ClockPart", "FormPart", "IdleCurve", "NapiCriteria", "NapiRun", "NapiStudy"]
 
@@ -87,7 +89,7 @@ class NapiCriteria(FileModel):
     )
 
 
-class NapiStudy(FileModel):
+class NapiStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "napi"``."""
 
     kind: Literal["napi"]
@@ -100,3 +102,22 @@ class NapiStudy(FileModel):
     form: FormPart | None = None
     clock: ClockPart | None = None
     criteria: NapiCriteria = NapiCriteria()
+
+    def problems(self, folder: Path) -> list[Problem]:
+        """Return what the document says against itself, or against what it names."""
+        problems = []
+        tables = [(f"idle[{number}].file", curve.file) for number, curve in enumerate(self.idle)]
+        if self.clock and self.clock.samples:
+            tables.append(("clock.samples", self.clock.samples))
+        for place, name in tables:
+            if not (folder / name).is_file():
+                problems.append(Problem(place, f"there is no file {name!r}, looked up from the study's folder"))
+        names = [curve.name for curve in self.idle]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                problems.append(Problem(f"idle[{number}].name", f"{name!r} is taken: names its figures"))
+        if self.form and self.form.saturation >= self.form.maximum:
+            problems.append(Problem("form.saturation", "is not below the maximum: it is the rate without idle time"))
+        if self.clock and not self.form:
+            problems.append(Problem("clock", "needs [form]: the clock scales the costs of that router"))
+        return problems

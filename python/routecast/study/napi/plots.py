@@ -7,9 +7,7 @@ import math
 from routecast.calibrate.activation_costs import ActivationCosts
 from routecast.power.form import PUBLISHED_FORM
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, Stack, palette
-from routecast.study.napi.clock import ClockResult
-from routecast.study.napi.form import FormCurve, FormResult
-from routecast.study.napi.idle import IdleResult
+from routecast.study.napi.fit import ClockResult, FormCurve, FormResult, IdleResult
 
 __all__ = [
     "clock_figure",

@@ -6,105 +6,492 @@ Every finished matrix of a case is on disk at once, so that a killed study goes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from statistics import fmean
+from typing import ClassVar
 
 from routecast import __version__
-from routecast.evaluate.ledger import Columns, Ledger
-from routecast.experiment.executor import finished, shared_out
+from routecast.evaluate.ledger import Columns, Row
+from routecast.evaluate.plain import pick
+from routecast.experiment.executor import answer_of, crew
+from routecast.noc.answer.optimum import optimum_answer
+from routecast.noc.answer.power import power_answer
+from routecast.noc.case import NocCase, policy_name
+from routecast.noc.file.reading import noc_case
+from routecast.noc.planes.whole_flows import whole_flow_bound
 from routecast.noc.simulate.run import Run
 from routecast.noc.simulate.thesis import DvfsRow, table_6_1
 from routecast.quantity.bounded_file import read_bytes
 from routecast.report.noc.link_map import LinkMap
-from routecast.study.folder import begin, write_results
-from routecast.study.noc.chapters import noc_page
-from routecast.study.noc.document import Case, NocStudy
-from routecast.study.noc.judged import compared, criteria
-from routecast.study.noc.point import Point
-from routecast.study.noc.points import link_maps, points_of_matrix
-from routecast.study.noc.result import CaseResult, NocResult
-from routecast.study.noc.statements import statements
+from routecast.report.noc.pictures import optimum_map, power_map
+from routecast.study.engine import StudyRun, StudyTask
+from routecast.study.noc.document import BEFORE, OURS, Case, NocStudy, Stated
+from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
 
-__all__ = ["run_noc_study"]
+__all__ = [
+    "BOUND",
+    "NO_DVFS",
+    "WHOLE",
+    "CaseResult",
+    "NocResult",
+    "Point",
+    "answer",
+    "closed_ratio",
+    "compared",
+    "criteria",
+    "curve_name",
+    "points_of_matrix",
+]
 
-Progress = Callable[[int, int, str], None]
 
-Found = str | tuple[LinkMap, ...]
-"""The points of a matrix as they stand in the ledger, or the maps of a case."""
+# One point of a curve: a traffic matrix at a load under one policy.
 
-MAPS = -1
-"""Stands for the number of a matrix where a case's maps are drawn."""
+
+NO_DVFS = "no_dvfs"
+"""XY routing on one plane at full voltage: power grows in proportion to the load."""
+
+BOUND = "optimum"
+"""The proven lower bound: no splitting over paths and planes needs less."""
+
+WHOLE = "whole_flows"
+"""The bound of flows that are not split, whatever their planes and paths."""
+
+SPECIAL = {NO_DVFS: "NoDVFS", WHOLE: "bound, whole", BOUND: "bound, split"}
+THESIS_ALLOCATIONS = ("balance", "mini", "four_phase")
+"""Those that the thesis prints for two planes."""
+
+
+def curve_name(curve: str) -> str:
+    """Return what tables and figures call a curve.
+
+    Examples
+    --------
+    >>> curve_name("no_dvfs"), curve_name("four_phase")
+    ('NoDVFS', '2P-4PHASE')
+    """
+    if curve in SPECIAL:
+        return SPECIAL[curve]
+    return f"2P-{policy_name(curve)}" if curve in THESIS_ALLOCATIONS else policy_name(curve)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """Power of one policy for one matrix at one load.
+
+    Attributes
+    ----------
+    curve
+        The policy: a routing, an allocation, :data:`NO_DVFS` or :data:`BOUND`.
+    matrix
+        Number of the traffic matrix.
+    load
+        Normalised load (eq. 6.7 or 7.13).
+    relative_power
+        Power relative to :data:`NO_DVFS` at load 1 of the same matrix.
+    alphas
+        Expansion factor of each plane.
+    gap
+        Of the bound: how far a flow that was found is above it, relative to that flow.
+    """
+
+    curve: str
+    matrix: int
+    load: float
+    relative_power: float
+    alphas: tuple[float, ...]
+    gap: float = 0.0
+
+
+# What a study of a network on chip found, as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A stated power and the one found, both relative to no scaling at load 1."""
+
+    SUMMARY: ClassVar = (
+        *("case", "curve=stated.curve", "load=stated.load", "where=stated.where"),
+        *("stated_relative_power=stated.relative_power", "at_most=stated.at_most"),
+        *("relative_power=found", "error_ratio"),
+    )
+
+    case: str
+    stated: Stated
+    found: float
+
+    @property
+    def error_ratio(self) -> float:
+        """What is found relative to what is stated, minus 1."""
+        return self.found / self.stated.relative_power - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One traffic pattern: every curve over the loads."""
+
+    case: Case
+    points: tuple[Point, ...]
+    maps: tuple[LinkMap, ...] = ()
+
+    @property
+    def loads(self) -> tuple[float, ...]:
+        """Normalised loads, rising."""
+        return tuple(sorted(set(self.case.traffic.load)))
+
+    @property
+    def curves(self) -> tuple[str, ...]:
+        """Names of the curves, in the order of the study."""
+        return tuple(dict.fromkeys(point.curve for point in self.points))
+
+    def at(self, curve: str, load: float) -> tuple[Point, ...]:
+        """Return a curve's points of all matrices at a load."""
+        return tuple(point for point in self.points if point.curve == curve and abs(point.load - load) < 1e-9)
+
+    def mean(self, curve: str, load: float) -> float:
+        """Return the mean of a curve's relative power over the matrices; NaN unless it carries all of them."""
+        points = self.at(curve, load)
+        if len(points) < self.case.matrices:
+            return math.nan
+        return fmean(point.relative_power for point in points)
+
+    def least(self, load: float) -> float:
+        """Return the mean over the matrices of the larger of the bounds: what whole flows need at least.
+
+        NaN where there is none.
+        """
+        bounds = [self.at(curve, load) for curve in (BOUND, WHOLE) if curve in self.curves]
+        if not bounds or any(len(points) < self.case.matrices for points in bounds):
+            return math.nan
+        return fmean(max(point.relative_power for point in points) for points in zip(*bounds, strict=True))
+
+    def factor(self, curve: str, load: float) -> float:
+        """Return how many times below no scaling a curve is at a load: the ratio of the means."""
+        return self.mean(NO_DVFS, load) / self.mean(curve, load)
+
+    def worst_gap(self, load: float) -> float:
+        """Return the largest proven gap of the optimum at a load; NaN where there is none."""
+        return max((point.gap for point in self.at(BOUND, load)), default=math.nan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NocResult(StudyResult[NocStudy]):
+    """All that a study of a network on chip found."""
+
+    cases: tuple[CaseResult, ...]
+    dvfs_rows: tuple[DvfsRow, ...]
+    compared: tuple[Compared, ...]
+    statements: tuple[Statement, ...] = ()
+
+    def _findings(self) -> dict[str, object]:
+        cases = [
+            {
+                "name": one.case.name,
+                "curves": [
+                    {
+                        "curve": curve,
+                        "loads": one.loads,
+                        "relative_power": [one.mean(curve, load) for load in one.loads],
+                    }
+                    for curve in one.curves
+                ],
+                "gap_ratio": [one.worst_gap(load) for load in one.loads],
+            }
+            for one in self.cases
+        ]
+        return {"cases": cases, **pick(self, "flit_level=dvfs_rows", "stated=compared", "statements")}
+
+
+# Stated values beside found ones, and the criteria of a study of a network on chip.
+
+
+ROUNDING = 1e-9
+
+
+def compared(study: NocStudy, cases: tuple[CaseResult, ...]) -> tuple[Compared, ...]:
+    """Return every stated value of every case beside the one found."""
+    return tuple(
+        Compared(case=one.case.name, stated=stated, found=one.mean(stated.curve, stated.load))
+        for one in cases
+        for stated in one.case.stated
+    )
+
+
+def closed_ratio(one: CaseResult, load: float) -> float:
+    """Return which part of the distance from 2P-4PHASE to what whole flows need at least our allocation closes.
+
+    That is at least the power of either bound: of flows that may be split, and of flows that are not. 1 is all of it,
+    and where there is no distance; below 0 our allocation needs more power; NaN where one of the three is missing.
+    """
+    before, ours = one.mean(BEFORE, load), one.mean(OURS, load)
+    bound = one.least(load)
+    if before <= bound * (1 + ROUNDING) and not math.isnan(ours):
+        return float(ours <= before * (1 + ROUNDING))
+    return (before - ours) / (before - bound)
+
+
+def criteria(result: NocResult) -> tuple[Criterion, ...]:
+    """Return what the study asks for and what is reached."""
+    bounds = result.study.criteria
+    asked: list[tuple[str, float | None, float]] = []
+    for pair in result.compared:
+        error = pair.error_ratio if pair.stated.at_most else abs(pair.error_ratio)
+        asked.append((f"{pair.case}, {curve_name(pair.stated.curve)}", pair.stated.within, error))
+    if result.dvfs_rows:
+        worst = max(abs(row.ratio.value / row.theory - 1.0) for row in result.dvfs_rows)
+        asked.append(("flit level against alpha squared", bounds.flit_ratio, worst))
+    gaps = [one.worst_gap(load) for one in result.cases if one.case.has_optimum for load in one.loads]
+    # A load without an optimum is a criterion that is missed, not one that is left out.
+    worst = max(gaps, default=math.nan) if all(map(math.isfinite, gaps)) else math.nan
+    asked.append(("gap of the optimum", bounds.gap, worst))
+    if bounds.closed is not None:
+        asked += [
+            (
+                f"{one.case.name}, distance to the bound left of 2P-4PHASE's",
+                1.0 - bounds.closed,
+                1.0 - closed_ratio(one, max(one.loads)),
+            )
+            for one in result.cases
+            if {OURS, BEFORE, BOUND} <= set(one.curves)
+        ]
+    return criteria_of(*asked)
+
+
+# Every curve of one traffic matrix, and the maps of its link loads.
+
+
+def points_of_matrix(case: Case, matrix: int, folder: Path) -> list[Point]:
+    """Return the points of every curve at every load for one matrix of a case.
+
+    A curve has no point at a load that overloads one of its links, nor where its allocation cannot be had.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The case contradicts itself, or its traffic does not fit its grid.
+    """
+    noc = _of_matrix(case, matrix, folder)
+    answer = power_answer(noc)
+    # Power without scaling is in proportion to the load: this is that at load 1, even if XY cannot carry it.
+    unscaled = answer.rows[0].no_dvfs_power / answer.rows[0].load or 1.0
+    points = [
+        Point(
+            curve=row.key,
+            matrix=matrix,
+            load=row.load,
+            relative_power=row.power / unscaled,
+            alphas=row.alphas,
+        )
+        for row in answer.rows
+        if row.power is not None
+    ]
+    if noc.has_planes:
+        points += [_whole(noc, matrix, load, unscaled) for load in noc.loads]
+    if case.has_optimum:
+        points += [
+            Point(
+                curve=BOUND,
+                matrix=matrix,
+                load=row.load,
+                relative_power=row.optimum.lower_bound / unscaled,
+                alphas=tuple(plane.alpha for plane in row.optimum.planes),
+                gap=row.optimum.gap,
+            )
+            for row in optimum_answer(noc, power=answer, leaves_out=True).rows
+        ]
+    return points
+
+
+def _whole(noc: NocCase, matrix: int, load: float, unscaled: float) -> Point:
+    scalings = (noc.scaling,) * len(noc.widths)
+    power = whole_flow_bound(noc.topology, noc.demand(load), scalings, widths=noc.widths)
+    return Point(curve=WHOLE, matrix=matrix, load=load, relative_power=power / unscaled, alphas=())
+
+
+def link_maps(case: Case, folder: Path) -> tuple[LinkMap, ...]:
+    """Return the maps that a case asks for: its first matrix at the highest load."""
+    curves = tuple(curve for curve in case.maps if curve != BOUND)
+    if not case.maps:
+        return ()
+    load = max(case.traffic.load)
+    only = case.model_copy(
+        update={
+            "traffic": case.traffic.model_copy(update={"load": (load,)}),
+            "planes": case.planes
+            and case.planes.model_copy(
+                update={"allocations": tuple(name for name in case.planes.allocations if name in curves)}
+            ),
+        }
+    )
+    answer = power_answer(_of_matrix(only, 0, folder))
+    maps = [power_map(answer, load, only=curves)] if curves else []
+    if BOUND in case.maps:
+        found = optimum_answer(answer.case, power=answer, leaves_out=True)
+        maps += [optimum_map(found, row) for row in found.rows]
+    return tuple(maps)
+
+
+def _of_matrix(case: Case, matrix: int, folder: Path) -> NocCase:
+    """Return the case with the seeds of one of its matrices."""
+    traffic, routing = case.traffic, case.routing
+    if traffic.pattern == "normal":
+        first = 1 if traffic.seed is None else traffic.seed
+        traffic = traffic.model_copy(update={"seed": first + matrix})
+    routing = routing.model_copy(update={"seed": routing.seed + matrix})
+    changed = case.model_copy(update={"traffic": traffic, "routing": routing})
+    return noc_case(changed, subject=case.name, folder=folder)
+
+
+# What the thesis says in words of its curves (Li 2012, sec. 6.5 and 7.4), beside what is found.
+
+
+Words = tuple[str, str, str, str]
+ALPHA_MAX = 3.0
+"""Of the thesis' figures."""
+
+
+def statements(result: NocResult) -> tuple[Statement, ...]:
+    """Return what the thesis states of the traffics that the study has, beside what is found at the highest load."""
+    rows: list[Words] = []
+    for one in result.cases:
+        traffic = _traffic(one.case)
+        if traffic is None:
+            continue
+        load = max(one.loads)
+        rows += _one_plane(one, traffic, load) if one.case.planes is None else _two_planes(one, traffic, load)
+    return tuple(Statement(says=says, where=where, thesis=thesis, here=here) for says, where, thesis, here in rows)
+
+
+def _traffic(case: Case) -> str | None:
+    """Return which of the thesis' traffics a case has; None if it is none, or on another grid or voltage range."""
+    grid = case.topology
+    if grid.kind != "mesh" or case.power.alpha_max != ALPHA_MAX:
+        return None
+    if case.planes is not None and case.planes.widths not in (None, (1.0, 1.0)):
+        return None
+    if case.planes is not None and case.planes.count not in (None, 2):
+        return None
+    if case.traffic.task_graph is not None:
+        return "mpeg4" if (case.traffic.task_graph, grid.columns, grid.rows) == ("mpeg4", 4, 4) else None
+    return case.traffic.pattern if (grid.columns, grid.rows) == (5, 5) else None
+
+
+def _one_plane(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
+    name, curves = one.case.name, set(one.curves)
+    power = {curve: one.mean(curve, load) for curve in one.curves}
+    if {"xy", BOUND} <= curves and traffic == "normal":
+        yield (
+            f"{name}: the least power is below XY's by",
+            "sec. 6.5",
+            "almost 40 %",
+            _less(power[BOUND], power["xy"]),
+        )
+    if {"xy", "2p_es"} <= curves and traffic in _SAVINGS:
+        yield (
+            f"{name}: 2P-ES saves, against XY",
+            "sec. 6.5",
+            _SAVINGS[traffic],
+            _less(power["2p_es"], power["xy"]),
+        )
+    if {"2p_es", "2p_rs"} <= curves:
+        yield (
+            f"{name}: 2P-RS is close to 2P-ES",
+            "sec. 6.5",
+            "variation < 10 %",
+            f"{100 * (power['2p_rs'] / power['2p_es'] - 1):+.1f} %".replace("-", "−"),
+        )
+    if {"2p_es", "4p_es"} <= curves and traffic == "transpose":
+        yield (
+            f"{name}: 4P-ES outperforms 2P-ES by at most",
+            "sec. 6.5",
+            "5 %",
+            _less(power["4p_es"], power["2p_es"]),
+        )
+    if {"2p_es", "adaptive"} <= curves and traffic in _ADAPTIVE:
+        yield (
+            f"{name}: Adaptive improves on 2P-ES by",
+            "sec. 6.5",
+            _ADAPTIVE[traffic],
+            _less(power["adaptive"], power["2p_es"]),
+        )
+    if traffic == "uniform" and {"xy", BOUND} <= curves:
+        yield (
+            f"{name}: XY needs the least power",
+            "sec. 6.5",
+            "yes",
+            f"{power['xy'] / power[BOUND]:.3f} times the bound",
+        )
+    if traffic == "tornado":
+        least = min(power[curve] for curve in curves - {NO_DVFS})
+        yield (
+            f"{name}: all, the optimum too, behave as without scaling",
+            "sec. 6.5",
+            "yes",
+            f"least power {least:.3f} of it",
+        )
+
+
+def _two_planes(one: CaseResult, traffic: str, load: float) -> Iterator[Words]:
+    name, curves = one.case.name, set(one.curves)
+    if BOUND in curves:
+        thesis = "at most 4" if traffic in ("uniform", "tornado") else "6 to 9"
+        yield (
+            f"{name}: the least power is below no scaling by a factor",
+            "sec. 7.4",
+            thesis,
+            f"at most {_times(one, BOUND, load)}",
+        )
+    if {"balance", "mini"} <= curves:
+        yield (
+            f"{name}: concentration (2P-MINI) against balance (2P-BALANCE)",
+            "sec. 7.4",
+            "better" if traffic not in ("uniform", "tornado") else "–",
+            f"{_times(one, 'mini', load)} against {_times(one, 'balance', load)}",
+        )
+
+
+_SAVINGS = {"normal": "more than 20 %", "transpose": "up to 78 %", "hot_spot": "60 %"}
+_ADAPTIVE = {"hot_spot": "6 %", "transpose": "none"}
+
+
+def _less(power: float, other: float) -> str:
+    return f"{100 * (1 - power / other):.1f} %".replace("-", "−")
+
+
+def _times(one: CaseResult, curve: str, load: float) -> str:
+    return f"{one.factor(curve, load):.2f}"
+
 
 COLUMNS: Columns = {"task": "text", "case": "text", "matrix": "whole", "points": "text"}
 
 
-def run_noc_study(
-    study: NocStudy,
-    out: Path,
-    *,
-    folder: Path,
-    progress: Progress | None = None,
-    command: str = "",
-    workers: int | None = None,
-) -> NocResult:
-    """Run a study of a network on chip and write its summary, figures and report to ``out``.
-
-    Parameters
-    ----------
-    study : NocStudy
-    out : Path
-        Made if missing.
-    folder : Path
-        Where files that the study names are looked for.
-    progress : callable, optional
-        Told what is done, of how much, and what comes next.
-    workers : int, optional
-        Processes; as many as there are cores if not given. The answer does not depend on it.
+def answer(run: StudyRun[NocStudy], *, workers: int | None = None) -> NocResult:
+    """Find the power of every matrix, load and policy, the optimum, and the flits.
 
     Raises
     ------
     routecast.errors.RoutecastError
         A pattern does not fit its topology, or a traffic cannot be carried.
     """
-    making = begin(study.name, out, command)
-    tell = progress or (lambda done, total, what: None)
-    tasks = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
+    study, folder = run.study, run.folder
+    wanted = [(number, matrix) for number, case in enumerate(study.case) for matrix in range(case.matrices)]
     drawn = [number for number, case in enumerate(study.case) if case.maps]
-    work = len(tasks) + len(drawn) + bool(study.flits) + 1
-    keys = {(number, matrix): _key(study.case[number], matrix, folder) for number, matrix in tasks}
-    with Ledger(out, COLUMNS) as ledger:
-        resumed = sum(key in ledger.rows for key in keys.values())
-        tell(resumed, work, "power")
-        calls: dict[tuple[int, int], Callable[[], Found]] = {
-            task: partial(_matrix, study.case[task[0]], task[1], folder)
-            for task in tasks
-            if keys[task] not in ledger.rows
-        }
-        calls |= {(number, MAPS): partial(link_maps, study.case[number], folder) for number in drawn}
-        maps: dict[int, tuple[LinkMap, ...]] = {}
-        with shared_out(calls, workers) as futures:
-            for count, future in enumerate(finished(futures), start=resumed + 1):
-                number, matrix = futures[future]
-                case = study.case[number]
-                found = future.result()
-                if isinstance(found, str):
-                    ledger.add(
-                        {
-                            "task": keys[number, matrix],
-                            "case": case.name,
-                            "matrix": matrix,
-                            "points": found,
-                        }
-                    )
-                    ledger.flush()
-                    tell(count, work, f"{case.name}, matrix {matrix + 1} of {case.matrices}")
-                else:
-                    maps[number] = found
-                    tell(count, work, f"{case.name}, maps")
-        points = {task: _unpacked(str(ledger.rows[key]["points"])) for task, key in keys.items()}
+    run.work = len(wanted) + len(drawn) + bool(study.flits) + 1
+    with run.ledger(COLUMNS) as ledger, crew(workers) as submit:
+        drawing = {number: submit(partial(link_maps, study.case[number], folder)) for number in drawn}
+        found = run.complete(
+            ledger,
+            [_task(study.case[number], matrix, folder) for number, matrix in wanted],
+            submit=submit,
+            flush_each=True,
+        )
+        maps = {number: answer_of(future) for number, future in drawing.items()}
+    run.done += len(drawn)
+    points = {place: _unpacked(str(row["points"])) for place, row in zip(wanted, found, strict=True)}
     cases = tuple(
         CaseResult(
             case=case,
@@ -115,25 +502,20 @@ def run_noc_study(
     )
     rows: tuple[DvfsRow, ...] = ()
     if study.flits:
-        before = len(tasks) + len(drawn)
-        tell(before, work, "flit by flit")
-        run = Run(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
+        run.tell("flit by flit")
+        flits = Run(replications=study.flits.replications, seed=study.flits.seed, drain_cycles=0)
         # Told of progress, the simulator lets Ctrl-C in.
-        rows = table_6_1(run, progress=lambda share: tell(before, work, f"flit by flit, {share:.0%}"))
+        rows = table_6_1(flits, progress=lambda share: run.tell(f"flit by flit, {share:.0%}"))
+        run.done += 1
     result = NocResult(
         study=study,
-        out=out,
+        out=run.out,
         cases=cases,
         dvfs_rows=rows,
         compared=compared(study, cases),
-        statements=(),
-        criteria=(),
-        made=making.made(trials=len(tasks), resumed=resumed),
+        provenance=run.provenance(),
     )
-    result = replace(result, statements=statements(result), criteria=criteria(result))
-    tell(work, work, "report")
-    write_results(out, noc_page(result), result.to_json())
-    return result
+    return replace(result, statements=statements(result), criteria=criteria(result))
 
 
 def _key(case: Case, matrix: int, folder: Path) -> str:
@@ -152,12 +534,19 @@ def _key(case: Case, matrix: int, folder: Path) -> str:
     return sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _matrix(case: Case, matrix: int, folder: Path) -> str:
+def _task(case: Case, matrix: int, folder: Path) -> StudyTask:
+    return StudyTask(
+        key=_key(case, matrix, folder),
+        title=f"{case.name}, matrix {matrix + 1} of {case.matrices}",
+        call=partial(_matrix, case, matrix, folder),
+        cells={"case": case.name, "matrix": matrix},
+    )
+
+
+def _matrix(case: Case, matrix: int, folder: Path) -> Row:
     """Return the points of a matrix as they stand in the ledger."""
     points = points_of_matrix(case, matrix, folder)
-    return json.dumps(
-        [[point.curve, point.matrix, point.load, point.relative_power, point.alphas, point.gap] for point in points]
-    )
+    return {"points": json.dumps([astuple(point) for point in points])}
 
 
 def _unpacked(text: str) -> list[Point]:

@@ -7,13 +7,16 @@ others are predicted first and measured for comparison.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from routecast.errors import Problem
+from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.fields import Duration
 from routecast.quantity.file_model import FileModel
-from routecast.study.document import FrameSize, Name, Ratio
+from routecast.study.document import FrameSize, Name, Ratio, StudyDocument
 
 __all__ = ["Bed", "Latency", "Loss", "Throughput", "WireCriteria", "WireEvaluation", "WireStudy"]
 
@@ -102,7 +105,7 @@ class WireCriteria(FileModel):
     )
 
 
-class WireStudy(FileModel):
+class WireStudy(StudyDocument):
     """A whole ``*.study.toml`` of ``kind = "wire"``."""
 
     kind: Literal["wire"]
@@ -122,3 +125,35 @@ class WireStudy(FileModel):
             if series.name == name:
                 return series
         raise KeyError(name)
+
+    def problems(self, folder: Path) -> list[Problem]:
+        """Return what the document says against itself, or against what it names."""
+        problems = []
+        if self.testbed.file != "namespaces" and not (folder / self.testbed.file).is_file():
+            what = f'there is no file {self.testbed.file!r} beside the study: name one, or "namespaces"'
+            problems.append(Problem("testbed.file", what))
+        names: set[str] = set()
+        for number, series in enumerate(self.throughput):
+            place = f"throughput[{number}]"
+            if series.name in names:
+                problems.append(Problem(f"{place}.name", f"{series.name!r} is taken: names its figures"))
+            names.add(series.name)
+            strange = [value for value in series.calibrate if value not in series.values]
+            if strange:
+                what = f"{strange[0]:g} is not among the values: {', '.join(f'{value:g}' for value in series.values)}"
+                problems.append(Problem(f"{place}.calibrate", what))
+            if series.law == "linear" and len(set(series.calibrate)) < 2:
+                what = 'one value gives no slope: name two, or set law = "constant"'
+                problems.append(Problem(f"{place}.calibrate", what))
+        loaded = [(f"loss[{number}]", loss.series) for number, loss in enumerate(self.loss)]
+        loaded += [(f"latency[{number}]", latency.series) for number, latency in enumerate(self.latency)]
+        for place, name in loaded:
+            if name not in names:
+                what = f"{name!r} is no [[throughput]]; {did_you_mean(name, sorted(names))}"
+                problems.append(Problem(f"{place}.series", what))
+        for number, latency in enumerate(self.latency):
+            for ratio in latency.calibrate:
+                if ratio not in latency.loads:
+                    what = f"{ratio:g} is not among the loads: {', '.join(f'{load:g}' for load in latency.loads)}"
+                    problems.append(Problem(f"latency[{number}].calibrate", what))
+        return problems

@@ -3,40 +3,373 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+from typing import Any, ClassVar
 
-from routecast.evaluate.ledger import Ledger, Row
+from routecast.calibrate.wakeup import QUANTILES, FittedWakeup, LatencyPoint, MakeRouter, fit_wakeup
+from routecast.calibrate.work import FittedWork, WorkPoint, fit_work
+from routecast.errors import FitProblem
+from routecast.evaluate.ledger import Row
+from routecast.evaluate.plain import pick
 from routecast.evaluate.protocol import Described, Evaluator
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
 from routecast.evaluate.trial import Trial
-from routecast.study.folder import begin, write_results
-from routecast.study.result import Criterion
-from routecast.study.wire.bench import Bench
-from routecast.study.wire.calibrated import Calibrated, calibrate_latency, calibrate_throughput
-from routecast.study.wire.chapters import wire_page
-from routecast.study.wire.document import WireStudy
-from routecast.study.wire.measuring import COLUMNS, Overloads, Place, Progress, measure
-from routecast.study.wire.points import Point, all_points, first_points
-from routecast.study.wire.result import (
-    LatencyCurve,
-    LatencyRow,
-    LossCurve,
-    LossRow,
-    Measured,
-    Series,
-    SeriesRow,
-    WireResult,
+from routecast.load.offered import OfferedLoad
+from routecast.router.model import Interruptions, RandomTime, RouterModel
+from routecast.router.softirq import softirq
+from routecast.study.engine import StudyRun
+from routecast.study.result import Criterion, StudyResult, criteria_of
+from routecast.study.wire.document import Throughput, WireStudy
+from routecast.study.wire.measure import (
+    COLUMNS,
+    Bench,
+    Overloads,
+    Place,
+    Point,
+    Setting,
+    TestbedBench,
+    all_points,
+    first_points,
+    load_of,
+    measure,
 )
 
-__all__ = ["run_wire_study"]
+__all__ = ["LatencyCurve", "LossCurve", "Measured", "Series", "WireResult", "answer"]
 
 
-def run_wire_study(
-    study: WireStudy, out: Path, bench: Bench, *, progress: Progress | None = None, command: str = ""
-) -> WireResult:
-    """Run a wire study and write its results, summary, figures and report to the folder ``out``.
+# What a wire study found, as values: what was measured, what was predicted for it, and how far apart they are.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A figure that was measured repeatedly: its median, least and largest value, and the standard deviation."""
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median; NaN where no trial was valid."""
+        return median(self.values) if self.values else math.nan
+
+    @property
+    def least(self) -> float:
+        """The least value."""
+        return min(self.values, default=math.nan)
+
+    @property
+    def most(self) -> float:
+        """The largest value."""
+        return max(self.values, default=math.nan)
+
+    @property
+    def spread_ratio(self) -> float:
+        """Standard deviation relative to the mean; NaN for fewer than two values."""
+        if len(self.values) < 2 or fmean(self.values) <= 0.0:
+            return math.nan
+        centre = fmean(self.values)
+        return math.sqrt(sum((value - centre) ** 2 for value in self.values) / (len(self.values) - 1)) / centre
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesRow:
+    """Forwarding rate in overload at one value of the factor, frames per second."""
+
+    SUMMARY: ClassVar = ("*", "error_ratio", "covered=is_covered")
+
+    value: float
+    calibrates: bool
+    offered_pps: float
+    measured_pps: Measured
+    solved_pps: float
+    simulated_pps: float
+    low_pps: float
+    high_pps: float
+
+    @property
+    def error_ratio(self) -> float:
+        """Relative error of the prediction."""
+        return self.solved_pps / self.measured_pps.median - 1.0
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the 95 % interval holds the measured median."""
+        return self.low_pps <= self.measured_pps.median <= self.high_pps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One factor: its calibrated law and every point of it."""
+
+    SUMMARY: ClassVar = ("name=series.name", "device=series.device", "factor=series.factor", "law", "rows")
+
+    series: Throughput
+    law: FittedWork
+    rows: tuple[SeriesRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossRow:
+    """Loss ratio at one offered load."""
+
+    offered_ratio: float
+    offered_pps: float
+    measured: Measured
+    solved: float
+    simulated: float
+
+    @property
+    def error(self) -> float:
+        """Error of the solver's loss ratio (0.01 is one point of loss)."""
+        return self.solved - self.measured.median
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossCurve:
+    """Loss against offered load of one device at one value of its factor."""
+
+    SUMMARY: ClassVar = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows")
+
+    series: Throughput
+    value: float
+    capacity_pps: float
+    rows: tuple[LossRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyRow:
+    """Latency at one load, seconds; ``simulated_…`` are the simulator's, ``solved_s`` the closed form's median."""
+
+    load_ratio: float
+    load_pps: float
+    calibrates: bool
+    p50_s: Measured
+    p99_s: Measured
+    simulated_p50_s: float
+    simulated_p99_s: float
+    solved_p50_s: float = math.nan
+
+    @property
+    def error_ratio(self) -> float:
+        """Relative error of the simulated median."""
+        return self.simulated_p50_s / self.p50_s.median - 1.0
+
+    @property
+    def p99_factor(self) -> float:
+        """How many times the simulated 99th percentile is off, >= 1."""
+        ratio = self.simulated_p99_s / self.p99_s.median
+        return max(ratio, 1.0 / ratio) if ratio > 0.0 else math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyCurve:
+    """Latency against load of one device at one value of its factor."""
+
+    SUMMARY: ClassVar = ("series=series.name", "device=series.device", "value", "capacity_pps", "rows", "wakeup")
+
+    series: Throughput
+    value: float
+    capacity_pps: float
+    wakeup: FittedWakeup | None
+    rows: tuple[LatencyRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireResult(StudyResult[WireStudy]):
+    """All that a wire study found."""
+
+    series: tuple[Series, ...]
+    loss: tuple[LossCurve, ...]
+    latency: tuple[LatencyCurve, ...]
+    facts: dict[str, Any]
+    invalid_trials: int
+
+    @property
+    def held_out(self) -> tuple[SeriesRow, ...]:
+        """The forwarding rates that the calibration has not seen."""
+        return tuple(row for each in self.series for row in each.rows if not row.calibrates)
+
+    @property
+    def throughput_error_ratio(self) -> float:
+        """Median absolute relative error at the held-out points."""
+        return _median(abs(row.error_ratio) for row in self.held_out)
+
+    @property
+    def repeatability_ratio(self) -> float:
+        """Median relative standard deviation of repeated measurements of a forwarding rate."""
+        return _median(row.measured_pps.spread_ratio for each in self.series for row in each.rows)
+
+    @property
+    def coverage_ratio(self) -> float:
+        """Share of the held-out rates inside their 95 % intervals."""
+        rows = [row for row in self.held_out if math.isfinite(row.error_ratio)]
+        return fmean(row.is_covered for row in rows) if rows else math.nan
+
+    @property
+    def loss_error(self) -> float:
+        """Mean absolute error of the loss ratio, the solver's."""
+        errors = [abs(row.error) for curve in self.loss for row in curve.rows if math.isfinite(row.error)]
+        return fmean(errors) if errors else math.nan
+
+    @property
+    def held_out_latency(self) -> tuple[LatencyRow, ...]:
+        """The latencies that the calibration has not seen."""
+        return tuple(row for curve in self.latency for row in curve.rows if not row.calibrates)
+
+    @property
+    def latency_error_ratio(self) -> float:
+        """Median absolute relative error of the median latency at the held-out points."""
+        return _median(abs(row.error_ratio) for row in self.held_out_latency)
+
+    @property
+    def p99_factor(self) -> float:
+        """Median factor by which the 99th percentile is off at the held-out points."""
+        return _median(row.p99_factor for row in self.held_out_latency)
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            "throughput": {
+                **pick(self, "median_abs_error_ratio=throughput_error_ratio", "repeatability_ratio", "coverage_ratio"),
+                "held_out_points": len(self.held_out),
+                "series": self.series,
+            },
+            "loss": pick(self, "mean_abs_error=loss_error", "curves=loss"),
+            "latency": {
+                **pick(self, "median_abs_error_ratio=latency_error_ratio", "p99_median_factor=p99_factor"),
+                "held_out_points": len(self.held_out_latency),
+                "curves": self.latency,
+            },
+            **pick(self, "facts", "invalid_trials"),
+        }
+
+
+def _median(values: Iterable[float]) -> float:
+    finite = [value for value in values if math.isfinite(value)]
+    return median(finite) if finite else math.nan
+
+
+Rows = Sequence[Mapping[str, object]]
+
+LINK_BPS = 1e12
+"""No wire limits the model: the study asks what the device carries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """A series' law, and the wake-up of its device where latency was calibrated."""
+
+    series: Throughput
+    law: FittedWork
+    wakeup: FittedWakeup | None = None
+
+    def capacity_pps(self, value: float) -> float:
+        """Return the predicted forwarding rate in overload."""
+        return self.law.rate_pps(value)
+
+    def router(self, value: float) -> RouterModel:
+        """Return the model of the router at one value of the factor."""
+        stretch = self.wakeup.interruptions.stretch if self.wakeup and self.wakeup.interruptions else 1.0
+        make = router_maker(self.series)
+        found = self.wakeup
+        return make(
+            self.law.seconds(value) / stretch,
+            found.wakeup if found else None,
+            found.interruptions if found else None,
+        )
+
+    def solve(self, value: float, load_pps: float) -> Trial:
+        """Answer in closed form."""
+        return Solve(model=self.router(value)).trial(self._load(value, load_pps), 1.0)
+
+    def simulate(self, value: float, load_pps: float, *, duration_s: float, seed: int) -> Trial:
+        """Answer packet by packet."""
+        simulator = Simulate(self.router(value), seed=seed, steady_state=False)
+        return simulator.trial(self._load(value, load_pps), duration_s)
+
+    def _load(self, value: float, load_pps: float) -> OfferedLoad:
+        return load_of(Setting.of(self.series, value), load_pps)
+
+
+def router_maker(series: Throughput) -> MakeRouter:
+    """Return what makes a router of a series: one core that interrupts activate, behind a ring."""
+
+    def make(per_packet_s: float, wakeup: RandomTime | None, interruptions: Interruptions | None) -> RouterModel:
+        return softirq(
+            name=f"{series.device}, {series.name}",
+            per_packet_s=per_packet_s,
+            wakeup=wakeup,
+            interruptions=interruptions,
+            link_bps=LINK_BPS,
+        )
+
+    return make
+
+
+def calibrate_throughput(series: Throughput, rows: Rows) -> Calibrated:
+    """Fit the law of a series to the rows that calibrate."""
+    wanted = set(series.calibrate)
+    rates: dict[float, list[float]] = {}
+    for row in rows:
+        value = _number(row["value"])
+        if row["series"] == series.name and value in wanted and not row["invalid"]:
+            rates.setdefault(value, []).append(_number(row["forwarded_pps"]))
+    lost = sorted(wanted - set(rates))
+    if lost:
+        message = f"no trial was valid at {series.factor} = {', '.join(f'{value:g}' for value in lost)}"
+        raise FitProblem(series.name, f"{message}: look at the reasons in results.parquet, and run again")
+    points = [WorkPoint(work=value, rates_pps=tuple(found)) for value, found in sorted(rates.items())]
+    law = fit_work(points, series=series.name, constant=series.law == "constant")
+    return Calibrated(series=series, law=law)
+
+
+def calibrate_latency(study: WireStudy, device: str, laws: Mapping[str, Calibrated], rows: Rows) -> FittedWakeup | None:
+    """Fit wake-up and interruptions of a device to its latency rows that calibrate; None if none does."""
+    points = []
+    for latency in study.latency:
+        law = laws[latency.series]
+        if law.series.device != device:
+            continue
+        for ratio in latency.calibrate:
+            mine = _rows_at(rows, latency.series, latency.value, ratio)
+            quantiles_s = measured_quantiles_s(mine)
+            if quantiles_s:
+                offered_pps = median(_number(row["offered_pps"]) for row in mine if not row["invalid"])
+                points.append(
+                    LatencyPoint(
+                        load=load_of(Setting.of(law.series, latency.value), offered_pps),
+                        completion_s=law.law.seconds(latency.value),
+                        quantiles_s=quantiles_s,
+                        make_router=router_maker(law.series),
+                    )
+                )
+    return fit_wakeup(points, series=device) if points else None
+
+
+def measured_quantiles_s(rows: Rows) -> tuple[float, ...]:
+    """Return the latency at :data:`QUANTILES`: at each probability the median over the valid repeats."""
+    from routecast import _core
+
+    found = [
+        _core.hdr_quantiles_s(str(row["latency_hdr_base64"]), QUANTILES)
+        for row in rows
+        if not row["invalid"] and row["latency_hdr_base64"]
+    ]
+    return tuple(median(each) for each in zip(*found, strict=True))
+
+
+def _rows_at(rows: Rows, series: str, value: float, ratio: float) -> Rows:
+    return [row for row in rows if (row["series"], row["value"], row["offered_ratio"]) == (series, value, ratio)]
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def answer(run: StudyRun[WireStudy], *, bench: Bench | None = None) -> WireResult:
+    """Measure, calibrate, predict, and measure what was predicted.
 
     The points that calibrate are measured once, to know which loads to offer. Then everything is measured, repeat after
     repeat, and the points that calibrate, from all repeats, give the router's law, its wake-up and its interruptions.
@@ -44,32 +377,26 @@ def run_wire_study(
 
     Parameters
     ----------
-    study : WireStudy
-    out : Path
-        Made if missing. If a run of the same study was killed there, it goes on.
-    bench : Bench
-        Where devices are set up and measured.
-    progress : callable or None
-        Told how many trials are done.
+    run : StudyRun
+    bench : Bench, optional
+        Where devices are set up and measured; the study's test bed if not given.
 
     Raises
     ------
     routecast.errors.RoutecastError
         The test bed cannot be made, or the points do not carry a calibration.
     """
-    making = begin(study.name, out, command)
+    study = run.study
     first, whole = list(first_points(study)), list(all_points(study))
-    total = len(first) + len(whole)
+    run.work = len(first) + len(whole)
+    run.trials = run.work
 
-    def told(done: int) -> Callable[[int, str], None]:
-        return lambda more, text: progress(done + more, total, text) if progress else None
-
-    with Ledger(out, COLUMNS) as ledger:
-        resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *whole))
-        noting = _Noting(bench)
+    with run.ledger(COLUMNS) as ledger:
+        run.resumed = sum(point.key(study.testbed) in ledger.rows for point in (*first, *whole))
+        noting = _Noting(bench or TestbedBench(study.testbed.file, run.folder))
         place = Place(bench=noting, bed=study.testbed, ledger=ledger)
         overloads = Overloads(study.testbed.overload)
-        begun = measure(first, overloads.offered_pps, place, told(0))
+        begun = measure(first, overloads.offered_pps, place, run)
         guess = {series.name: calibrate_throughput(series, begun) for series in study.throughput}
 
         def load_pps(point: Point, evaluator: Evaluator) -> float:
@@ -77,17 +404,16 @@ def run_wire_study(
                 return overloads.offered_pps(point, evaluator)
             return point.offered_ratio * guess[point.series].capacity_pps(point.value)
 
-        rows = [*begun, *measure(whole, load_pps, place, told(len(first)))]
+        rows = [*begun, *measure(whole, load_pps, place, run)]
     rates, losses, late = ([row for row in rows if row["kind"] == kind] for kind in ("throughput", "loss", "latency"))
     laws = {series.name: calibrate_throughput(series, rates) for series in study.throughput}
     devices = {series.device for series in study.throughput}
-    if progress:
-        progress(total, total, "calibrate and predict")
+    run.tell("calibrate and predict")
     wakeups = {device: calibrate_latency(study, device, laws, late) for device in devices}
     laws = {name: replace(law, wakeup=wakeups[law.series.device]) for name, law in laws.items()}
     result = WireResult(
         study=study,
-        out=out,
+        out=run.out,
         series=tuple(_series(study, laws[series.name], rates) for series in study.throughput),
         loss=tuple(_loss(study, laws[loss.series], loss.value, loss.offered, losses) for loss in study.loss),
         latency=tuple(
@@ -95,12 +421,9 @@ def run_wire_study(
         ),
         facts=noting.facts,
         invalid_trials=sum(bool(row["invalid"]) for row in rows),
-        criteria=(),
-        made=making.made(seed=study.evaluate.seed, trials=total, resumed=resumed),
+        provenance=run.provenance(seed=study.evaluate.seed),
     )
-    result = replace(result, criteria=_criteria(result))
-    write_results(out, wire_page(result), result.to_json())
-    return result
+    return replace(result, criteria=_criteria(result))
 
 
 class _Noting:
@@ -231,11 +554,8 @@ def _criteria(result: WireResult) -> tuple[Criterion, ...]:
     rate_bound = bounds.throughput_median
     if rate_bound is not None and math.isfinite(result.repeatability_ratio):
         rate_bound = max(rate_bound, 2.0 * result.repeatability_ratio)
-    reached = (
+    return criteria_of(
         ("median error of forwarding rates", rate_bound, result.throughput_error_ratio),
         ("mean error of the loss ratio", bounds.loss_mean, result.loss_error),
         ("median error of median latencies", bounds.latency_median, result.latency_error_ratio),
-    )
-    return tuple(
-        Criterion(name=name, bound=bound, reached=value) for name, bound, value in reached if bound is not None
     )

@@ -1,0 +1,315 @@
+"""Costs set so that stated values are met: one number for each, by bisection on what the simulator forwards.
+
+A rate at a load, and a peak over loads, fall as a cost grows, but for jumps where a queue or a slice changes its
+rhythm; so the bracket is halved until it is narrow, and what is left between stated and found is in the table. Where
+several values calibrate, each is set in the order of the file, and the round is repeated: one may move another.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from routecast.errors import FitProblem
+from routecast.evaluate.ledger import Row
+from routecast.evaluate.simulate import Simulate
+from routecast.evaluate.solve import Solve
+from routecast.evaluate.trial import Trial
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import Flow, FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad
+from routecast.quantity import format_duration, format_pps
+from routecast.router.files import build_router
+from routecast.router.model import RouterModel
+from routecast.router.variants import vary
+from routecast.study.curves.document import Curve, CurveRun, CurveStudy, Figure, Stated, Traffic
+
+__all__ = [
+    "ROUNDS",
+    "Calibrated",
+    "Point",
+    "Setting",
+    "calibrate",
+    "calibrating",
+    "document_of",
+    "load_of",
+    "model_of",
+    "packed_point",
+    "read_at",
+    "unpacked",
+]
+
+
+# From a curve of the study to a router and the loads that are offered to it.
+
+
+Setting = Mapping[str, Mapping[str, object]]
+"""Calibrated values by path, for each router document."""
+
+HASHES = 128
+"""Entries of an indirection table: flows with hashes 0 to 127 are spread evenly."""
+
+
+def document_of(study: CurveStudy, curve: Curve, setting: Setting) -> dict[str, Any]:
+    """Return the router document of a curve, with the calibrated values in it.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A path leads nowhere.
+    """
+    overrides = {**setting.get(curve.router, {}), **curve.set}
+    return vary(study.router[curve.router], overrides, subject=f'router "{curve.router}", curve "{curve.name}"')
+
+
+def model_of(document: Mapping[str, Any], subject: str, folder: Path) -> RouterModel:
+    """Build the router of a document.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The document says something wrong; all faults at once.
+    """
+    return build_router(document, subject=subject, folder=folder)[0]
+
+
+def load_of(figure: Figure, curve: Curve, offered_pps: float) -> OfferedLoad:
+    """Return the load of a point."""
+    traffic = curve.traffic or figure.traffic
+    return OfferedLoad(
+        rate_pps=offered_pps,
+        frames=FrameMix.fixed(traffic.frame),
+        flows=_flows(traffic),
+        arrivals=Arrivals.poisson() if traffic.arrivals == "poisson" else Arrivals.cbr(),
+    )
+
+
+def _flows(traffic: Traffic) -> FlowSet:
+    shares = traffic.shares or (1.0,) * traffic.flows
+    ways = len(traffic.ingress)
+    flows = tuple(
+        Flow(
+            rss_hash=number // ways % HASHES,
+            ingress=traffic.ingress[number % ways],
+            egress=traffic.egress[number % len(traffic.egress)],
+            weight=share,
+        )
+        for number, share in enumerate(shares)
+    )
+    return FlowSet(name=f"{len(flows)} flow{'s' if len(flows) != 1 else ''}", flows=flows)
+
+
+# One point of a curve: what is forwarded at an offered load, where the rest is lost, which thread is busiest.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A simulated point; rates in frames per second over all ports.
+
+    Parameters
+    ----------
+    offered_pps, forwarded_pps : float
+    half_width_pps : float
+        Half-width of the 95 % interval of the forwarded rate; NaN where unknown.
+    solved_pps : float
+        The closed form's forwarded rate.
+    busy_cores : mapping of str to float
+        Mean cores that each thread (task units without one: themselves) keeps busy.
+    drops_pps : mapping of str to float
+        Loss by place.
+    passes : tuple of float
+        Forwarded over offered of each flow; empty where nobody asks.
+    """
+
+    offered_pps: float
+    forwarded_pps: float
+    half_width_pps: float = math.nan
+    solved_pps: float = math.nan
+    busy_cores: Mapping[str, float] = field(default_factory=dict)
+    drops_pps: Mapping[str, float] = field(default_factory=dict)
+    passes: tuple[float, ...] = ()
+
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The busiest thread and the cores that it keeps busy."""
+        if not self.busy_cores:
+            return "", math.nan
+        name = max(self.busy_cores, key=lambda one: self.busy_cores[one])
+        return name, self.busy_cores[name]
+
+
+def point(
+    document: Mapping[str, Any],
+    subject: str,
+    folder: Path,
+    load: OfferedLoad,
+    run: CurveRun,
+    *,
+    by_flow: bool = False,
+) -> Point:
+    """Simulate and solve a router document at a load.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The router cannot be built, or refuses the load.
+    """
+    model = model_of(document, subject, folder)
+    trial = Simulate(
+        model=model, seed=run.seed, replications=run.replications, steady_state=False, per_flow=by_flow
+    ).trial(load, run.duration)
+    low, high = trial.interval.get("forwarded_pps", (math.nan, math.nan))
+    return Point(
+        offered_pps=trial.offered_pps,
+        forwarded_pps=trial.forwarded_pps,
+        half_width_pps=(high - low) / 2.0,
+        solved_pps=Solve(model).trial(load, run.duration).forwarded_pps,
+        busy_cores=_busy_cores(model, trial),
+        drops_pps=dict(trial.drops_pps),
+        passes=tuple(1.0 - flow.loss_ratio for flow in trial.flows) if by_flow else (),
+    )
+
+
+def _busy_cores(model: RouterModel, trial: Trial) -> dict[str, float]:
+    units = {pool.name: pool.units for pool in model.pools}
+    busy: dict[str, float] = defaultdict(float)
+    for activity in trial.activity:
+        task = model.task(activity.name)
+        if task.needs and task.needs[0].pool in units:
+            may_hold = min(len(task.pin) or units[task.needs[0].pool], task.parallel)
+            busy[task.thread or task.name] += activity.busy_ratio * may_hold
+    return dict(busy)
+
+
+def packed_point(*args: Any, **options: Any) -> Row:
+    """Return a point, as :func:`point` finds it, for the ledger."""
+    return {"point": json.dumps(asdict(point(*args, **options)))}
+
+
+def unpacked(text: str) -> Point:
+    """Return the point that stands in the ledger."""
+    row = json.loads(text)
+    return Point(**{**row, "passes": tuple(row["passes"])})
+
+
+ROUNDS = 2
+HALVINGS = 9
+CLOSE = 2e-3
+"""Relative error of the forwarded rate at which a bracket is narrow enough."""
+
+Ask = Callable[[Figure, Curve, Sequence[float], Setting], list[Point]]
+"""Simulates points of a curve with calibrated values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibrated:
+    """A cost that was calibrated: paths, seconds, and the stated and found rate that it was set by."""
+
+    figure: str
+    curve: str
+    paths: tuple[str, ...]
+    value_s: float
+    stated_pps: float
+    found_pps: float
+    where: str
+
+
+def calibrating(study: CurveStudy) -> list[tuple[Figure, Curve, Stated]]:
+    """Return the stated values that calibrate, in the order of the file."""
+    return [
+        (figure, next(curve for curve in figure.curve if curve.name == stated.curve), stated)
+        for figure in study.figure
+        for stated in figure.stated
+        if stated.calibrates
+    ]
+
+
+def calibrate(
+    study: CurveStudy, ask: Ask, tell: Callable[[str], None]
+) -> tuple[tuple[Calibrated, ...], dict[str, dict[str, object]]]:
+    """Set the costs that stated values calibrate.
+
+    Returns
+    -------
+    tuple of Calibrated, and the values by router document and path
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        No value of the range meets the stated rate.
+    """
+    setting: dict[str, dict[str, object]] = {name: {} for name in study.router}
+    wanted = calibrating(study)
+    found: dict[int, Calibrated] = {}
+    for _ in range(ROUNDS if len(wanted) > 1 else 1):
+        for number, (figure, curve, stated) in enumerate(wanted):
+            tell(f"{figure.name}, {curve.name}: {format_pps(stated.value)}")
+            found[number] = _set(study, setting, figure, curve, stated, ask)
+    return tuple(found[number] for number in range(len(wanted))), setting
+
+
+def _set(
+    study: CurveStudy,
+    setting: dict[str, dict[str, object]],
+    figure: Figure,
+    curve: Curve,
+    stated: Stated,
+    ask: Ask,
+) -> Calibrated:
+    how = stated.calibrates
+    assert how is not None
+    names = how.routers or tuple(study.router)
+
+    def forwarded(value_s: float) -> float:
+        for name in names:
+            setting[name] |= dict.fromkeys(how.set, f"{value_s!r} s")
+        return read_at(ask(figure, curve, loads_at(figure, stated), setting), stated.at)
+
+    low, high = how.between
+    most, least = forwarded(low), forwarded(high)
+    if not least <= stated.value <= most:
+        message = (
+            f"{figure.name}, {curve.name}: {' and '.join(how.set)} between {format_duration(low)} and "
+            f"{format_duration(high)} gives {format_pps(least)} to {format_pps(most)}, not the stated "
+            f"{format_pps(stated.value)}: widen `between`"
+        )
+        raise FitProblem(figure.name, message)
+    middle, rate = low, most
+    for _ in range(HALVINGS):
+        middle = math.sqrt(low * high)
+        rate = forwarded(middle)
+        if abs(rate / stated.value - 1.0) <= CLOSE:
+            break
+        low, high = (middle, high) if rate > stated.value else (low, middle)
+    return Calibrated(
+        figure=figure.name,
+        curve=curve.name,
+        paths=how.set,
+        value_s=middle,
+        stated_pps=stated.value,
+        found_pps=rate,
+        where=stated.where,
+    )
+
+
+def loads_at(figure: Figure, stated: Stated) -> Sequence[float]:
+    """Return the offered loads that a stated value is read from."""
+    if stated.at == "peak":
+        return figure.offered
+    return (figure.offered[-1],) if stated.at == "highest" else (float(stated.at),)
+
+
+def read_at(points: Sequence[Point], at: str | float) -> float:
+    """Return the forwarded rate of a curve at its peak, at its highest load, or at a load."""
+    if at == "peak":
+        return max(point.forwarded_pps for point in points)
+    if at == "highest":
+        return points[-1].forwarded_pps
+    nearest = min(points, key=lambda point: abs(point.offered_pps - float(at)))
+    return nearest.forwarded_pps

@@ -1,0 +1,194 @@
+"""The engine of studies: every kind runs, goes on, is judged and written by it.
+
+::
+
+    document ─► answer(run) ─► result ─► page ─► OUT/figures, report.html, summary.json
+                   │ ▲
+             tasks ▼ │ rows
+                 ledger            OUT/results.parquet: what is finished, killed or not
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from routecast.evaluate.ledger import Columns, Ledger, Row
+from routecast.evaluate.result_folder import check_folder, versions
+from routecast.experiment.executor import Submit, finished
+from routecast.quantity.whole_file import write_whole
+from routecast.report.page import Page
+from routecast.study.document import StudyDocument, StudyFile
+from routecast.study.reading import part_of_kind
+from routecast.study.result import Provenance, StudyResult, TerminalSummary
+
+__all__ = ["Progress", "StudyRun", "StudyTask", "run_study", "terminal_summary"]
+
+Document = TypeVar("Document", bound=StudyDocument)
+Progress = Callable[[int, int, str], None]
+"""How many steps are done, of how many, what comes next."""
+
+
+def run_study(
+    file: StudyFile[Any], out: Path, *, progress: Progress | None = None, command: str = "", **options: Any
+) -> Any:
+    """Run a study and write its results, summary, figures and report to the folder ``out``.
+
+    Parameters
+    ----------
+    file : StudyFile
+    out : Path
+        Made if missing. If a run of the same study was killed there, it goes on.
+    progress : callable, optional
+    command : str
+        How the study was started, for the report; the plain command if empty.
+    **options
+        What the kind's ``answer`` takes besides: ``workers``, as many processes as there are cores if not given, on
+        which no answer depends; ``bench``, where devices or functions are measured.
+
+    Returns
+    -------
+    StudyResult
+        Of the study's kind.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        The folder belongs to another study, or the study has no answer: tables that cannot be read, points that do
+        not carry a calibration, routers that cannot be built.
+    """
+    study = file.study
+    check_folder(out, "study", study.name)
+    run = StudyRun(study=study, folder=file.folder, out=out, progress=progress, command=command)
+    result: StudyResult[Any] = part_of_kind(_kind(study), "run").answer(run, **options)
+    run.tell("report")
+    page: Page = part_of_kind(_kind(study), "views").page(result)
+    _write(out, page, result)
+    return result
+
+
+def terminal_summary(result: StudyResult[Any]) -> TerminalSummary:
+    """Return what a terminal shows of a result."""
+    summary: TerminalSummary = part_of_kind(_kind(result.study), "views").terminal_summary(result)
+    return summary
+
+
+def _kind(study: StudyDocument) -> str:
+    """Return the kind of a study by where its document is declared."""
+    return type(study).__module__.split(".")[2]
+
+
+def _write(out: Path, page: Page, result: StudyResult[Any]) -> None:
+    """Write figures, report and, last, the summary that says that the study is complete."""
+    from routecast.report.drawing import draw
+    from routecast.report.page import render_page
+
+    (out / "figures").mkdir(parents=True, exist_ok=True)
+    for figure in page.figures():
+        write_whole(out / "figures" / f"{figure.name}.svg", draw(figure))
+    write_whole(out / "report.html", render_page(page))
+    write_whole(out / "summary.json", json.dumps(result.to_json(), indent=2, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyTask:
+    """One piece of work: known on disk by its key, a hash of everything that decides its cells of the ledger.
+
+    ``cells`` is what is there before it is done, ``call`` adds the others; it can be pickled where a study uses
+    processes.
+    """
+
+    key: str
+    title: str
+    call: Callable[[], Row]
+    cells: Row = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class StudyRun(Generic[Document]):
+    """A study under way: what it is, where its files are, what is done of it."""
+
+    study: Document
+    folder: Path
+    out: Path
+    progress: Progress | None = None
+    command: str = ""
+    work: int = 1
+    done: int = 0
+    trials: int = 0
+    resumed: int = 0
+    started_s: float = field(default_factory=time.monotonic)
+
+    def tell(self, what: str) -> None:
+        """Tell what comes next."""
+        if self.progress:
+            self.progress(self.done, self.work, what)
+
+    def step(self, what: str) -> None:
+        """Tell what comes next, and count it as done afterwards."""
+        self.tell(what)
+        self.done += 1
+
+    def ledger(self, columns: Columns) -> Ledger:
+        """Open the table of what is finished; a context."""
+        return Ledger(self.out, columns)
+
+    def complete(
+        self,
+        ledger: Ledger,
+        tasks: Iterable[StudyTask],
+        *,
+        submit: Submit | None = None,
+        flush_each: bool = False,
+    ) -> list[Row]:
+        """Do the tasks that the ledger does not have, and return the rows of all, in order.
+
+        Parameters
+        ----------
+        ledger : Ledger
+        tasks : iterable of StudyTask
+        submit : callable, optional
+            Starts a call in a process of its own; one after the other here if not given.
+        flush_each : bool
+            Whether a row has to be on disk at once, for tasks that take long.
+        """
+        tasks = list(tasks)
+        missing = {task.key: task for task in tasks if task.key not in ledger.rows}
+        self.trials += len(tasks)
+        self.resumed += len(tasks) - len(missing)
+
+        def enter(task: StudyTask, found: Row) -> None:
+            ledger.add({"task": task.key, **task.cells, **found})
+            if flush_each:
+                ledger.flush()
+
+        if submit is None:
+            for task in tasks:
+                self.step(task.title)
+                if task.key not in ledger.rows:
+                    enter(task, task.call())
+        else:
+            self.done += len(tasks) - len(missing)
+            if tasks:
+                self.tell(tasks[0].title)
+            futures = {submit(task.call): task for task in missing.values()}
+            for future in finished(futures):
+                enter(futures[future], future.result())
+                self.done += 1
+                self.tell(futures[future].title)
+        return [ledger.rows[task.key] for task in tasks]
+
+    def provenance(self, *, seed: int = 0) -> Provenance:
+        """Return how the study was made, with the time that it took until now; the seed is 0 where nothing is drawn."""
+        return Provenance(
+            versions=versions(),
+            seed=seed,
+            command=self.command or f"routecast study {self.study.name}",
+            trials=self.trials,
+            resumed_trials=self.resumed,
+            elapsed_s=time.monotonic() - self.started_s,
+        )

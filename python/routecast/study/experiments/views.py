@@ -1,0 +1,288 @@
+"""The report of a study of designed experiments: the source beside the model, then every experiment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import cycle
+
+from routecast.report.experiment import experiment_sections
+from routecast.report.figures import Axis, Figure, Line, Mark, Points
+from routecast.report.page import Block, Page, Section
+from routecast.report.tables import Cell, Column, Table
+from routecast.study.experiments import document
+from routecast.study.experiments.document import Fact
+from routecast.study.experiments.run import ExperimentsResult, Found, series
+from routecast.study.result import TerminalSummary
+
+__all__ = ["facts_table", "page", "terminal_summary"]
+
+
+# The tables of a study of designed experiments, for the terminal and for the report alike.
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.4g}"
+
+
+def _stated(one: Found) -> tuple[str, str]:
+    """Return the stated value and the value found; shares in percent."""
+    is_share = one.fact.of == "share"
+    values = (one.fact.value, one.found)
+    first, second = (
+        "–" if value is None or math.isnan(value) else f"{100.0 * value:.1f}" if is_share else _number(value)
+        for value in values
+    )
+    return first, second
+
+
+def calibrated_table(result: ExperimentsResult) -> Table:
+    """Return the values that were calibrated, and on what."""
+    return Table(
+        name="calibrated",
+        title="Calibrated values",
+        caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
+        columns=(
+            Column(title="Value of", align="left", wrap=True),
+            Column(title="Set to", align="left"),
+            Column(title="By", align="left", wrap=True),
+        ),
+        rows=tuple(
+            (", ".join(one.paths), f"{one.value:.4g} {one.unit}".strip(), "; ".join(one.fitted_to))
+            for one in result.calibrated
+        ),
+    )
+
+
+def _is_fitted(fact: Fact) -> bool:
+    return fact.fitted or fact.calibrates is not None
+
+
+def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
+    if _is_fitted(fact):
+        return "calibrates"
+    return "follows" if (fact.experiment, fact.response) in fitted else "predicted"
+
+
+def facts_table(result: ExperimentsResult) -> Table:
+    """Return every stated fact beside what is found."""
+    rows: list[tuple[Cell, ...]] = []
+    fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
+    for one in result.facts:
+        stated, found = _stated(one)
+        between = one.fact.between
+        factor = 100.0 if one.fact.of == "share" else 1.0
+        rows.append(
+            (
+                # What is stated in words only stands in words.
+                f"{one.fact.name}: “{one.fact.says}”" if one.fact.value is None and one.fact.says else one.fact.name,
+                one.fact.experiment,
+                stated,
+                found,
+                "%" if one.fact.of == "share" else one.fact.unit,
+                "" if between is None else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
+                {None: "–", True: "yes", False: "NO"}[one.is_met],
+                _role(one.fact, fitted),
+                one.fact.where,
+            )
+        )
+    return Table(
+        name="facts",
+        title="Stated and found",
+        caption="What calibrates is met as well as it can be; what follows is of the same answers.",
+        columns=(
+            Column(title="Fact", align="left", wrap=True),
+            Column(title="Experiment", align="left", wide=True),
+            Column(title="Stated"),
+            Column(title="Found"),
+            Column(title="Unit", align="left"),
+            Column(title="Allowed", align="left"),
+            Column(title="Within", align="left"),
+            Column(title="", align="left"),
+            Column(title="Where", align="left", wide=True),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def expectations_table(result: ExperimentsResult) -> Table:
+    """Return every expectation with the model's verdict."""
+    return Table(
+        name="expectations",
+        title="Expected, confirmed or refuted",
+        caption="What the source expects or claims, and what the model says.",
+        columns=(
+            Column(title="Expectation", align="left", wrap=True),
+            Column(title="Where", align="left", wide=True),
+            Column(title="Model", align="left"),
+            Column(title="Found", align="left", wrap=True),
+        ),
+        rows=tuple(
+            (
+                one.expectation.says,
+                one.expectation.where,
+                "confirms" if one.holds else "refutes",
+                one.here,
+            )
+            for one in result.judged
+        ),
+    )
+
+
+def arithmetic_table(result: ExperimentsResult) -> Table:
+    """Return the source's calculations, done again."""
+    return Table(
+        name="arithmetic",
+        title="Calculations, done again",
+        caption="The number that the source states, and the calculation with everything in it.",
+        columns=(
+            Column(title="Says", align="left", wrap=True),
+            Column(title="Stated", align="right"),
+            Column(title="Recomputed", align="right"),
+            Column(title="Unit", align="left"),
+            Column(title="Agrees", align="left"),
+            Column(title="Why", align="left", wrap=True, wide=True),
+            Column(title="Formula", align="left", wide=True),
+        ),
+        rows=tuple(
+            (
+                one.arithmetic.says,
+                _number(one.arithmetic.stated),
+                _number(one.value),
+                one.arithmetic.unit,
+                "yes" if one.agrees else "NO",
+                one.arithmetic.why,
+                one.arithmetic.formula,
+            )
+            for one in result.calculated
+        ),
+    )
+
+
+def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
+    """Return what a terminal shows."""
+    tables = [
+        make(result)
+        for there, make in (
+            (result.calibrated, calibrated_table),
+            (result.facts, facts_table),
+            (result.judged, expectations_table),
+            (result.calculated, arithmetic_table),
+        )
+        if there
+    ]
+    return TerminalSummary(tables=tuple(tables), closing=result.criteria_met)
+
+
+# The figures of a study of designed experiments: responses over a factor.
+
+
+GREY = "#7a7f87"
+COLOURS = ("#3f6fb5", "#d6812f", "#4aa36a", "#b0508f", "#c8524a", "#2b95a6", "#b39a2f", "#9b8ec4")
+
+
+def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
+    """Return a figure of lines over a factor.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A line names a response, factor or level that its experiment has not.
+    """
+    marks: list[Mark] = []
+    for line, colour in zip(wanted.line, cycle(COLOURS), strict=False):
+        points = [
+            (x, y)
+            for x, y in series(result.results[line.experiment], line.response, line.factor, line.at)
+            if wanted.x_until is None or x <= wanted.x_until
+        ]
+        x, y = tuple(x for x, _ in points), tuple(y / wanted.y_scale for _, y in points)
+        marks.append(Line(name=line.name, x=x, y=y, colour=colour, dashed=line.dashed))
+        marks.append(Points(name=line.name, x=x, y=y, colour=colour, filled=False, size_px=5, legend=False))
+    if wanted.level is not None:
+        every = [x for mark in marks for x in mark.x]
+        ends = (min(every), max(every))
+        level = (wanted.level, wanted.level)
+        marks.append(Line(name=wanted.level_name or "level", x=ends, y=level, colour=GREY, dashed=True))
+    return Figure(
+        name=wanted.name,
+        title=wanted.title,
+        caption=wanted.caption,
+        x=Axis(title=wanted.x),
+        y=Axis(title=wanted.y, scale="log") if wanted.y_log else Axis(title=wanted.y, low=wanted.y_from),
+        marks=tuple(marks),
+    )
+
+
+def page(result: ExperimentsResult) -> Page:
+    """Return the page of a study of designed experiments."""
+    study, made = result.study, result.provenance
+    sections = [_summary(result)]
+    if study.figure:
+        sections.append(
+            Section(
+                anchor="figures",
+                title="How the responses go",
+                lead="Each point is a run of an experiment below.",
+                blocks=tuple(lines_figure(figure, result) for figure in study.figure),
+            )
+        )
+    if result.courses:
+        sections.append(
+            Section(
+                anchor="over-time",
+                title="Is it steady?",
+                lead="Throughput over time, and what one look at it would have said.",
+                blocks=tuple(block for course in result.courses for block in course.blocks()),
+            )
+        )
+    if result.calculated:
+        sections.append(
+            Section(
+                anchor="arithmetic",
+                title="Calculations, done again",
+                lead="Where the source's arithmetic and the sum of its parts differ, and why.",
+                blocks=(arithmetic_table(result),),
+            )
+        )
+    for name, results in result.results.items():
+        first, *others = experiment_sections(results, result.analyses[name], prefix=name)
+        sections += [first, *(replace(section, is_listed=False) for section in others)]
+    return result.page(
+        _answer(result),
+        sections,
+        ("Runs", f"{made.trials} asked for, those of the calibration among them"),
+    )
+
+
+def _answer(result: ExperimentsResult) -> str:
+    met = sum(one.is_met for one in result.criteria)
+    parts = []
+    if result.criteria:
+        parts.append(f"**{met} of {len(result.criteria)}** criteria are met")
+    if result.judged:
+        confirmed = sum(one.holds for one in result.judged)
+        parts.append(f"{confirmed} of {len(result.judged)} expectations are confirmed")
+    if result.calculated:
+        agreeing = sum(one.agrees for one in result.calculated)
+        parts.append(f"{agreeing} of {len(result.calculated)} calculations agree")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _summary(result: ExperimentsResult) -> Section:
+    blocks: list[Block] = []
+    if result.facts:
+        blocks.append(facts_table(result))
+    if result.judged:
+        blocks.append(expectations_table(result))
+    if result.calibrated:
+        blocks.append(calibrated_table(result))
+    return Section(
+        anchor="summary",
+        title="Stated and found",
+        lead="What the source states, beside what the model says.",
+        blocks=tuple(blocks),
+    )

@@ -1,0 +1,331 @@
+"""The report of a study of functions: what operations alone tell, what runs, and how far apart they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from routecast.quantity import format_bytes, format_duration, format_frequency
+from routecast.report.figures import Axis, Figure, Line, Points, palette
+from routecast.report.page import Block, Facts, Folded, Listing, Page, Section, Tile, Tiles
+from routecast.report.tables import Cell, Column, Table, percent
+from routecast.study.functions.run import FunctionResult, FunctionRow
+from routecast.study.result import ErrorSummary, TerminalSummary
+
+__all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_summary"]
+
+
+# The tables of a study of functions, for the terminal and for the report alike.
+
+
+def _whole_percent(ratio: float) -> str:
+    return f"{100.0 * ratio:+.0f}"
+
+
+def function_table(result: FunctionResult, title: str, *, shortest: bool = False) -> Table:
+    """Return the points of one function, or only those with its smallest frames: estimated, refined, measured."""
+    rows = [row for row in result.rows if row.point.title == title]
+    if shortest:
+        smallest = min(row.point.frame_bytes for row in rows)
+        rows = [row for row in rows if row.point.frame_bytes == smallest]
+    return Table(
+        name=f"function-{title.replace(' ', '-')}",
+        title=title,
+        caption="Throughput of one core; the marked rows refined the estimate. Spread is the range of the repeats.",
+        columns=(
+            Column(title="Tables", align="left"),
+            Column(title="Found in", align="left"),
+            Column(title="Traffic", align="left"),
+            Column(title="Frame", unit="B", form="d"),
+            Column(title="Measured", unit="ns", form=".1f"),
+            Column(title="Measured", unit="Mpps", form=".2f"),
+            Column(title="Spread", unit="%", form=percent, wide=True),
+            Column(title="Estimate", unit="Mpps", form=".2f", group="from the probe"),
+            Column(title="Error", unit="%", form=_whole_percent, group="from the probe"),
+            Column(title="Refined", unit="Mpps", form=".2f", group="refined"),
+            Column(title="Error", unit="%", form=_whole_percent, group="refined"),
+        ),
+        rows=tuple(_cells(row) for row in rows),
+        strong=frozenset(number for number, row in enumerate(rows) if row.point.refines),
+    )
+
+
+def _cells(row: FunctionRow) -> tuple[Cell, ...]:
+    return (
+        row.point.size,
+        row.found_in,
+        row.point.traffic,
+        row.point.frame_bytes,
+        1e9 / row.measured_pps,
+        row.measured_pps / 1e6,
+        row.spread_ratio,
+        row.estimated_pps / 1e6,
+        row.error_ratio,
+        row.refined_pps / 1e6,
+        row.refined_error_ratio,
+    )
+
+
+def summary_table(result: FunctionResult) -> Table:
+    """Return how far the estimates are off, by function and over all points."""
+    rows: list[tuple[Cell, ...]] = []
+    for title in (*result.titles, "all"):
+        chosen = [row for row in result.rows if title in ("all", row.point.title)]
+        before = _sizes(row.error_ratio for row in chosen)
+        after = _sizes(row.refined_error_ratio for row in chosen if not row.point.refines)
+        rows.append((title, len(chosen), *before, *after))
+    return Table(
+        name="errors",
+        title="Error of the estimated throughput",
+        caption="Absolute relative errors; the points that refined are left out of the refined errors.",
+        columns=(
+            Column(title="Function", align="left"),
+            Column(title="Points", form="d"),
+            Column(title="Median", unit="%", form=percent, group="from the probe"),
+            Column(title="90th pct", unit="%", form=percent, group="from the probe"),
+            Column(title="Median", unit="%", form=percent, group="refined"),
+            Column(title="90th pct", unit="%", form=percent, group="refined"),
+        ),
+        rows=tuple(rows),
+        strong=frozenset({len(rows) - 1}),
+    )
+
+
+def _sizes(errors: Iterable[float]) -> tuple[float, float]:
+    summary = ErrorSummary.of(errors)
+    return summary.median_abs_error_ratio, summary.p90_abs_error_ratio
+
+
+def hand_table(result: FunctionResult) -> Table | None:
+    """Return functions beside the best hand loop for their lookup, None where none was run."""
+    rows = [row for row in result.rows if math.isfinite(row.hand.frames_s)]
+    if not rows:
+        return None
+    return Table(
+        name="hand-loops",
+        title="Functions beside hand-written loops",
+        caption=(
+            "The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its keys "
+            "ready. The lines of the tables alone cost what the last columns say, as the probe found it."
+        ),
+        columns=(
+            Column(title="Function", align="left"),
+            Column(title="Tables", align="left"),
+            Column(title="Found in", align="left", wide=True),
+            Column(title="Function", unit="ns", form=".1f"),
+            Column(title="Hand loop", unit="ns", form=".1f"),
+            Column(title="Ratio", form=".2f"),
+            Column(title="Lookup alone", unit="ns", form=".1f"),
+            Column(title="Batched", unit="ns", form=".1f", group="lines of tables alone"),
+            Column(title="One by one", unit="ns", form=".1f", group="lines of tables alone"),
+        ),
+        rows=tuple(
+            (
+                row.point.title,
+                row.point.size,
+                row.found_in,
+                1e9 / row.measured_pps,
+                1e9 * row.hand.frames_s,
+                1.0 / (row.measured_pps * row.hand.frames_s),
+                1e9 * row.hand.lookup_s,
+                1e9 * row.hand.bound_s,
+                1e9 * row.hand.one_by_one_s,
+            )
+            for row in rows
+        ),
+    )
+
+
+def terminal_summary(result: FunctionResult) -> TerminalSummary:
+    """Return what a terminal shows of a study of functions."""
+    tables = [function_table(result, title, shortest=True) for title in result.titles]
+    hand = hand_table(result)
+    tables += [hand] if hand else []
+    return TerminalSummary(tables=(*tables, summary_table(result)), notes=result.notes or ())
+
+
+# The figures of a study of functions.
+
+
+MOST_TICKS = 8
+
+
+def function_figure(result: FunctionResult, title: str) -> Figure:
+    """Return throughput against frame size by size of the tables: measured, estimated and refined."""
+    rows = [row for row in result.rows if row.point.title == title]
+    traffic = "uniform" if any(row.point.traffic == "uniform" for row in rows) else rows[0].point.traffic
+    rows = [row for row in rows if row.point.traffic == traffic]
+    sizes = list(dict.fromkeys(row.point.size for row in rows))
+    frames = sorted({row.point.frame_bytes for row in rows})
+    marks: list[Line | Points] = []
+    for size, colour in zip(sizes, palette(len(sizes)), strict=True):
+        mine = sorted((row for row in rows if row.point.size == size), key=lambda row: row.point.frame_bytes)
+        x = tuple(float(row.point.frame_bytes) for row in mine)
+        found = mine[0].found_in
+        marks += [
+            Line(
+                name=f"{size} tables ({found}): estimate",
+                x=x,
+                y=tuple(row.estimated_pps / 1e6 for row in mine),
+                colour=colour,
+            ),
+            Line(
+                name=f"{size}: refined",
+                x=x,
+                y=tuple(row.refined_pps / 1e6 for row in mine),
+                colour=colour,
+                dashed=True,
+                legend=False,
+            ),
+            Points(
+                name=f"{size}: measured",
+                x=x,
+                y=tuple(row.measured_pps / 1e6 for row in mine),
+                low=tuple(row.core_hz / max(row.measured_cycles) / 1e6 for row in mine),
+                high=tuple(row.core_hz / min(row.measured_cycles) / 1e6 for row in mine),
+                colour=colour,
+                legend=False,
+            ),
+        ]
+    ticks = frames if len(frames) <= MOST_TICKS else []
+    return Figure(
+        name=f"throughput-{title.replace(' ', '-')}",
+        title=f"{title}: throughput of a core, {traffic} traffic",
+        caption=(
+            "Points are measured (bars: extremes of the repeats), lines estimated from the probe alone, dashed lines "
+            "refined by two measurements."
+        ),
+        x=Axis(
+            title="frame size (B)",
+            scale="log",
+            ticks=tuple(float(size) for size in ticks),
+            labels=tuple(str(size) for size in ticks),
+        ),
+        y=Axis(title="throughput (Mpps)", low=0.0),
+        marks=tuple(marks),
+    )
+
+
+def agreement_figure(result: FunctionResult) -> Figure:
+    """Return measured against estimated time per packet, a point for each point of the study."""
+    marks: list[Line | Points] = []
+    times = [1e9 / value for row in result.rows for value in (row.measured_pps, row.estimated_pps)]
+    ends = (min(times), max(times))
+    for name, factor, dashed in (("equal", 1.0, False), ("± 30 %", 1.3, True), ("", 1 / 1.3, True)):
+        marks.append(
+            Line(
+                name=name,
+                x=ends,
+                y=tuple(factor * end for end in ends),
+                colour="#7a7f87",
+                dashed=dashed,
+                legend=bool(name),
+            )
+        )
+    for title, colour in zip(result.titles, palette(len(result.titles)), strict=True):
+        rows = [row for row in result.rows if row.point.title == title]
+        marks.append(
+            Points(
+                name=title,
+                x=tuple(1e9 / row.measured_pps for row in rows),
+                y=tuple(1e9 / row.estimated_pps for row in rows),
+                colour=colour,
+                size_px=6,
+            )
+        )
+    return Figure(
+        name="agreement",
+        title="Time per packet: estimated from operations against measured",
+        caption="Every function, size of tables, frame size and traffic of the study; no measured function is used.",
+        x=Axis(title="measured (ns per packet)", scale="log"),
+        y=Axis(title="estimated (ns per packet)", scale="log"),
+        marks=tuple(marks),
+    )
+
+
+def page(result: FunctionResult) -> Page:
+    """Return the page of a study of functions."""
+    study, made = result.study, result.provenance
+    errors, refined = result.errors(), result.refined_errors()
+    sections = [_overview(result), *(_function(result, title) for title in result.titles)]
+    hand = hand_table(result)
+    if hand:
+        sections.append(
+            Section(
+                anchor="hand",
+                title="How fast the functions are",
+                lead="A function that is made from operations pays little for it, if its stages keep the memory busy.",
+                blocks=(hand,),
+            )
+        )
+    sections.append(_host(result))
+    return result.page(
+        (
+            f"From a probe of the host and no measurement of any function, the throughput of {len(result.titles)} "
+            f"functions at {errors.points} points is estimated within "
+            f"**{percent(errors.median_abs_error_ratio)} %** (median; 90th percentile "
+            f"{percent(errors.p90_abs_error_ratio)} %). After a few measurements of each function the median error of "
+            f"the others is **{percent(refined.median_abs_error_ratio)} %**."
+        ),
+        sections,
+        ("Runs", f"{made.trials}, {made.resumed_trials} kept from an interrupted study"),
+        ("Length of a run", format_duration(study.run.duration)),
+        ("Seed", str(made.seed)),
+        source="Baldi & Sapio 2018, Network Function Modeling and Performance Estimation, IJECE 8(5)",
+    )
+
+
+def _overview(result: FunctionResult) -> Section:
+    errors, refined = result.errors(), result.refined_errors()
+    tiles = (
+        Tile(
+            value=f"{percent(errors.median_abs_error_ratio)} %",
+            meaning="median error from the probe alone",
+            beside=f"90th percentile {percent(errors.p90_abs_error_ratio)} %",
+        ),
+        Tile(
+            value=f"{percent(refined.median_abs_error_ratio)} %",
+            meaning="median error after refining",
+            beside=f"90th percentile {percent(refined.p90_abs_error_ratio)} %",
+        ),
+        Tile(value=str(errors.points), meaning="points", beside=f"of {len(result.titles)} functions"),
+    )
+    blocks: list[Block] = [Tiles(tiles), agreement_figure(result), summary_table(result)]
+    if result.notes:
+        blocks.append(Listing(title="To be read with care", entries=result.notes))
+    return Section(
+        anchor="answer",
+        title="What operations alone tell",
+        lead="Each estimate is a sum of operations and of lines of memory, none of it fitted to the function.",
+        blocks=tuple(blocks),
+    )
+
+
+def _function(result: FunctionResult, title: str) -> Section:
+    return Section(
+        anchor=title.replace(" ", "-"),
+        title=title,
+        blocks=(
+            function_figure(result, title),
+            Folded(summary=f"All points of {title}", table=function_table(result, title)),
+        ),
+    )
+
+
+def _host(result: FunctionResult) -> Section:
+    host = result.hardware
+    rows = [("Processor", host.cpu.name), ("Clock", format_frequency(host.cpu.frequency_hz))]
+    rows += [
+        (
+            level.name,
+            (f"{format_bytes(level.size_bytes)}, " if level.size_bytes < float("inf") else "")
+            + f"{level.dependent_cycles:.0f} cycles one after the other, {level.batched_cycles:.1f} in batches",
+        )
+        for level in host.levels
+    ]
+    return Section(
+        anchor="host",
+        title="The host",
+        lead="",
+        blocks=(Facts(title="As it was probed", rows=tuple(rows)),),
+    )

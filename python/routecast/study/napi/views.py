@@ -1,0 +1,439 @@
+"""The report of a study of activation: what three costs explain, where the form function comes from, the clock."""
+
+from __future__ import annotations
+
+import math
+
+from routecast.quantity import format_duration
+from routecast.report.page import Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.study.napi.fit import ClockResult, FormCurve, FormResult, IdleResult, dearest_wave
+from routecast.study.napi.plots import (
+    clock_figure,
+    form_figure,
+    idle_figure,
+    inside_figure,
+    latency_figure,
+    packet_figure,
+    time_figure,
+)
+from routecast.study.napi.run import NapiResult
+from routecast.study.result import TerminalSummary
+
+__all__ = ["page", "terminal_summary"]
+
+
+# The tables of a study of activation, for the terminal and for the report alike.
+
+
+WAYS = {
+    "until_empty": "until empty",
+    "until_short": "until short",
+    "exhaustive": "exhaustive",
+}
+ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
+
+
+def _points(ratio: float) -> str:
+    """Write a share of time as percent of the time with one digit."""
+    return f"{100.0 * ratio:.1f}"
+
+
+def idle_table(each: IdleResult) -> Table:
+    """Return an idle curve: measured, simulated with the fitted costs, and predicted from other points."""
+    telling = len(each.telling)
+    return Table(
+        name=f"idle-{each.curve.name}",
+        title=f"{each.curve.title}: idle time of one core",
+        caption=(
+            "In percent of the time. Left out: fitted to all other points; from half: to every other point. "
+            "Points after the first without idle time do not count in the errors."
+        ),
+        columns=(
+            Column(title="Load", unit="Mpps", form=".4g"),
+            Column(title="Measured", unit="%", form=_points),
+            Column(title="Simulated", unit="%", form=_points, group="three costs"),
+            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}", group="three costs"),
+            Column(title="Closed form", unit="%", form=_points, group="three costs", wide=True),
+            Column(title="Left out", unit="%", form=_points, group="predicted"),
+            Column(title="From half", unit="%", form=_points, group="predicted"),
+            Column(title="IRQs", unit="per packet", form=".3f"),
+        ),
+        rows=tuple(
+            (
+                point.offered_pps / 1e6,
+                point.measured,
+                point.simulated,
+                point.simulated - point.measured,
+                point.closed_form,
+                point.left_out if number < telling else None,
+                point.from_half if number < telling else None,
+                point.interrupts_per_packet,
+            )
+            for number, point in enumerate(each.points)
+        ),
+    )
+
+
+def cost_table(idle: tuple[IdleResult, ...]) -> Table:
+    """Return the fitted costs with their intervals."""
+    rows: list[tuple[Cell, ...]] = []
+    for each in idle:
+        found, low, high = each.fitted.costs, each.fitted.low, each.fitted.high
+        for what, value, least, most in (
+            ("per packet", found.per_packet_s, low.per_packet_s, high.per_packet_s),
+            (
+                "per interrupt, with its poll",
+                found.per_interrupt_s,
+                low.per_interrupt_s,
+                high.per_interrupt_s,
+            ),
+            ("wake-up, idle", found.wakeup_s, low.wakeup_s, high.wakeup_s),
+        ):
+            interval = "–" if math.isnan(least) else f"{1e9 * least:.0f}–{1e9 * most:.0f}"
+            rows.append((each.curve.title, what, 1e9 * value, interval))
+    return Table(
+        name="costs",
+        title="Fitted costs",
+        caption="Three for each curve, with 95 % intervals (Gauss-Newton, Student's t).",
+        columns=(
+            Column(title="Curve", align="left"),
+            Column(title="Cost", align="left"),
+            Column(title="Value", unit="ns", form=".1f"),
+            Column(title="95 % interval", unit="ns"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def error_table(idle: tuple[IdleResult, ...]) -> Table:
+    """Return how far off the idle share is, and the maximum rate against the one measured apart."""
+    return Table(
+        name="errors",
+        title="How wrong the three costs are",
+        caption=(
+            "Root mean square errors in percentage points of the time, over points up to the first without idle time. "
+            "The maximum was measured apart and not fitted."
+        ),
+        columns=(
+            Column(title="Curve", align="left"),
+            Column(title="Points", form="d"),
+            Column(title="Simulated", unit="points", form=percent),
+            Column(title="Left out", unit="points", form=percent),
+            Column(title="Other half", unit="points", form=percent),
+            Column(title="1/c", unit="Mpps", form=".2f", group="maximum rate"),
+            Column(title="Measured", unit="Mpps", form=".2f", group="maximum rate"),
+            Column(title="Error", unit="%", form=signed_percent, group="maximum rate"),
+        ),
+        rows=tuple(
+            (
+                each.curve.title,
+                len(each.telling),
+                each.rmse,
+                each.left_out_rmse,
+                each.from_half_rmse,
+                each.fitted.costs.maximum_pps / 1e6,
+                each.curve.maximum / 1e6 if each.curve.maximum else None,
+                each.maximum_error_ratio,
+            )
+            for each in idle
+        ),
+    )
+
+
+def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
+    """Return what other dynamics reach on the same curves, each with its own best costs."""
+    rows: list[tuple[Cell, ...]] = []
+    strong: set[int] = set()
+    for each in idle:
+        best = min(each.alternatives, key=lambda one: one.rmse, default=None)
+        for one in each.alternatives:
+            third = None if one.dynamics.third == "none" else 1e9 * one.costs.wakeup_s
+            rows.append(
+                (
+                    each.curve.title,
+                    one.dynamics.words,
+                    one.rmse,
+                    1e9 * one.costs.per_packet_s,
+                    1e9 * one.costs.per_interrupt_s,
+                    third,
+                )
+            )
+            if one is best:
+                strong.add(len(rows) - 1)
+    return Table(
+        name="dynamics",
+        title="Which dynamics the curves speak for",
+        caption=(
+            "Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones what "
+            "they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart."
+        ),
+        columns=(
+            Column(title="Curve", align="left"),
+            Column(title="Arrivals, polls, third", align="left"),
+            Column(title="Error", unit="points", form=percent),
+            Column(title="Packet", unit="ns", form=".1f"),
+            Column(title="Interrupt", unit="ns", form=".0f"),
+            Column(title="Third", unit="ns", form=".0f"),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(strong),
+    )
+
+
+def form_table(form: FormResult) -> Table:
+    """Return each way to poll: where it saturates, what is left of interrupts, how it fits the form function."""
+
+    def row(curve: FormCurve) -> tuple[Cell, ...]:
+        return (
+            WAYS[curve.costs.manner],
+            ARRIVALS[curve.arrivals],
+            1e9 * curve.costs.per_interrupt_s,
+            curve.at_saturation.idle_ratio,
+            curve.at_saturation.interrupts_per_packet,
+            curve.never_idle_pps / 1e3,
+            curve.maximum_pps / 1e3,
+            curve.form_rmse(form.part.maximum),
+        )
+
+    at = f"at {form.part.saturation / 1e3:.0f} kpps + 1 %"
+    return Table(
+        name="form",
+        title="Which way to poll leaves no idle time before the maximum",
+        caption=(
+            "Polls go on until one finds nothing, or until one is short and enables interrupts, or take what comes "
+            "while they are under way. All are given both rates. Error: busy share against the published form function."
+        ),
+        columns=(
+            Column(title="Polls", align="left"),
+            Column(title="Arrivals", align="left"),
+            Column(title="Interrupt", unit="ns", form=".0f"),
+            Column(title="Idle", unit="%", form=_points, group=at),
+            Column(title="IRQs", unit="per packet", form=".3f", group=at),
+            Column(title="Never idle", unit="from, kpps", form=".0f"),
+            Column(title="Maximum", unit="kpps", form=".0f"),
+            Column(title="Error", unit="points", form=_points),
+        ),
+        rows=tuple(row(curve) for curve in (*form.curves, *form.range)),
+        strong=frozenset({0}),
+    )
+
+
+def clock_table(clock: ClockResult) -> Table:
+    """Return maximum rates and plateaus by clock; illustration, but for what the simulator makes of them."""
+    columns = [Column(title="Clock", unit="GHz", form=".2f")]
+    columns += [
+        Column(title=f"{100.0 * share:.0f} % memory", unit="kpps", form=".0f", group="maximum rate")
+        for share in clock.part.memory
+    ]
+    shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
+    columns += [
+        Column(title="Maximum", unit="kpps", form=".0f", group=shown),
+        Column(title="Gain", unit="%/% of clock", form=".2f", group=shown),
+        Column(title="Plateau", unit="us", form=".0f", group=shown),
+        Column(title="Ring alone", unit="us", form=".0f", group=shown),
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            curve.frequency_hz / 1e9,
+            *(law.rate_pps(curve.frequency_hz) / 1e3 for law in clock.laws),
+            curve.maximum_pps / 1e3,
+            clock.shown.gain_ratio(curve.frequency_hz),
+            1e6 * curve.points[-1].latency_p50_s,
+            1e6 * curve.plateau_s,
+        )
+        for curve in clock.curves
+    ]
+    return Table(
+        name="clock",
+        title="Maximum rate and overload latency against the clock",
+        caption=(
+            "Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
+            f"{clock.part.frequency / 1e9:g} GHz. A poll's frames add to those of the ring, so the plateau is a little "
+            "higher than the ring alone makes it."
+        ),
+        columns=tuple(columns),
+        rows=tuple(rows),
+    )
+
+
+def law_table(clock: ClockResult) -> Table:
+    """Return the laws that were fitted: to what the simulator reached, and to measured samples if there are any."""
+    rows: list[tuple[Cell, ...]] = [
+        ("given to the simulator", clock.shown.packet_cycles, 1e9 * clock.shown.memory_s, "", "", None)
+    ]
+    for name, fitted in (
+        ("fitted to what it reached", clock.recovered),
+        ("fitted to the samples", clock.fitted),
+    ):
+        if fitted is None:
+            continue
+        known = not math.isnan(fitted.low.memory_s)
+        cycles = f"{fitted.low.packet_cycles:.0f}–{fitted.high.packet_cycles:.0f}" if known else "–"
+        memory = f"{format_duration(fitted.low.memory_s)}–{format_duration(fitted.high.memory_s)}" if known else "–"
+        rows.append((name, fitted.law.packet_cycles, 1e9 * fitted.law.memory_s, cycles, memory, fitted.misfit_ratio))
+    return Table(
+        name="law",
+        title="Cycles and memory time of a frame",
+        caption="r(f) = 1/(cycles/f + memory). The fit sees clocks and rates only.",
+        columns=(
+            Column(title="Law", align="left"),
+            Column(title="Cycles", form=".1f"),
+            Column(title="Memory", unit="ns", form=".1f"),
+            Column(title="95 % interval", unit="cycles"),
+            Column(title="95 % interval", unit="memory"),
+            Column(title="Misfit", unit="%", form=percent),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def terminal_summary(result: NapiResult) -> TerminalSummary:
+    """Return what a terminal shows of a study of activation."""
+    tables = [cost_table(result.idle), error_table(result.idle), *(idle_table(each) for each in result.idle)]
+    if result.study.run.compare:
+        tables.append(dynamics_table(result.idle))
+    if result.form:
+        tables.append(form_table(result.form))
+    if result.clock:
+        tables += [clock_table(result.clock), law_table(result.clock)]
+    return TerminalSummary(tables=tuple(tables))
+
+
+def page(result: NapiResult) -> Page:
+    """Return the page of a study of activation."""
+    study, made = result.study, result.provenance
+    worst = max(error for each in result.idle for error in (each.rmse, each.closed_form_rmse))
+    sections = [_idle(result.idle)]
+    if result.form:
+        sections.append(_form(result.form))
+    if result.clock:
+        sections.append(_clock(result.clock))
+    return result.page(
+        (
+            "A packet, an interrupt and a wake-up: **three costs** reproduce the idle time of a core over its whole "
+            f"range of load within **{percent(worst)} percentage points** (root mean square), in the simulator and in "
+            "closed form."
+        ),
+        sections,
+        ("Frames of a trial", f"{study.run.frames:,}"),
+        ("Seed", str(made.seed)),
+    )
+
+
+def _idle(idle: tuple[IdleResult, ...]) -> Section:
+    tiles = [
+        Tile(
+            value=f"{100.0 * each.rmse:.1f} points",
+            meaning=f"error of the idle time, {each.curve.title}",
+            beside=f"{100.0 * each.left_out_rmse:.1f} for points that were left out",
+        )
+        for each in idle
+    ]
+    tiles += [
+        Tile(
+            value=f"{each.fitted.costs.maximum_pps / 1e6:.1f} Mpps",
+            meaning=f"maximum that the costs imply, {each.curve.title}",
+            beside=f"measured apart: {each.curve.maximum / 1e6:.1f} Mpps",
+        )
+        for each in idle
+        if each.curve.maximum is not None
+    ]
+    words = (
+        "A core that interrupts activate is idle for `(1 − λc)(1 + λW)/(1 + λ(W + C))` of the time: `c` for a packet, "
+        "`C` for an interrupt with its poll, `W` for the wake-up, at Poisson arrivals of rate `λ`. The costs were "
+        "fitted to this; the errors are those of the packet simulator with the same costs.",
+        "The wake-up stands for whatever delays the poll of an idle core: moderation in the card, the exit from a "
+        "sleep state, the scheduling of the poll. A curve of idle time cannot tell these apart.",
+    )
+    return Section(
+        anchor="idle",
+        title="Idle time from three costs",
+        lead="Frames share interrupts when the core is busy, so each frame costs less: busy time bends.",
+        blocks=(
+            Tiles(tuple(tiles)),
+            idle_figure(idle),
+            Prose(words),
+            cost_table(idle),
+            error_table(idle),
+            *(time_figure(each) for each in idle),
+            *(idle_table(each) for each in idle),
+            *((dynamics_table(idle),) if any(each.alternatives for each in idle) else ()),
+        ),
+    )
+
+
+def form_findings(form: FormResult) -> tuple[str, ...]:
+    """Return in words where mechanism and form function agree and where they differ."""
+    from routecast.power.form import PUBLISHED_FORM
+
+    part, best, costs = form.part, form.best, form.best.costs
+    t = part.saturation / part.maximum
+    least, most = form.range
+    straight = form.of_polynomial
+    cheap_at, cheap_s, dear_at, dear_s = dearest_wave(part.maximum)
+    return (
+        f"**From two rates.** Known are {part.maximum / 1e3:.0f} kpps at most, and no idle time from "
+        f"{part.saturation / 1e3:.0f} kpps on{f' ({part.source})' if part.source else ''}. With polls of "
+        f"{costs.budget_frames} frames a packet then costs {1e9 * costs.per_packet_s:.0f} ns and a poll "
+        f"{1e9 * costs.per_poll_s:.0f} ns. The cost of an interrupt stays free: from "
+        f"{1e9 * least.costs.per_interrupt_s:.0f} to {1e9 * most.costs.per_interrupt_s:.0f} ns both rates are met, and "
+        f"the busy share at half of the saturation rate runs from {_busy_at_half(least):.2f} to "
+        f"{_busy_at_half(most):.2f}.",
+        "**What makes a plateau.** Polls that cost something of their own and go on until one finds nothing: the next "
+        "frame comes before the poll of the last one is over. Where every short poll enables interrupts again, time is "
+        "as full, but interrupts do not vanish. Exhaustive polls share interrupts without a cost that can be shared "
+        "further, and stay idle now and then up to the maximum. Poisson arrivals round every corner.",
+        f"**Where the form function differs.** At {t:.2f} of the maximum, where idle time vanishes, the published "
+        f"polynomial stands at {PUBLISHED_FORM.at(t):.2f}, and the mechanism at "
+        f"{1.0 - best.at_saturation.idle_ratio:.2f}: the polynomial averages over all platforms and clocks. The root "
+        f"mean square difference is {100.0 * best.form_rmse(part.maximum):.1f} points, "
+        f"{100.0 * least.form_rmse(part.maximum):.1f} to {100.0 * most.form_rmse(part.maximum):.1f} over the range of "
+        f"the interrupt. A straight line that ends at "
+        f"{straight.costs.maximum_pps / part.maximum:.2f} of the maximum, all that three costs keep of it, is within "
+        f"{100.0 * straight.rmse_ratio:.1f} points of it. The rest are waves of a 7th-order polynomial: by it a "
+        f"packet takes {1e9 * cheap_s:.0f} ns at {cheap_at:.2f} of the maximum and {1e9 * dear_s:.0f} ns at "
+        f"{dear_at:.2f}. Interrupts and polls that are "
+        "shared make packets cheaper with load, never dearer.",
+    )
+
+
+def _busy_at_half(curve: FormCurve) -> float:
+    half = 0.5 * curve.costs.saturation_pps
+    nearest = min(curve.points, key=lambda point: abs(point.offered_pps - half))
+    return 1.0 - nearest.idle_ratio
+
+
+def _form(form: FormResult) -> Section:
+    return Section(
+        anchor="form",
+        title="Why the form function has its shape",
+        lead="The core is never idle well below its maximum, because what full polls save is not idle time.",
+        blocks=(
+            inside_figure(form),
+            form_figure(form),
+            packet_figure(form),
+            Prose(form_findings(form)),
+            form_table(form),
+        ),
+    )
+
+
+def _clock(clock: ClockResult) -> Section:
+    words = (
+        "A frame takes `cycles/f + memory`. The published text names one rate at one clock, so the curves are an "
+        "illustration of the law for assumed shares of memory time, not a measurement. `clock.samples` in the study "
+        "file names a table of measured maxima, and the law is fitted to them.",
+    )
+    return Section(
+        anchor="clock",
+        title="Rate and latency against the clock",
+        lead="Memory does not run faster when the core does, so the gain in rate and latency is less than linear.",
+        blocks=(
+            Prose(words),
+            clock_figure(clock),
+            latency_figure(clock),
+            clock_table(clock),
+            law_table(clock),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Studies that calibrate a router from tables of measured maxima."""

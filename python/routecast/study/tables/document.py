@@ -1,0 +1,129 @@
+"""What a ``*.study.toml`` says: pydantic models, one per table of the file.
+
+A study names the measurements that calibrate a router, those held out to judge the calibration, and the scenarios to
+predict. Quantities are texts with units; unknown keys are errors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from routecast.errors import Problem
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Duration, FrameCount
+from routecast.quantity.file_model import FileModel
+from routecast.study.document import Count, FrameSize, Name, Ratio, StudyDocument
+
+__all__ = ["Study", "StudyRouter"]
+
+
+class _Table(FileModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(str_strip_whitespace=True)
+
+
+class StudyRouter(_Table):
+    """``[router]``: the router that was measured, as far as the measurements do not say it."""
+
+    builder: Literal["multicore"] = Field(default="multicore", description="How the model is built.")
+    cores: Count = Field(description="Cores that the router has.")
+    ports: Annotated[int, Field(ge=2, le=64, strict=True)] = Field(default=2, description="Interfaces.")
+    link: BitRate = Field(description="Rate of each link.")
+    queue: FrameCount = Field(default=512, description="Frames that can wait for each core.")
+    description: str = Field(default="", description="The machine in words, for the report.")
+
+
+class LoadNote(_Table):
+    """``[load]``: how the measurements were loaded."""
+
+    description: str = Field(default="", description="The load in words, for the report.")
+
+
+class Measurements(_Table):
+    """``[measurements]``: tables of measured maxima, CSV files beside the study.
+
+    Columns: ``flows``, ``frame_bytes``, ``throughput_l1_bps`` or ``throughput_pps``; optional ``reported_l1_bps``
+    (another model's value to compare with).
+    """
+
+    calibrate: str = Field(description="CSV file of the points that calibrate the router.")
+    validate_with: str = Field(
+        alias="validate",
+        description="CSV file of the points to compare with; those that also calibrate are marked.",
+    )
+    reported: str = Field(default="reported", description="Name of the model whose values are in reported_l1_bps.")
+    baseline: Literal["eq5", "none"] = Field(default="none", description="A law to fit to the same points.")
+    left_out: str = Field(
+        default="",
+        description="Table of the accuracy board that has these measurements: priors are those learnt without it.",
+    )
+
+
+class Evaluation(_Table):
+    """``[evaluate]``: who answers, and for how long."""
+
+    evaluators: Annotated[tuple[Literal["solve", "simulate"], ...], Field(alias="with", min_length=1)] = (
+        "solve",
+        "simulate",
+    )
+    duration: Duration = Field(default=5e-3, description="Length of each simulated trial.")
+    seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(default=1, description="Seed of all randomness.")
+
+
+class Scenario(_Table):
+    """``[[scenario]]``: a router to predict at every combination of flows and frame sizes."""
+
+    name: Name = Field(description="Stem of the figures' file names.")
+    title: str = Field(description="What the figures show.")
+    cores: Count | None = Field(default=None, description="Cores; the measured router's if not given.")
+    link: BitRate | None = Field(default=None, description="Rate of each link; the measured router's if not given.")
+    flows: Annotated[tuple[Count, ...], Field(min_length=1)] = Field(description="Numbers of flows.")
+    frames: Annotated[tuple[FrameSize, ...], Field(min_length=1)] = Field(description="Frame sizes.")
+
+
+class Criteria(_Table):
+    """``[criteria]``: bounds on the absolute errors."""
+
+    mean_over_all: Ratio | None = Field(default=None, description="Mean over all points, as papers count.")
+    mean_over_held_out: Ratio | None = Field(default=None, description="Mean over the held-out points.")
+    max_over_held_out: Ratio | None = Field(default=None, description="Largest at the held-out points.")
+
+
+class Study(_Table, StudyDocument):
+    """A whole ``*.study.toml``."""
+
+    name: Name = Field(description="Name of the study and of its folder of results.")
+    title: str = Field(description="Title of the report.")
+    question: str = Field(default="", description="What the study answers, as a question.")
+    source: str = Field(default="", description="Where the measurements come from.")
+    router: StudyRouter
+    load: LoadNote = LoadNote()
+    measurements: Measurements
+    evaluate: Evaluation = Evaluation()
+    scenario: tuple[Scenario, ...] = ()
+    criteria: Criteria = Criteria()
+
+    def problems(self, folder: Path) -> list[Problem]:
+        """Return what the document says against itself, or against what it names."""
+        from routecast.calibrate.priors import sources  # NumPy
+
+        problems = []
+        for key, name in (
+            ("calibrate", self.measurements.calibrate),
+            ("validate", self.measurements.validate_with),
+        ):
+            if not (folder / name).is_file():
+                problems.append(Problem(f"measurements.{key}", f"there is no file {name!r} beside the study"))
+        left_out = self.measurements.left_out
+        if left_out and left_out not in sources():
+            problems.append(Problem("measurements.left_out", did_you_mean(left_out, sources())))
+        seen: set[str] = set()
+        for number, scenario in enumerate(self.scenario):
+            if scenario.name in seen:
+                problems.append(Problem(f"scenario[{number}].name", f"{scenario.name!r} is taken: names its files"))
+            seen.add(scenario.name)
+        return problems

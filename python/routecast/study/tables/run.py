@@ -1,0 +1,770 @@
+"""Running a study: calibrate, evaluate every task, compare, report."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from routecast import __version__
+from routecast.calibrate.points import Point, read_router_points
+from routecast.evaluate.ledger import Columns, Row
+from routecast.evaluate.plain import pick
+from routecast.evaluate.protocol import Evaluator
+from routecast.evaluate.trial import Trial
+from routecast.load.arrivals import Arrivals
+from routecast.load.flows import FlowSet
+from routecast.load.frames import FrameMix
+from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.router.model import RouterModel
+from routecast.study.document import StudyFile
+from routecast.study.engine import StudyRun, StudyTask
+from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
+from routecast.study.tables.document import Study
+
+if TYPE_CHECKING:
+    from routecast.calibrate.eq5 import Eq5Router
+    from routecast.calibrate.fit import FittedRouter
+
+__all__ = [
+    "COLUMNS",
+    "Comparison",
+    "Curve",
+    "Estimate",
+    "Hypothesis",
+    "Parameter",
+    "Prediction",
+    "Row",
+    "TablesResult",
+    "Workload",
+    "answer",
+    "read_measured",
+]
+
+
+# What a study found, as values.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What is predicted for one workload; rates in frames per second, NaN where nobody was asked.
+
+    ``solved_pps`` and ``simulated_pps`` are the two evaluators' answers for the calibrated router, ``baseline_…`` the
+    same for the baseline's law. ``low_pps`` to ``high_pps`` is the 95 % prediction interval of a measurement.
+    ``contention_ratio`` is c(k): how many times longer a frame takes because all cores that have a flow work at once.
+    """
+
+    cores: int
+    flows: int
+    frame_bytes: int
+    link_bps: float
+    solved_pps: float
+    simulated_pps: float
+    low_pps: float
+    high_pps: float
+    limit: str
+    contention_ratio: float
+    baseline_pps: float = math.nan
+    baseline_simulated_pps: float = math.nan
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that have work."""
+        return min(self.flows, self.cores)
+
+    @property
+    def predicted_pps(self) -> float:
+        """The prediction: the closed form's, or the simulator's where only that was asked."""
+        return self.simulated_pps if math.isnan(self.solved_pps) else self.solved_pps
+
+    @property
+    def l1_bits(self) -> float:
+        """Bits of wire that a frame occupies (S1)."""
+        return 8.0 * (self.frame_bytes + 20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """The calibrated law over frame size for one number of flows, with its 95 % prediction interval."""
+
+    flows: int
+    frame_bytes: tuple[int, ...]
+    predicted_pps: tuple[float, ...]
+    low_pps: tuple[float, ...]
+    high_pps: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A measured point and what was predicted for it; ``calibrates`` if the calibration has seen it."""
+
+    SUMMARY: ClassVar = (
+        "*estimate",
+        *("measured_pps", "reported_pps", "calibrates", "error_ratio=predicted_error_ratio", "covered=is_covered"),
+    )
+
+    measured_pps: float
+    reported_pps: float
+    calibrates: bool
+    estimate: Estimate
+
+    def error_ratio(self, value_pps: float) -> float:
+        """Relative error of a value against the measured one."""
+        return value_pps / self.measured_pps - 1.0
+
+    @property
+    def predicted_error_ratio(self) -> float:
+        """Relative error of the prediction."""
+        return self.error_ratio(self.estimate.predicted_pps)
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the 95 % interval holds the measured value."""
+        return self.estimate.low_pps <= self.measured_pps <= self.estimate.high_pps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One calibrated parameter, its 95 % interval where one is known, its unit and what it means."""
+
+    name: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    unit: str = ""
+    meaning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A law of contention that may hold, and the weight that the points give it."""
+
+    name: str
+    formula: str
+    weight_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablesResult(StudyResult[Study]):
+    """All that a study found."""
+
+    law: str
+    hypotheses: tuple[Hypothesis, ...]
+    parameters: tuple[Parameter, ...]
+    calibrating: tuple[Point, ...]
+    comparisons: tuple[Comparison, ...]
+    scenarios: Mapping[str, tuple[Estimate, ...]]
+    curves: Mapping[str, tuple[Curve, ...]]
+    next_points: tuple[str, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def held_out(self) -> tuple[Comparison, ...]:
+        """The points that the calibration has not seen."""
+        return tuple(row for row in self.comparisons if not row.calibrates)
+
+    @property
+    def coverage_ratio(self) -> float:
+        """Share of the held-out points inside their 95 % intervals."""
+        return fmean(row.is_covered for row in self.held_out) if self.held_out else math.nan
+
+    def spoken_of(self, scenario: str) -> Estimate:
+        """Return the point that stands for a scenario where there is room for one: smallest frames, most busy cores.
+
+        Of points with as many busy cores it is the one with crafted flows, for chance has no part in it, then the one
+        with most flows, which spread most evenly.
+        """
+        return min(
+            self.scenarios[scenario],
+            key=lambda point: (point.frame_bytes, -point.busy_cores, point.flows > point.cores, -point.flows),
+        )
+
+    def errors(self) -> dict[str, ErrorSummary]:
+        """Summaries by model over the held-out points."""
+        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.held_out).items()}
+
+    def errors_everywhere(self) -> dict[str, ErrorSummary]:
+        """Summaries by model over all points, as papers give them."""
+        return {model: ErrorSummary.of(errors) for model, errors in self._errors(self.comparisons).items()}
+
+    @staticmethod
+    def _errors(rows: Iterable[Comparison]) -> dict[str, list[float]]:
+        errors: dict[str, list[float]] = {key: [] for key in ("solve", "simulate", "baseline", "reported")}
+        for row in rows:
+            errors["solve"].append(row.error_ratio(row.estimate.solved_pps))
+            errors["simulate"].append(row.error_ratio(row.estimate.simulated_pps))
+            errors["baseline"].append(row.error_ratio(row.estimate.baseline_pps))
+            errors["reported"].append(row.error_ratio(row.reported_pps))
+        return errors
+
+    def _findings(self) -> dict[str, object]:
+        return {
+            **pick(self, "law", "hypotheses", "parameters"),
+            "held_out": {"coverage_ratio": self.coverage_ratio, "errors": self.errors()},
+            "all_points": {"errors": self.errors_everywhere()},
+            "calibrating": [
+                {"flows": p.flows, "frame_bytes": int(p.frame_bytes), "throughput_pps": p.throughput_pps}
+                for p in self.calibrating
+            ],
+            **pick(self, "rows=comparisons", "scenarios", "next_points"),
+        }
+
+
+COLUMNS: Columns = {
+    **dict.fromkeys(("task", "law", "evaluator"), "text"),
+    "cores": "whole",
+    "ports": "whole",
+    "link_bps": "number",
+    **dict.fromkeys(("flows", "frame_bytes", "seed", "flow_seed"), "whole"),
+    **dict.fromkeys(("duration_s", "intended_pps", "offered_pps", "forwarded_pps"), "number"),
+    **dict.fromkeys(("loss_ratio", "l1_bps", "l2_bps"), "number"),
+    **dict.fromkeys(("offered_frames", "forwarded_frames", "dropped_frames", "in_flight_frames"), "whole"),
+    "latency_mean_s": "number",
+    **dict.fromkeys(("bottleneck_kind", "bottleneck", "bottleneck_reason"), "text"),
+}
+"""Columns of ``results.parquet``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A router's size and what it is loaded with: full line rate on every port, split evenly over the flows.
+
+    Up to as many flows as cores are crafted to fall on different cores; more are random, and the NIC's hash spreads
+    them (paper 000, sec. VI-A.1).
+    """
+
+    cores: int
+    ports: int
+    link_bps: float
+    flows: int
+    frame_bytes: int
+
+    @property
+    def is_crafted(self) -> bool:
+        """Whether each flow has a core of its own."""
+        return self.flows <= self.cores
+
+    @property
+    def busy_cores(self) -> int:
+        """Cores that have work."""
+        return min(self.flows, self.cores)
+
+    @property
+    def line_rate_pps(self) -> float:
+        """Frames per second that the ports with a flow can take in together."""
+        return min(self.ports, self.flows) * line_rate_pps(self.link_bps, self.frame_bytes)
+
+    def load(self, flow_seed: int) -> OfferedLoad:
+        """Return the offered load; ``flow_seed`` draws the random flows."""
+        return OfferedLoad(
+            rate_pps=self.ports * line_rate_pps(self.link_bps, self.frame_bytes),
+            frames=FrameMix.fixed(self.frame_bytes),
+            flows=_flows(self.flows, self.ports, None if self.is_crafted else flow_seed),
+            arrivals=Arrivals.cbr(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One trial: a law's model under a workload, answered by one evaluator."""
+
+    law: str
+    evaluator: str
+    workload: Workload
+    model: RouterModel
+    duration_s: float
+    seed: int
+    flow_seed: int
+
+    @property
+    def key(self) -> str:
+        """Hash of all that decides the result, the package's version included."""
+        decisive = (__version__, self.law, self.evaluator, self.workload, self.model, self.duration_s)
+        seed = self.seed if self.evaluator == "simulate" else None
+        flow_seed = None if self.workload.is_crafted else self.flow_seed
+        return hashlib.sha256(repr((*decisive, seed, flow_seed)).encode()).hexdigest()[:24]
+
+
+@lru_cache
+def _flows(count: int, ports: int, seed: int | None) -> FlowSet:
+    """Return crafted flows, or random ones where there is a seed."""
+    if seed is None:
+        return FlowSet.crafted(count, ports=ports)
+    return FlowSet.random(count, seed=seed, ports=ports)
+
+
+def run_task(key: str, task: Task) -> Row:
+    """Run one trial and return its line of the results, entered under ``key``."""
+    trial = _evaluator(task).trial(task.workload.load(task.flow_seed), task.duration_s)
+    return {"task": key, "law": task.law, **_workload_cells(task), **_trial_cells(trial)}
+
+
+def _evaluator(task: Task) -> Evaluator:
+    if task.evaluator == "solve":
+        from routecast.evaluate.solve import Solve  # each study pays for the evaluators it uses
+
+        return Solve(model=task.model)
+    from routecast.evaluate.simulate import Simulate
+
+    # Overload is asked for its throughput, which settles long before the latency of a filling queue does.
+    return Simulate(task.model, seed=task.seed, steady_state=False)
+
+
+def _workload_cells(task: Task) -> Row:
+    load = task.workload
+    return {
+        "evaluator": task.evaluator,
+        "cores": load.cores,
+        "ports": load.ports,
+        "link_bps": load.link_bps,
+        "flows": load.flows,
+        "frame_bytes": load.frame_bytes,
+        "seed": task.seed,
+        "flow_seed": task.flow_seed,
+        "duration_s": task.duration_s,
+    }
+
+
+def _trial_cells(trial: Trial) -> Row:
+    return {
+        "intended_pps": trial.intended_pps,
+        "offered_pps": trial.offered_pps,
+        "forwarded_pps": trial.forwarded_pps,
+        "loss_ratio": trial.loss_ratio,
+        "l1_bps": trial.l1_bps,
+        "l2_bps": trial.l2_bps,
+        "offered_frames": trial.offered_frames,
+        "forwarded_frames": trial.forwarded_frames,
+        "dropped_frames": trial.dropped_frames,
+        "in_flight_frames": trial.in_flight_frames,
+        "latency_mean_s": trial.latency.mean_s if trial.latency else None,
+        "bottleneck_kind": trial.bottleneck.kind,
+        "bottleneck": trial.bottleneck.name,
+        "bottleneck_reason": trial.bottleneck.reason,
+    }
+
+
+# The laws that a study calibrates: routecast's own, and the baseline to compare it with.
+
+
+NEXT_POINTS = 3
+"""Measurements that a report suggests."""
+
+
+class Law(Protocol):
+    """Something calibrated that makes a router model for a workload."""
+
+    @property
+    def name(self) -> str:
+        """Name in the results."""
+        ...
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        """Return the router that the workload runs on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A predicted maximum, its 95 % prediction interval, what limits it, and c(k) of the cores that have flows."""
+
+    throughput_pps: float
+    low_pps: float
+    high_pps: float
+    limit: str
+    contention_ratio: float
+
+
+class CalibratedLaw(Law, Protocol):
+    """A law that also knows how sure it is."""
+
+    @property
+    def description(self) -> str:
+        """The law as a formula."""
+        ...
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        """The laws of contention that it averages over, heaviest first; empty if there is one only."""
+        ...
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What was fitted."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the calibrating points say against themselves or against every law, in words."""
+        ...
+
+    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        """Return the measurements that would narrow the predictions at the targets most, in words, best first."""
+        ...
+
+    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+        """Return the predictions with their intervals."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """Eqs. 5 to 7 of paper 000: the service time is fixed by the number of cores that have a flow."""
+
+    router: Eq5Router
+    name: str = "eq5"
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        return self.router.router_model(
+            load.cores,
+            load.frame_bytes,
+            flows=load.flows,
+            link_bps=load.link_bps,
+            ports=load.ports,
+            queue_frames=queue_frames,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Calibrated:
+    """routecast's own law."""
+
+    router: FittedRouter
+    name: str = "routecast"
+
+    def model(self, load: Workload, queue_frames: int) -> RouterModel:
+        return self.router.router_model(
+            load.cores,
+            load.frame_bytes,
+            link_bps=load.link_bps,
+            ports=load.ports,
+            queue_frames=queue_frames,
+        )
+
+    @property
+    def description(self) -> str:
+        return "x = (T_c + S·T_d)·c(k)"
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]:
+        return tuple(
+            Hypothesis(name=each.law.name, formula=each.law.formula, weight_ratio=each.weight)
+            for each in self.router.fitted
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(
+            Parameter(name=p.name, value=p.value, low=p.low, high=p.high, unit=p.unit, meaning=p.meaning)
+            for p in self.router.parameters.values()
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.router.warnings
+
+    def next_points(self, targets: Sequence[Workload]) -> tuple[str, ...]:
+        points = [_point(load) for load in targets]
+        return tuple(str(point) for point in self.router.next_points(NEXT_POINTS, targets=points))
+
+    def predict(self, loads: Sequence[Workload]) -> tuple[Prediction, ...]:
+        predictions = self.router.predict([_point(load) for load in loads])
+        contention = {k: self._contention_ratio(k) for k in {load.busy_cores for load in loads}}
+        return tuple(
+            Prediction(
+                throughput_pps=p.throughput_pps,
+                low_pps=p.low_pps,
+                high_pps=p.high_pps,
+                limit=p.limit,
+                contention_ratio=contention[load.busy_cores],
+            )
+            for load, p in zip(loads, predictions, strict=True)
+        )
+
+    def _contention_ratio(self, cores: int) -> float:
+        """Return c(k) as the table of parameters has it, or the average over the laws at k that it does not have."""
+        from routecast.calibrate.forward import REFERENCE_BYTES  # NumPy
+
+        named = self.router.parameters.get(f"c({cores})")
+        if named is not None:
+            return named.value
+        return self.router.service_s(cores, REFERENCE_BYTES) / self.router.service_s(1, REFERENCE_BYTES)
+
+
+def fit_law(study: Study, measured: Sequence[Point]) -> CalibratedLaw:
+    """Calibrate routecast's law.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        The points do not carry it.
+    """
+    from routecast.calibrate.fit import fit  # SciPy
+    from routecast.calibrate.priors import read_priors
+
+    priors = read_priors(without=study.measurements.left_out)
+    return _Calibrated(fit(measured, series=study.name, priors=priors))
+
+
+def fit_baseline(study: Study, measured: Sequence[Point]) -> Law:
+    """Calibrate eq. 5 of paper 000.
+
+    Raises
+    ------
+    routecast.errors.FitProblem
+        There are fewer than four points, or they do not tell its coefficients apart.
+    """
+    from routecast.calibrate.eq5 import fit_eq5  # NumPy
+
+    return _Baseline(fit_eq5(measured, series=study.name))
+
+
+def _point(load: Workload) -> Point:
+    from routecast.calibrate.points import Point
+
+    return Point(
+        cores=load.cores,
+        frame_bytes=load.frame_bytes,
+        throughput_pps=math.nan,
+        flows=load.flows,
+        link_bps=load.link_bps,
+        ports=load.ports,
+    )
+
+
+LINE_STEPS = 24
+"""Steps of frame size that a line of a figure is drawn with."""
+
+BAND_NEIGHBOURS = 3
+"""Frame sizes on each side that a band's edge is averaged with."""
+
+MEASURING_SLACK = 1.01
+"""No measurement exceeds line rate by more: the clocks of links and testers differ, rates are rounded."""
+
+RANDOM_FLOW_DRAWS = 5
+"""Random flows fall on the cores by chance; their throughput is the mean over this many draws."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Laws:
+    calibrated: CalibratedLaw
+    baseline: Law | None
+
+    def __iter__(self) -> Iterator[Law]:
+        yield self.calibrated
+        if self.baseline:
+            yield self.baseline
+
+
+def answer(run: StudyRun[Study]) -> TablesResult:
+    """Calibrate, evaluate every workload, compare with what was measured.
+
+    Raises
+    ------
+    routecast.errors.RoutecastError
+        A table cannot be read, or the points do not carry a calibration.
+    """
+    study = run.study
+    calibrating = read_measured(run, study.measurements.calibrate)
+    validating = read_measured(run, study.measurements.validate_with)
+    baseline = fit_baseline(study, calibrating) if study.measurements.baseline != "none" else None
+    laws = _Laws(fit_law(study, calibrating), baseline)
+    compared = [_measured_workload(point) for point in validating]
+    forecast = {scenario.name: _scenario_workloads(study, scenario.name) for scenario in study.scenario}
+    workloads = list(dict.fromkeys([*compared, *(load for loads in forecast.values() for load in loads)]))
+    lines = {name: _line_workloads(study, loads) for name, loads in forecast.items()}
+    only_lines = [load for loads in lines.values() for load in loads if load not in set(workloads)]
+    tasks = {task.key: task for load in workloads for task in _tasks(study, laws, load)}
+    tasks |= {
+        task.key: task for load in only_lines for task in _tasks(study, _Laws(laws.calibrated, None), load, ("solve",))
+    }
+    run.work = len(tasks)
+    with run.ledger(COLUMNS) as ledger:
+        rows = run.complete(
+            ledger,
+            (
+                StudyTask(
+                    key=key,
+                    title=f"{task.evaluator} {task.workload.frame_bytes} B",
+                    call=partial(run_task, key, task),
+                )
+                for key, task in tasks.items()
+            ),
+        )
+    estimates = _estimates(laws, [*workloads, *dict.fromkeys(only_lines)], rows)
+    calibrated = {point.conditions for point in calibrating}
+    comparisons = tuple(
+        Comparison(
+            measured_pps=point.throughput_pps,
+            reported_pps=point.reported_pps,
+            calibrates=point.conditions in calibrated,
+            estimate=estimates[load],
+        )
+        for point, load in zip(validating, compared, strict=True)
+    )
+    return TablesResult(
+        study=study,
+        out=run.out,
+        law=laws.calibrated.description,
+        hypotheses=laws.calibrated.hypotheses,
+        parameters=laws.calibrated.parameters,
+        calibrating=calibrating,
+        comparisons=comparisons,
+        scenarios={name: tuple(estimates[load] for load in loads) for name, loads in forecast.items()},
+        curves={name: _curves({load: estimates[load] for load in loads}) for name, loads in lines.items()},
+        next_points=laws.calibrated.next_points([load for loads in forecast.values() for load in loads]),
+        criteria=_criteria(study, comparisons),
+        notes=laws.calibrated.warnings,
+        provenance=run.provenance(seed=study.evaluate.seed),
+    )
+
+
+def read_measured(file: StudyFile[Study] | StudyRun[Study], table: str) -> tuple[Point, ...]:
+    """Read a table of measured maxima of the study's router, one row per number of flows and frame size.
+
+    Raises
+    ------
+    routecast.errors.FileProblem
+        With every fault of the table and its place.
+    """
+    router = file.study.router
+    return read_router_points(
+        file.folder / table,
+        cores=router.cores,
+        link_bps=router.link,
+        ports=router.ports,
+        series=file.study.name,
+    )
+
+
+def _measured_workload(point: Point) -> Workload:
+    assert point.link_bps is not None
+    assert point.flows is not None
+    return Workload(
+        cores=point.cores,
+        ports=point.ports,
+        link_bps=point.link_bps,
+        flows=point.flows,
+        frame_bytes=int(point.frame_bytes),
+    )
+
+
+def _scenario_workloads(study: Study, name: str) -> list[Workload]:
+    scenario = next(scenario for scenario in study.scenario if scenario.name == name)
+    return [
+        Workload(
+            cores=scenario.cores or study.router.cores,
+            ports=study.router.ports,
+            link_bps=scenario.link or study.router.link,
+            flows=flows,
+            frame_bytes=frame_bytes,
+        )
+        for flows in scenario.flows
+        for frame_bytes in scenario.frames
+    ]
+
+
+def _line_workloads(study: Study, loads: Sequence[Workload]) -> list[Workload]:
+    """Return the workloads that a scenario's lines go through: many frame sizes where one trial of each suffices."""
+    smallest, largest = (edge(load.frame_bytes for load in loads) for edge in (min, max))
+    steps = (round(smallest * (largest / smallest) ** (i / LINE_STEPS)) for i in range(LINE_STEPS + 1))
+    dense = set(steps) if "solve" in study.evaluate.evaluators else set()
+    sizes = sorted(dense | {load.frame_bytes for load in loads})
+    firsts = {load.flows: load for load in loads}.values()
+    return [replace(first, frame_bytes=size) for first in firsts for size in sizes]
+
+
+def _tasks(study: Study, laws: _Laws, load: Workload, evaluators: Sequence[str] | None = None) -> Iterable[Task]:
+    seed = study.evaluate.seed
+    draws = range(seed, seed + (1 if load.is_crafted else RANDOM_FLOW_DRAWS))
+    for law in laws:
+        model = law.model(load, study.router.queue)
+        for evaluator in evaluators or study.evaluate.evaluators:
+            for flow_seed in draws:
+                yield Task(
+                    law=law.name,
+                    evaluator=evaluator,
+                    workload=load,
+                    model=model,
+                    duration_s=study.evaluate.duration,
+                    seed=seed,
+                    flow_seed=flow_seed,
+                )
+
+
+def _estimates(laws: _Laws, workloads: Sequence[Workload], rows: Iterable[Row]) -> dict[Workload, Estimate]:
+    rates: dict[tuple[object, ...], list[float]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("law", "evaluator", "cores", "link_bps", "flows", "frame_bytes"))
+        rates.setdefault(key, []).append(float(row["forwarded_pps"] or 0.0))
+
+    def mean_pps(law: Law | None, evaluator: str, load: Workload) -> float:
+        key = (law.name if law else "", evaluator, load.cores, load.link_bps, load.flows, load.frame_bytes)
+        return fmean(rates[key]) if key in rates else math.nan
+
+    estimates = {}
+    for load, prediction in zip(workloads, laws.calibrated.predict(workloads), strict=True):
+        solved, simulated = (mean_pps(laws.calibrated, name, load) for name in ("solve", "simulate"))
+        # The law's interval knows neither how random flows fall on the cores nor how unequal flows share the links.
+        shift = (simulated if math.isnan(solved) else solved) / prediction.throughput_pps
+        estimates[load] = Estimate(
+            cores=load.cores,
+            flows=load.flows,
+            frame_bytes=load.frame_bytes,
+            link_bps=load.link_bps,
+            solved_pps=solved,
+            simulated_pps=simulated,
+            low_pps=prediction.low_pps * shift,
+            high_pps=min(prediction.high_pps * shift, MEASURING_SLACK * load.line_rate_pps),
+            limit=prediction.limit,
+            contention_ratio=prediction.contention_ratio,
+            baseline_pps=mean_pps(laws.baseline, "solve", load),
+            baseline_simulated_pps=mean_pps(laws.baseline, "simulate", load),
+        )
+    return estimates
+
+
+def _curves(estimates: Mapping[Workload, Estimate]) -> tuple[Curve, ...]:
+    curves = []
+    for flows in dict.fromkeys(load.flows for load in estimates):
+        loads = sorted((load for load in estimates if load.flows == flows), key=lambda load: load.frame_bytes)
+        points = [estimates[load] for load in loads]
+        low = _smooth([e.low_pps / e.predicted_pps for e in points])
+        high = _smooth([e.high_pps / e.predicted_pps for e in points])
+        most = [MEASURING_SLACK * load.line_rate_pps for load in loads]
+        curves.append(
+            Curve(
+                flows=flows,
+                frame_bytes=tuple(load.frame_bytes for load in loads),
+                predicted_pps=tuple(e.predicted_pps for e in points),
+                low_pps=tuple(e.predicted_pps * ratio for e, ratio in zip(points, low, strict=True)),
+                high_pps=tuple(
+                    min(e.predicted_pps * ratio, cap) for e, ratio, cap in zip(points, high, most, strict=True)
+                ),
+            )
+        )
+    return tuple(curves)
+
+
+def _smooth(values: Sequence[float]) -> list[float]:
+    """Return means of each value and its neighbours: the ends of an interval come from samples, each with its noise."""
+    reach = BAND_NEIGHBOURS
+    return [fmean(values[max(i - reach, 0) : i + reach + 1]) for i in range(len(values))]
+
+
+def _criteria(study: Study, comparisons: Sequence[Comparison]) -> tuple[Criterion, ...]:
+    everywhere, held_out = (
+        ErrorSummary.of(row.predicted_error_ratio for row in rows)
+        for rows in (comparisons, [row for row in comparisons if not row.calibrates])
+    )
+    reached = {
+        "mean_over_all": everywhere.mean_abs_error_ratio,
+        "mean_over_held_out": held_out.mean_abs_error_ratio,
+        "max_over_held_out": held_out.max_abs_error_ratio,
+    }
+    bounds = study.criteria.model_dump(exclude_none=True)
+    return criteria_of(*((name, bound, reached[name]) for name, bound in bounds.items()))

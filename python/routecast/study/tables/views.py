@@ -1,0 +1,826 @@
+"""The report of a study: its chapters, from what was measured to how the page was made."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from html import escape
+from typing import Literal
+
+from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity import format_bps, format_duration, format_pps
+from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
+from routecast.report.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.study.result import TerminalSummary, format_percent
+from routecast.study.tables.document import StudyRouter
+from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, TablesResult
+
+__all__ = [
+    "LIMITS",
+    "calibration_table",
+    "error_table",
+    "forecast_table",
+    "page",
+    "parameter_table",
+    "terminal_summary",
+    "throughput_figure",
+]
+
+
+# The tables of a study, for the terminal and for the report alike.
+
+
+LIMITS = {
+    "cpu": "cores",
+    "link": "links",
+    "nic": "NIC",
+    "shared": "shared",
+    "link and cpu": "links, cores",
+}
+"""What limits, in the words of a reader: short, for a column."""
+
+_LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
+
+_FLOWS = Column(title="Flows", form="d")
+_FRAME = Column(title="Frame", unit="B", form="d")
+
+
+def limited_by(limit: str) -> str:
+    """Return what limits for a sentence, "limited by the …".
+
+    Examples
+    --------
+    >>> limited_by("cpu"), limited_by("link and cpu")
+    ('cores', 'links and the cores')
+    """
+    return _LIMITED_BY.get(limit, LIMITS.get(limit, limit))
+
+
+def _gbps(estimate: Estimate, rate_pps: float) -> float:
+    return rate_pps * estimate.l1_bits / 1e9
+
+
+def calibration_table(result: TablesResult) -> Table:
+    """Return the points that calibrate."""
+    return Table(
+        name="calibration",
+        title="Points that calibrate",
+        caption="All that the calibration sees.",
+        columns=(
+            _FLOWS,
+            _FRAME,
+            Column(title="Measured", unit="Gbit/s", form=".4f"),
+            Column(title="Measured", unit="Mpps", form=".4f"),
+        ),
+        rows=tuple(
+            (
+                point.flows,
+                int(point.frame_bytes),
+                point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
+                point.throughput_pps / 1e6,
+            )
+            for point in result.calibrating
+        ),
+    )
+
+
+def comparison_table(result: TablesResult) -> Table:
+    """Return every measured point: what was measured, what each model says, how wrong it is."""
+    has_simulated, has_baseline, has_reported = (
+        any(math.isfinite(value) for value in values)
+        for values in (
+            [row.estimate.simulated_pps for row in result.comparisons],
+            [row.estimate.baseline_pps for row in result.comparisons],
+            [row.reported_pps for row in result.comparisons],
+        )
+    )
+    columns = [
+        _FLOWS,
+        _FRAME,
+        Column(title="Measured", unit="Gbit/s", form=".4f"),
+        Column(title="Predicted", unit="Gbit/s", form=".4f", group="routecast"),
+        Column(title="95 % interval", unit="Gbit/s", group="routecast"),
+        Column(title="Error", unit="%", form=signed_percent, group="routecast"),
+    ]
+    if has_simulated:
+        columns.append(Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True))
+    if has_baseline:
+        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=signed_percent, group="others"))
+    if has_reported:
+        columns.append(
+            Column(
+                title=_titled(result.study.measurements.reported),
+                unit="error, %",
+                form=signed_percent,
+                group="others",
+            )
+        )
+    columns.append(Column(title="Limit", align="left"))
+    rows: list[tuple[Cell, ...]] = []
+    for row in result.comparisons:
+        e = row.estimate
+        cells: list[Cell] = [
+            e.flows,
+            e.frame_bytes,
+            _gbps(e, row.measured_pps),
+            _gbps(e, e.predicted_pps),
+            f"{_gbps(e, e.low_pps):.2f}–{_gbps(e, e.high_pps):.2f}",
+            row.error_ratio(e.predicted_pps),
+        ]
+        cells += [row.error_ratio(e.simulated_pps)] if has_simulated else []
+        cells += [row.error_ratio(e.baseline_pps)] if has_baseline else []
+        cells += [row.error_ratio(row.reported_pps)] if has_reported else []
+        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
+    return Table(
+        name="comparison",
+        title="Measured and predicted",
+        caption="Shaded rows calibrate; the others were held out.",
+        columns=tuple(columns),
+        rows=tuple(rows),
+        strong=frozenset(number for number, row in enumerate(result.comparisons) if row.calibrates),
+    )
+
+
+def _titled(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def error_table(result: TablesResult) -> Table:
+    """Return the errors of every model over the held-out points, and over all."""
+    names = {
+        "solve": "routecast, closed form",
+        "simulate": "routecast, simulation",
+        "baseline": "eqs. 5–7, our reproduction",
+        "reported": result.study.measurements.reported,
+    }
+    held, everywhere = result.errors(), result.errors_everywhere()
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            name,
+            held[key].mean_abs_error_ratio,
+            held[key].median_abs_error_ratio,
+            held[key].max_abs_error_ratio,
+            everywhere[key].mean_abs_error_ratio,
+            everywhere[key].max_abs_error_ratio,
+        )
+        for key, name in names.items()
+        if held[key].points
+    )
+    return Table(
+        name="errors",
+        title="Absolute errors",
+        caption=(
+            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
+            f"all models calibrate from the same {len(result.calibrating)}."
+        ),
+        columns=(
+            Column(title="Model", align="left"),
+            Column(title="Mean", unit="held out", form=percent),
+            Column(title="Median", unit="held out", form=percent),
+            Column(title="Largest", unit="held out", form=percent),
+            Column(title="Mean", unit="all", form=percent),
+            Column(title="Largest", unit="all", form=percent),
+        ),
+        rows=rows,
+        strong=frozenset({0}),
+    )
+
+
+def hypothesis_table(result: TablesResult) -> Table:
+    """Return the laws of contention that the prediction averages over, and their weights."""
+    return Table(
+        name="hypotheses",
+        title="How cores slow each other down",
+        caption="No few points can tell which law holds; each is weighed by how well it explains them.",
+        columns=(
+            Column(title="Law", align="left"),
+            Column(title="k busy cores: c(k), or their joint speed g(k) = k/c(k)", align="left"),
+            Column(title="Weight", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
+        ),
+        rows=tuple((each.name, each.formula, each.weight_ratio) for each in result.hypotheses),
+    )
+
+
+def parameter_table(result: TablesResult) -> Table:
+    """Return the calibrated parameters."""
+    return Table(
+        name="parameters",
+        title="Calibrated parameters",
+        caption="With 95 % intervals where the points carry one.",
+        columns=(
+            Column(title="Parameter", align="left"),
+            Column(title="Value", form=".4g"),
+            Column(title="95 % interval"),
+            Column(title="Unit", align="left"),
+            Column(title="Meaning", align="left"),
+        ),
+        rows=tuple(_parameter_row(parameter) for parameter in result.parameters),
+    )
+
+
+def _parameter_row(parameter: Parameter) -> tuple[Cell, ...]:
+    """Seconds are shown as nanoseconds: a frame takes hundreds of them."""
+    in_seconds = parameter.unit in {"s", "s/B"}
+    scale, unit = (1e9, f"n{parameter.unit}") if in_seconds else (1.0, parameter.unit)
+    low, high = parameter.low * scale, parameter.high * scale
+    known = math.isfinite(low) and math.isfinite(high)
+    interval = f"{low:.3g}–{high:.3g}" if known else None
+    return (parameter.name, parameter.value * scale, interval, "" if unit == "1" else unit, parameter.meaning)
+
+
+def forecast_table(result: TablesResult, scenario: str) -> Table:
+    """Return what a scenario predicts where every core has a flow of its own or the flows are random.
+
+    The row that the page speaks of, :meth:`TablesResult.spoken_of`, is one of these.
+    """
+    points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
+    has_baseline = any(math.isfinite(e.baseline_pps) for e in points)
+    has_simulated = any(math.isfinite(e.simulated_pps) for e in points)
+    columns = [
+        _FLOWS,
+        _FRAME,
+        Column(title="Predicted", unit="Mpps", form=".2f"),
+        Column(title="95 % interval", unit="Mpps"),
+        Column(title="Predicted", unit="Gbit/s", form=".2f"),
+    ]
+    columns += [Column(title="Simulated", unit="Mpps", form=".2f")] if has_simulated else []
+    columns += [Column(title="Eqs. 5–7", unit="Mpps", form=".2f")] if has_baseline else []
+    columns += [Column(title="Limit", align="left")]
+    rows: list[tuple[Cell, ...]] = []
+    for e in points:
+        cells: list[Cell] = [
+            e.flows,
+            e.frame_bytes,
+            e.predicted_pps / 1e6,
+            f"{e.low_pps / 1e6:.2f}–{e.high_pps / 1e6:.2f}",
+            _gbps(e, e.predicted_pps),
+        ]
+        cells += [e.simulated_pps / 1e6] if has_simulated else []
+        cells += [e.baseline_pps / 1e6] if has_baseline else []
+        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
+    title = next(s.title for s in result.study.scenario if s.name == scenario)
+    return Table(
+        name=scenario,
+        title=title,
+        caption="Flows crafted to fall on a core each, or random where there are more flows than cores.",
+        columns=tuple(columns),
+        rows=tuple(rows),
+    )
+
+
+def terminal_summary(result: TablesResult) -> TerminalSummary:
+    """Return what a terminal shows of a study."""
+    tables = [parameter_table(result), comparison_table(result), error_table(result)]
+    for name, points in result.scenarios.items():
+        if any(p.cores != result.study.router.cores or p.link_bps != result.study.router.link for p in points):
+            tables.append(forecast_table(result, name))
+    inside = sum(row.is_covered for row in result.held_out)
+    return TerminalSummary(
+        lead=result.law,
+        tables=tuple(tables),
+        closing=f"{inside} of {len(result.held_out)} held-out points lie inside their 95 % interval.",
+        notes=result.notes or (),
+    )
+
+
+# The figures of a study: throughput over frame size, and the errors.
+
+
+Unit = Literal["pps", "l1_bps"]
+
+_UNITS = {"pps": ("Mpps", 1e-6), "l1_bps": ("Gbit/s", 1e-9)}
+GREY = "#7a7f87"
+_PARTS = {"pps": "a", "l1_bps": "b"}
+
+
+def throughput_figure(result: TablesResult, scenario: str, *, unit: Unit) -> Figure:
+    """Maximum throughput over frame size, a line with its 95 % band per number of flows, measured points on top."""
+    estimates = result.scenarios[scenario]
+    flow_counts = sorted({estimate.flows for estimate in estimates})
+    sizes = sorted({estimate.frame_bytes for estimate in estimates})
+    measured = _measured(result, estimates)
+    marks: list[Mark] = []
+    for flows, colour in zip(flow_counts, palette(len(flow_counts)), strict=True):
+        points = sorted((e for e in estimates if e.flows == flows), key=lambda e: e.frame_bytes)
+        name = f"{flows} flow{'s' if flows != 1 else ''}"
+        curve = next(c for c in result.curves[scenario] if c.flows == flows)
+        marks.append(_line(curve, unit, name, colour, with_band=points[0].flows <= points[0].cores))
+        marks.append(_simulated_points(points, unit, name, colour))
+        rows = [row for row in measured if row.estimate.flows == flows]
+        marks += [_measured_points(rows, unit, colour), _calibrating_ring(rows, unit, colour)]
+    marks += _legend(marks)
+    title = next(s.title for s in result.study.scenario if s.name == scenario)
+    shown, _ = _UNITS[unit]
+    return Figure(
+        name=f"{scenario}{_PARTS[unit]}",
+        title=f"{title}: maximum throughput in {shown}",
+        caption=_caption(estimates, unit, has_measured=bool(measured)),
+        x=_frame_axis(sizes),
+        y=Axis(title=f"maximum throughput [{shown}]"),
+        marks=tuple(mark for mark in marks if mark.x),
+    )
+
+
+def error_figure(result: TablesResult) -> Figure:
+    """Relative error of each model at every measured point, in the order of the table."""
+    rows = result.comparisons
+    place = tuple(float(number) for number in range(1, len(rows) + 1))
+    models = [("routecast", [row.estimate.predicted_pps for row in rows], True)]
+    if result.errors_everywhere()["baseline"].points:
+        models.append(("eqs. 5 to 7", [row.estimate.baseline_pps for row in rows], False))
+    if result.errors_everywhere()["reported"].points:
+        models.append((result.study.measurements.reported, [row.reported_pps for row in rows], False))
+    symbols: tuple[Literal["circle", "square", "diamond"], ...] = ("circle", "square", "diamond")
+    marks = tuple(
+        Points(
+            name=name,
+            x=place,
+            y=tuple(100.0 * row.error_ratio(value) for row, value in zip(rows, values, strict=True)),
+            colour=colour,
+            filled=filled,
+            symbol=symbol,
+            labels=tuple(_error_label(name, row, value) for row, value in zip(rows, values, strict=True)),
+        )
+        for (name, values, filled), colour, symbol in zip(
+            models, palette(len(models), ordered=False), symbols, strict=False
+        )
+    )
+    worst = max(result.held_out or rows, key=lambda row: abs(row.error_ratio(row.estimate.predicted_pps)))
+    return Figure(
+        name="errors",
+        title="Error at every measured point",
+        caption=(
+            f"Points in the order of the table below, calibrating ones included. The largest error of routecast is at "
+            f"{_point_name(worst)}."
+        ),
+        x=_groups_axis(rows),
+        y=Axis(title="error [%]", low=_floor(marks), high=_ceiling(marks)),
+        marks=marks,
+        height_px=340,
+    )
+
+
+def _groups_axis(rows: tuple[Comparison, ...]) -> Axis:
+    """Name the groups of rows with the same number of flows; within a group frames grow."""
+    places: dict[int, list[int]] = {}
+    for place, row in enumerate(rows, start=1):
+        places.setdefault(row.estimate.flows, []).append(place)
+    return Axis(
+        title="measured points by number of flows, frame size growing within each",
+        ticks=tuple(sum(group) / len(group) for group in places.values()),
+        labels=tuple(f"{flows} flow{'s' if flows != 1 else ''}" for flows in places),
+        low=0.0,
+        high=len(rows) + 1.0,
+    )
+
+
+def _point_name(row: Comparison) -> str:
+    flows = row.estimate.flows
+    return f"{flows} flow{'s' if flows != 1 else ''} of {row.estimate.frame_bytes} B"
+
+
+def _error_label(model: str, row: Comparison, value: float) -> str:
+    return f"{model}<br>{_point_name(row)}<br>{100.0 * row.error_ratio(value):+.2f} %"
+
+
+def _floor(marks: tuple[Points, ...]) -> float:
+    return math.floor(min(value for mark in marks for value in mark.y if math.isfinite(value)) - 0.3)
+
+
+def _ceiling(marks: tuple[Points, ...]) -> float:
+    return math.ceil(max(value for mark in marks for value in mark.y if math.isfinite(value)) + 0.3)
+
+
+def _measured(result: TablesResult, estimates: tuple[Estimate, ...]) -> list[Comparison]:
+    """Return the measurements of the scenario's router."""
+    routers = {(estimate.cores, estimate.link_bps) for estimate in estimates}
+    return [row for row in result.comparisons if (row.estimate.cores, row.estimate.link_bps) in routers]
+
+
+def _frame_axis(sizes: list[int]) -> Axis:
+    return Axis(
+        title="frame size [B], FCS included",
+        scale="log",
+        ticks=tuple(float(size) for size in sizes),
+        low=min(sizes) / 1.12,
+        high=max(sizes) * 1.12,
+    )
+
+
+def _scaled(estimate: Estimate, rate_pps: float, unit: Unit) -> float:
+    factor = _UNITS[unit][1]
+    return rate_pps * factor * (estimate.l1_bits if unit == "l1_bps" else 1.0)
+
+
+def _line(curve: Curve, unit: Unit, name: str, colour: str, *, with_band: bool) -> Line:
+    """Draw random flows dashed and without a band: theirs is the one of crafted flows on as many cores."""
+    factor = _UNITS[unit][1]
+    scales = [factor * (8.0 * (size + 20) if unit == "l1_bps" else 1.0) for size in curve.frame_bytes]
+
+    def scaled(rates_pps: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(rate * scale for rate, scale in zip(rates_pps, scales, strict=True))
+
+    return Line(
+        name=name,
+        x=tuple(float(size) for size in curve.frame_bytes),
+        y=scaled(curve.predicted_pps),
+        low=scaled(curve.low_pps) if with_band else (),
+        high=scaled(curve.high_pps) if with_band else (),
+        colour=colour,
+        dashed=not with_band,
+    )
+
+
+def _measured_points(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+    return Points(
+        name="measured",
+        x=tuple(float(row.estimate.frame_bytes) for row in rows),
+        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        colour=colour,
+        labels=tuple(
+            f"measured{' (calibrates)' if row.calibrates else ''}<br>{_point_name(row)}<br>"
+            f"{_scaled(row.estimate, row.measured_pps, unit):.4g} {_UNITS[unit][0]}"
+            for row in rows
+        ),
+        legend=False,
+    )
+
+
+def _calibrating_ring(rows: list[Comparison], unit: Unit, colour: str) -> Points:
+    """Encircle the calibrating points, as paper 000 does in Fig. 8(b)."""
+    rows = [row for row in rows if row.calibrates]
+    return Points(
+        name="calibrates",
+        x=tuple(float(row.estimate.frame_bytes) for row in rows),
+        y=tuple(_scaled(row.estimate, row.measured_pps, unit) for row in rows),
+        colour=colour,
+        filled=False,
+        size_px=16,
+        legend=False,
+    )
+
+
+def _legend(marks: list[Mark]) -> list[Mark]:
+    """Explain the symbols that occur."""
+    symbols = {mark.name: mark for mark in marks if isinstance(mark, Points) and mark.x}
+    explained: dict[str, Mark] = {}
+    for mark in symbols.values():
+        name = "simulated" if mark.symbol == "cross" else mark.name
+        nowhere = (math.nan,)
+        explained[name] = replace(mark, name=name, x=nowhere, y=nowhere, labels=(), colour=GREY, legend=True)
+    return [explained[name] for name in sorted(explained)]
+
+
+def _simulated_points(points: list[Estimate], unit: Unit, name: str, colour: str) -> Points:
+    shown = [p for p in points if math.isfinite(p.simulated_pps) and math.isfinite(p.solved_pps)]
+    return Points(
+        name=f"{name}, simulated",
+        x=tuple(float(p.frame_bytes) for p in shown),
+        y=tuple(_scaled(p, p.simulated_pps, unit) for p in shown),
+        colour=colour,
+        filled=False,
+        symbol="cross",
+        labels=tuple(
+            f"simulated<br>{name} of {p.frame_bytes} B<br>{_scaled(p, p.simulated_pps, unit):.4g} {_UNITS[unit][0]}"
+            for p in shown
+        ),
+        legend=False,
+    )
+
+
+def _caption(estimates: tuple[Estimate, ...], unit: Unit, *, has_measured: bool) -> str:
+    marks = "Lines are the closed form with its 95 % band (random flows dashed), crosses the packet-level simulation"
+    marks += ", filled points measurements; rings mark those that calibrate." if has_measured else "."
+    if unit == "pps":
+        smallest = min(e.frame_bytes for e in estimates)
+        return f"At {smallest} B, {_gain([e for e in estimates if e.frame_bytes == smallest])}. {marks}"
+    if all(e.limit == "cpu" for e in estimates):
+        return f"The cores are the bottleneck everywhere. {marks}"
+    if any("link" in e.limit for e in estimates):
+        return f"Where a line bends, a link is full. {marks}"
+    return marks
+
+
+def _gain(estimates: list[Estimate]) -> str:
+    """Say what the most cores forward beside the fewest, and why it is no more: the calibrated c(k), or a link."""
+    by_flows = sorted(estimates, key=lambda e: e.flows)
+    crafted = [e for e in by_flows if e.flows <= e.cores] or by_flows
+    low, high = crafted[0], crafted[-1]
+    k = high.busy_cores
+    why = f", limited by the {limited_by(high.limit)}"
+    if high.limit == "cpu":
+        why = (
+            f"; with {k} busy, a frame takes a core c({k}) = {high.contention_ratio:.4g} times as long" if k > 1 else ""
+        )
+    if low.busy_cores == k:
+        cores = f"{k} core{'s' if k > 1 else ''}"
+        return f"{cores} forward{'' if k > 1 else 's'} {format_pps(high.predicted_pps)}{why}"
+    gain = high.predicted_pps / low.predicted_pps
+    if low.busy_cores == 1:
+        return f"{k} cores forward {gain:.2f} times what 1 does{why}"
+    return f"throughput grows {gain:.2f} times from {low.busy_cores} to {k} cores{why}"
+
+
+# A picture of the measured router: links, the NIC's hash, a queue for each core, the cores.
+
+
+WIDTH_PX = 760
+ROW_PX = 46
+MOST_CORES_DRAWN = 8
+
+
+def router_picture(router: StudyRouter) -> str:
+    """Return the picture as SVG text; it takes its colours from the page, or a light default."""
+    cores = min(router.cores, MOST_CORES_DRAWN)
+    height = max(cores * ROW_PX + 78, 220)
+    middle = height / 2 + 8
+    link = escape(format_bps(router.link))
+    parts = [
+        _box(10, middle - 32, 118, 64, "tester", f"{link} a link"),
+        _box(632, middle - 32, 118, 64, "tester", "receives"),
+        f'<rect class="router" x="188" y="26" width="384" height="{height - 40}" rx="10"/>',
+        f'<text class="name" x="380" y="17" text-anchor="middle">router · {router.cores} cores</text>',
+        _box(208, middle - 30, 84, 60, "NIC", "hash of flow"),
+        _arrow(128, middle, 208, middle),
+    ]
+    top = middle - (cores - 1) * ROW_PX / 2
+    for core in range(cores):
+        at = top + core * ROW_PX
+        parts += [
+            _curve(292, middle, 342, at),
+            _queue(344, at),
+            _arrow(406, at, 432, at),
+            f'<rect class="core" x="432" y="{at - 15:.0f}" width="76" height="30" rx="5"/>',
+            f'<text x="470" y="{at + 4:.0f}" text-anchor="middle">core {core}</text>',
+            _curve(508, at, 560, middle),
+        ]
+    parts += [
+        f'<text class="soft" x="375" y="{top - 24:.0f}" text-anchor="middle">{router.queue} frames each</text>',
+        _arrow(560, middle, 632, middle),
+    ]
+    style = (
+        "<style>.rp text{font:13px system-ui,'Liberation Sans',sans-serif;fill:var(--ink,#24282e)}"
+        ".rp .name{font-weight:600}.rp .soft{font-size:11.5px;fill:var(--soft,#666c76)}"
+        ".rp rect{fill:var(--card,#fff);stroke:var(--soft,#8a909a)}.rp .router{fill:var(--mark,#f3efe4);stroke:none}"
+        ".rp .core{fill:#3f6fb533;stroke:#3f6fb5}.rp path{fill:none;stroke:var(--soft,#8a909a);stroke-width:1.3}"
+        ".rp .tip{fill:var(--soft,#8a909a);stroke:none}</style>"
+    )
+    label = f"Flows enter by a link; the NIC gives each to one of {router.cores} cores by its hash."
+    return (
+        f'<svg class="rp" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH_PX} {height:.0f}" role="img" '
+        f'aria-label="{label}">{style}{"".join(parts)}</svg>'
+    )
+
+
+def _box(x: float, y: float, width: float, height: float, name: str, note: str) -> str:
+    middle = x + width / 2
+    return (
+        f'<rect x="{x}" y="{y:.0f}" width="{width}" height="{height}" rx="6"/>'
+        f'<text class="name" x="{middle}" y="{y + height / 2 - 3:.0f}" text-anchor="middle">{name}</text>'
+        f'<text class="soft" x="{middle}" y="{y + height / 2 + 14:.0f}" text-anchor="middle">{note}</text>'
+    )
+
+
+def _queue(x: float, y: float) -> str:
+    slots = "".join(f'<path d="M{x + 16 + 11 * i:.0f} {y - 11:.0f}v22"/>' for i in range(4))
+    return f'<path d="M{x} {y - 11:.0f}h60v22h-60"/>{slots}'
+
+
+def _tip(x: float, y: float) -> str:
+    return f'<path class="tip" d="M{x} {y:.1f}l-8 -4v8Z"/>'
+
+
+def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<path d="M{x1} {y1:.1f}L{x2 - 6} {y2:.1f}"/>{_tip(x2, y2)}'
+
+
+def _curve(x1: float, y1: float, x2: float, y2: float) -> str:
+    bend = (x1 + x2) / 2
+    return f'<path d="M{x1} {y1:.1f}C{bend} {y1:.1f} {bend} {y2:.1f} {x2} {y2:.1f}"/>'
+
+
+def page(result: TablesResult) -> Page:
+    """Return the page of a study."""
+    study, errors, made = result.study, result.errors(), result.provenance
+    resumed = f", {made.resumed_trials} of them kept from an interrupted run" if made.resumed_trials else ""
+    ours = errors["solve" if errors["solve"].points else "simulate"]
+    answer = f"Calibrated from **{_calibrating(result)}**, "
+    if ours.points:
+        answer += (
+            f"routecast predicts {ours.points} others within **{format_percent(ours.mean_abs_error_ratio)}** "
+            f"on average and {format_percent(ours.max_abs_error_ratio)} at worst."
+        )
+    else:
+        answer += "routecast has no other point to be judged by."
+    sections = [_chapters_measured(result), _predicted(result), _explained(result)]
+    sections += [
+        _scenario(result, name) for name in result.scenarios if not _is_measured_router(result, result.scenarios[name])
+    ]
+    if result.next_points:
+        sections.append(_next(result))
+    forecast = _headline(result)
+    return result.page(
+        f"{answer} {forecast}".strip(),
+        sections,
+        ("Evaluators", " and ".join(study.evaluate.evaluators)),
+        ("Trials", f"{made.trials}{resumed}"),
+        ("Simulated time", f"{format_duration(study.evaluate.duration)} of overload per trial"),
+        ("Seed", str(made.seed)),
+        terms=(
+            (
+                "Terms",
+                "throughput in bit/s counts the 20 bytes that a frame occupies on the wire besides its own (S1, S2)",
+            ),
+        ),
+    )
+
+
+def _unbroken(name: str) -> str:
+    """Keep a name like ns-3 on one line."""
+    return name.replace("-", "\u2011")
+
+
+def _calibrating(result: TablesResult) -> str:
+    count = len(result.calibrating)
+    return f"{count} measured point{'s' if count != 1 else ''}"
+
+
+def _is_measured_router(result: TablesResult, points: tuple[Estimate, ...]) -> bool:
+    router = result.study.router
+    return all(point.cores == router.cores and point.link_bps == router.link for point in points)
+
+
+def _headline(result: TablesResult) -> str:
+    for name, points in result.scenarios.items():
+        if not _is_measured_router(result, points):
+            best = result.spoken_of(name)
+            load = {
+                best.flows > best.cores: f", {best.flows} random flows",
+                best.flows < best.cores: f", {best.busy_cores} of them busy,",
+            }.get(True, "")
+            return (
+                f"With {_cores(best.cores)}{load} and links of {format_bps(best.link_bps)} it would forward "
+                f"**{format_pps(best.predicted_pps)}** of {best.frame_bytes}-byte frames "
+                f"(95 % interval {_range(best)}), limited by the {limited_by(best.limit)}."
+            )
+    return ""
+
+
+def _cores(count: int) -> str:
+    return f"{count} core{'s' if count != 1 else ''}"
+
+
+def _range(point: Estimate) -> str:
+    return f"{point.low_pps / 1e6:.2f} to {point.high_pps / 1e6:.2f} Mpps"
+
+
+def _chapters_measured(result: TablesResult) -> Section:
+    study = result.study
+    prose = tuple(text for text in (study.router.description, study.load.description) if text)
+    return Section(
+        anchor="measured",
+        title="What was measured",
+        lead=(
+            f"The maximum throughput of one router at {len(result.comparisons)} combinations of flows and frame size; "
+            f"{_calibrating(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model."
+        ),
+        blocks=(
+            Drawing(
+                svg=router_picture(study.router),
+                caption=(
+                    "One direction is drawn. The hash gives all frames of a flow to one core, each core has a queue "
+                    "of its own, and what does not fit into a queue is lost."
+                ),
+            ),
+            Prose(prose),
+            calibration_table(result),
+            *([Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes))] if result.notes else []),
+        ),
+    )
+
+
+def _predicted(result: TablesResult) -> Section:
+    errors, everywhere = result.errors(), result.errors_everywhere()
+    ours, sim = errors["solve"], errors["simulate"]
+    main = ours if ours.points else sim
+    inside = sum(row.is_covered for row in result.held_out)
+    tiles = [
+        Tile(
+            value=format_percent(main.mean_abs_error_ratio),
+            meaning="mean absolute error, held-out points",
+            beside=f"median {format_percent(main.median_abs_error_ratio)}",
+        ),
+        Tile(
+            value=format_percent(main.max_abs_error_ratio),
+            meaning="largest error, held-out points",
+            beside=f"{result.study.measurements.reported}: {format_percent(errors['reported'].max_abs_error_ratio)}"
+            if errors["reported"].points
+            else "",
+        ),
+        Tile(
+            value=f"{inside} of {len(result.held_out)}",
+            meaning="held-out points inside their 95 % interval",
+        ),
+    ]
+    if everywhere["reported"].points:
+        tiles.insert(
+            1,
+            Tile(
+                value=format_percent(errors["reported"].mean_abs_error_ratio),
+                meaning=f"the same, {_unbroken(result.study.measurements.reported)}",
+                beside=f"over all points {format_percent(everywhere['reported'].mean_abs_error_ratio)}",
+            ),
+        )
+    blocks: list[Block] = [Tiles(tuple(tiles))]
+    for name, points in result.scenarios.items():
+        if _is_measured_router(result, points):
+            blocks += [
+                throughput_figure(result, name, unit="pps"),
+                throughput_figure(result, name, unit="l1_bps"),
+            ]
+    blocks += [error_figure(result), error_table(result), comparison_table(result)]
+    return Section(
+        anchor="predicted",
+        title="What was predicted, and how wrong it is",
+        lead=_agreement(result),
+        blocks=tuple(blocks),
+    )
+
+
+def _agreement(result: TablesResult) -> str:
+    pairs = [
+        abs(row.estimate.simulated_pps / row.estimate.solved_pps - 1.0)
+        for row in result.comparisons
+        if math.isfinite(row.estimate.simulated_pps) and math.isfinite(row.estimate.solved_pps)
+    ]
+    inside = f"{format_percent(result.coverage_ratio, 0)} of the held-out measurements lie inside their 95 % intervals."
+    if not pairs:
+        return inside
+    return f"{inside} The closed form and the packet-level simulation differ by at most {format_percent(max(pairs))}."
+
+
+def _explained(result: TablesResult) -> Section:
+    prose = (
+        "S is the frame size in bytes, k the number of busy cores. A frame costs a core the constant time T_c and the "
+        "time T_d for each of its bytes; c(k) says how many times longer that takes because other cores work too: they "
+        "share caches, memory and locks. A core forwards at most the inverse of that time. Whatever is smallest, the "
+        "cores' work, a flow's share of its link or the link, limits the router."
+    )
+    blocks: list[Block] = [Prose((prose,)), parameter_table(result)]
+    if len(result.hypotheses) > 1:
+        blocks.append(hypothesis_table(result))
+    return Section(
+        anchor="why",
+        title="Why: the law behind the prediction",
+        lead=f"Each frame keeps a core busy for `{result.law}`.",
+        blocks=tuple(blocks),
+    )
+
+
+def _scenario(result: TablesResult, name: str) -> Section:
+    scenario = next(scenario for scenario in result.study.scenario if scenario.name == name)
+    return Section(
+        anchor=name,
+        title=f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
+        lead=_forecast_lead(result, name),
+        blocks=(
+            throughput_figure(result, name, unit="pps"),
+            throughput_figure(result, name, unit="l1_bps"),
+            forecast_table(result, name),
+        ),
+    )
+
+
+def _forecast_lead(result: TablesResult, name: str) -> str:
+    point = result.spoken_of(name)
+    flows = f" under {point.flows} random flows" if point.flows > point.cores else ""
+    text = (
+        f"{point.busy_cores} busy core{'s' if point.busy_cores > 1 else ''}{flows} "
+        f"forward{'s' if point.busy_cores == 1 else ''} {format_pps(point.predicted_pps)} of "
+        f"{point.frame_bytes}-byte frames (95 % interval {_range(point)})"
+    )
+    line_bps = 0.999 * min(result.study.router.ports, point.flows) * point.link_bps
+    curve = next(curve for curve in result.curves[name] if curve.flows == point.flows)
+    filling = [
+        size
+        for size, rate_pps in zip(curve.frame_bytes, curve.predicted_pps, strict=True)
+        if rate_pps * 8.0 * (size + 20) >= line_bps
+    ]
+    if filling:
+        return f"{text}; from about {filling[0]} bytes on, the links are the bottleneck."
+    text += f", limited by the {limited_by(point.limit)}"
+    like = sorted((p for p in result.scenarios[name] if p.flows == point.flows), key=lambda one: one.frame_bytes)
+    other = next((p for p in like if p.limit != point.limit), None)
+    if other is None:
+        return f"{text} at every frame size."
+    return f"{text}, from {other.frame_bytes} bytes on by the {limited_by(other.limit)}."
+
+
+def _next(result: TablesResult) -> Section:
+    return Section(
+        anchor="next",
+        title="What to measure next",
+        lead="These measurements would narrow the intervals most, in this order.",
+        blocks=(Prose(tuple(f"{i}. {text}" for i, text in enumerate(result.next_points, start=1))),),
+    )

@@ -1,0 +1,437 @@
+"""The report of a wire study: what was asked of which machine, what was predicted, and how wrong it is."""
+
+from __future__ import annotations
+
+import math
+
+from routecast.quantity import format_duration, format_pps
+from routecast.report.figures import Axis, Figure, Line, Points, palette
+from routecast.report.page import Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.study.result import TerminalSummary, format_percent
+from routecast.study.wire.run import LatencyCurve, LossCurve, Measured, Series, WireResult
+
+__all__ = ["page", "terminal_summary"]
+
+
+# The tables of a wire study, for the terminal and for the report alike.
+
+
+FACTORS = {
+    "slowdown": ("Slow-down", "iterations"),
+    "rules": ("Rules", ""),
+    "flows": ("Flows", ""),
+    "frame_bytes": ("Frame", "B"),
+}
+"""Titles and units of factors; others stand under their own name."""
+
+MANY_PPS = 5e6
+"""Rates from here on are shown in millions."""
+
+_DIGITS = ".4g"
+
+
+def _kpps(rate_pps: float) -> float:
+    return rate_pps / 1e3
+
+
+def _us(time_s: float) -> float:
+    return 1e6 * time_s
+
+
+def series_table(series: Series) -> Table:
+    """Return the forwarding rates of one factor: measured, predicted, error."""
+    title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
+    fastest_pps = max(row.solved_pps for row in series.rows)
+    scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            row.value,
+            scale * row.measured_pps.median,
+            row.measured_pps.spread_ratio,
+            scale * row.solved_pps,
+            scale * row.simulated_pps,
+            f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
+            "calibrates" if row.calibrates else signed_percent(row.error_ratio),
+        )
+        for row in series.rows
+    ]
+    return Table(
+        name=f"throughput-{series.series.name}",
+        title=series.series.title,
+        caption="Forwarding rate in overload; the spread is the standard deviation of the repeated measurements.",
+        columns=(
+            Column(title=title, unit=unit, form="g"),
+            Column(title="Measured", unit=rate, form=_DIGITS),
+            Column(title="Spread", unit="%", form=percent),
+            Column(title="Predicted", unit=rate, form=_DIGITS, group="routecast"),
+            Column(title="Simulated", unit=rate, form=_DIGITS, group="routecast", wide=True),
+            Column(title="95 % interval", unit=rate, group="routecast"),
+            Column(title="Error", unit="%", group="routecast"),
+        ),
+        rows=tuple(rows),
+        strong=frozenset(number for number, row in enumerate(series.rows) if row.calibrates),
+    )
+
+
+def loss_table(curve: LossCurve) -> Table:
+    """Return loss against offered load."""
+    return Table(
+        name=f"loss-{curve.series.name}-{curve.value:g}",
+        title=f"Loss: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        caption="None of these trials calibrates.",
+        columns=(
+            Column(title="Offered", unit="of capacity", form=".2f"),
+            Column(title="Offered", unit="kpps", form=_DIGITS),
+            Column(title="Measured", unit="% loss", form=percent),
+            Column(title="Solved", unit="% loss", form=percent, group="routecast"),
+            Column(title="Simulated", unit="% loss", form=percent, group="routecast"),
+            Column(title="Error", unit="points", form=signed_percent, group="routecast"),
+        ),
+        rows=tuple(
+            (
+                row.offered_ratio,
+                _kpps(row.offered_pps),
+                row.measured.median,
+                row.solved,
+                row.simulated,
+                row.error,
+            )
+            for row in curve.rows
+        ),
+    )
+
+
+def latency_table(curve: LatencyCurve) -> Table:
+    """Return latency against load."""
+    return Table(
+        name=f"latency-{curve.series.name}-{curve.value:g}",
+        title=f"Latency: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        caption="Medians of the repeated trials, and what the simulator predicts.",
+        columns=(
+            Column(title="Load", unit="of capacity", form=".2f"),
+            Column(title="p50 measured", unit="us", form=".3g"),
+            Column(title="p50 simulated", unit="us", form=".3g"),
+            Column(title="Error", unit="%"),
+            Column(title="p99 measured", unit="us", form=".3g"),
+            Column(title="p99 simulated", unit="us", form=".3g"),
+        ),
+        rows=tuple(
+            (
+                row.load_ratio,
+                _us(row.p50_s.median),
+                _us(row.simulated_p50_s),
+                "calibrates" if row.calibrates else signed_percent(row.error_ratio),
+                _us(row.p99_s.median),
+                _us(row.simulated_p99_s),
+            )
+            for row in curve.rows
+        ),
+        strong=frozenset(number for number, row in enumerate(curve.rows) if row.calibrates),
+    )
+
+
+def error_table(result: WireResult) -> Table:
+    """Return the errors at the held-out points beside the repeatability of the measurement."""
+    rows: list[tuple[Cell, ...]] = []
+    if not math.isnan(result.throughput_error_ratio):
+        rows.append(
+            (
+                "Forwarding rate, median error",
+                f"{100 * result.throughput_error_ratio:.2f} %",
+                f"repeats scatter by {100 * result.repeatability_ratio:.2f} %",
+                len(result.held_out),
+            )
+        )
+    if not math.isnan(result.loss_error):
+        rows.append(
+            (
+                "Loss, mean error",
+                f"{100 * result.loss_error:.2f} points",
+                "",
+                sum(len(curve.rows) for curve in result.loss),
+            )
+        )
+    if not math.isnan(result.latency_error_ratio):
+        rows.append(
+            (
+                "Median latency, median error",
+                f"{100 * result.latency_error_ratio:.1f} %",
+                f"p99 off by a factor of {result.p99_factor:.2f}",
+                len(result.held_out_latency),
+            )
+        )
+    return Table(
+        name="errors",
+        title="Errors at the held-out points",
+        caption="What the calibration has not seen.",
+        columns=(
+            Column(title="What", align="left"),
+            Column(title="Error"),
+            Column(title="Beside", align="left"),
+            Column(title="Points", form="d"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def terminal_summary(result: WireResult) -> TerminalSummary:
+    """Return what a terminal shows of a study on the wire."""
+    tables = [series_table(each) for each in result.series]
+    tables += [loss_table(curve) for curve in result.loss]
+    tables += [latency_table(curve) for curve in result.latency]
+    return TerminalSummary(tables=(*tables, error_table(result)))
+
+
+# The figures of a wire study.
+
+
+MEASURED, PREDICTED, SIMULATED = palette(3, ordered=False)
+STEPS = 48
+
+
+def throughput_figure(series: Series) -> Figure:
+    """Return forwarding rate in overload against the factor."""
+    title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
+    values = [row.value for row in series.rows]
+    least, most = min(values), max(values)
+    line = [least + (most - least) * step / STEPS for step in range(STEPS + 1)]
+    bands = [series.law.interval_pps(value) for value in line]
+    marks = [
+        Line(
+            name="predicted, 95 % interval",
+            x=tuple(line),
+            y=tuple(series.law.rate_pps(value) / 1e6 for value in line),
+            low=tuple(low / 1e6 for low, _ in bands),
+            high=tuple(high / 1e6 for _, high in bands),
+            colour=PREDICTED,
+        )
+    ]
+    points = []
+    for name, calibrates, filled in (
+        ("measured, held out", False, True),
+        ("measured, calibrates", True, False),
+    ):
+        rows = [row for row in series.rows if row.calibrates is calibrates]
+        if rows:
+            points.append(
+                _points(name, [row.value for row in rows], [row.measured_pps for row in rows], 1e-6, filled=filled)
+            )
+    return Figure(
+        name=f"throughput-{series.series.name}",
+        title=series.series.title,
+        caption="Points are medians of repeated measurements, their bars the extremes; the line is the calibrated law.",
+        x=Axis(title=f"{title} ({unit})" if unit else title),
+        y=Axis(title="forwarding rate in overload (Mpps)", low=0.0),
+        marks=(*marks, *points),
+    )
+
+
+def loss_figure(curve: LossCurve) -> Figure:
+    """Return loss against offered load."""
+    x = [row.offered_pps / 1e6 for row in curve.rows]
+    return Figure(
+        name=f"loss-{curve.series.name}-{curve.value:g}",
+        title=f"Loss against offered load: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        caption="All points are held out; the bars are the extremes of the repeated trials.",
+        x=Axis(title="offered load (Mpps)", low=0.0),
+        y=Axis(title="frame loss (%)", low=0.0),
+        marks=(
+            Line(name="solve", x=tuple(x), y=tuple(100 * row.solved for row in curve.rows), colour=PREDICTED),
+            Line(
+                name="simulate",
+                x=tuple(x),
+                y=tuple(100 * row.simulated for row in curve.rows),
+                colour=SIMULATED,
+                dashed=True,
+            ),
+            _points("measured", x, [row.measured for row in curve.rows], 100.0, filled=True),
+        ),
+    )
+
+
+def latency_figure(curve: LatencyCurve) -> Figure:
+    """Return latency against load: median and 99th percentile."""
+    x = [100 * row.load_ratio for row in curve.rows]
+    return Figure(
+        name=f"latency-{curve.series.name}-{curve.value:g}",
+        title=f"Latency against load: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
+        caption="Median (circles) and 99th percentile (squares), measured and simulated.",
+        x=Axis(title="load (% of predicted capacity)", low=0.0, high=100.0),
+        y=Axis(title="one-way latency (us)", scale="log"),
+        marks=(
+            Line(
+                name="p50 simulated",
+                x=tuple(x),
+                y=tuple(1e6 * row.simulated_p50_s for row in curve.rows),
+                colour=SIMULATED,
+            ),
+            Line(
+                name="p99 simulated",
+                x=tuple(x),
+                y=tuple(1e6 * row.simulated_p99_s for row in curve.rows),
+                colour=SIMULATED,
+                dashed=True,
+            ),
+            _points("p50 measured", x, [row.p50_s for row in curve.rows], 1e6, filled=True),
+            _points("p99 measured", x, [row.p99_s for row in curve.rows], 1e6, filled=True, square=True),
+        ),
+    )
+
+
+def _points(
+    name: str, x: list[float], values: list[Measured], scale: float, *, filled: bool, square: bool = False
+) -> Points:
+    return Points(
+        name=name,
+        x=tuple(x),
+        y=tuple(scale * value.median for value in values),
+        low=tuple(scale * value.least for value in values),
+        high=tuple(scale * value.most for value in values),
+        colour=MEASURED,
+        filled=filled,
+        symbol="square" if square else "circle",
+    )
+
+
+def page(result: WireResult) -> Page:
+    """Return the page of a wire study."""
+    study, made = result.study, result.provenance
+    calibrating = sum(row.calibrates for each in result.series for row in each.rows)
+    answer = (
+        f"Calibrated from **{calibrating} measured rates**, routecast predicts the other {len(result.held_out)} within "
+        f"**{format_percent(result.throughput_error_ratio)}** (median); the measurement itself repeats within "
+        f"{format_percent(result.repeatability_ratio)}."
+    )
+    return result.page(
+        answer,
+        tuple(
+            section
+            for section in (
+                _overview(result),
+                _rates(result),
+                _loss(result),
+                _latency(result),
+                _facts(result),
+            )
+            if section.blocks
+        ),
+        (
+            "Trials",
+            f"{made.trials}, {result.invalid_trials} invalid, {made.resumed_trials} kept from an interrupted run",
+        ),
+        ("Length of a trial", format_duration(study.testbed.duration)),
+        ("Simulated time", format_duration(study.evaluate.duration)),
+        ("Seed", str(made.seed)),
+    )
+
+
+def _overview(result: WireResult) -> Section:
+    tiles = [
+        Tile(
+            value=format_percent(result.throughput_error_ratio),
+            meaning="median error of held-out forwarding rates",
+            beside=f"repeats scatter by {format_percent(result.repeatability_ratio)}",
+        ),
+        Tile(
+            value=format_percent(result.coverage_ratio, 0),
+            meaning="of the held-out rates inside their 95 % interval",
+        ),
+    ]
+    if result.loss:
+        tiles.append(Tile(value=f"{100 * result.loss_error:.2f} points", meaning="mean error of the loss"))
+    if result.latency:
+        tiles.append(
+            Tile(
+                value=format_percent(result.latency_error_ratio, 0),
+                meaning="median error of held-out median latencies",
+                beside=f"p99 within a factor of {result.p99_factor:.1f}",
+            )
+        )
+    return Section(
+        anchor="answer",
+        title="How well a few points predict the rest",
+        lead="Every point was predicted before it was compared; the ones that calibrate are left out of the errors.",
+        blocks=(Tiles(tuple(tiles)), error_table(result)),
+    )
+
+
+def _rates(result: WireResult) -> Section:
+    laws = tuple(
+        f"**{each.series.name}**: a frame keeps the core busy for {format_duration(each.law.base_s)}"
+        + (
+            f", and {format_duration(each.law.per_work_s)} for each unit of {each.series.factor}"
+            if each.law.per_work_s
+            else ""
+        )
+        + f"; that is {format_pps(each.law.rate_pps(min(each.series.values)))} at best."
+        for each in result.series
+    )
+    blocks = [block for each in result.series for block in (throughput_figure(each), series_table(each))]
+    return Section(
+        anchor="rates",
+        title="Forwarding rate in overload",
+        lead="A core forwards the inverse of the time that a frame takes it; that time grows linearly with known work.",
+        blocks=(Prose(laws), *blocks),
+    )
+
+
+def _loss(result: WireResult) -> Section:
+    blocks = [block for curve in result.loss for block in (loss_figure(curve), loss_table(curve))]
+    return Section(
+        anchor="loss",
+        title="Loss against offered load",
+        lead="Below its capacity a router loses what stalls overflow; above it, 1 − C/λ.",
+        blocks=tuple(blocks),
+    )
+
+
+def _latency(result: WireResult) -> Section:
+    blocks = [block for curve in result.latency for block in (latency_figure(curve), latency_table(curve))]
+    lines = []
+    for curve in result.latency:
+        found = curve.wakeup
+        if found is None:
+            continue
+        stalls = (
+            f"interruptions of {format_duration(found.interruptions.duration.average_s)} on average take "
+            f"{format_percent(found.interrupted_ratio, 1)} of the core"
+            if found.interruptions
+            else "no interruptions were needed"
+        )
+        median_s = found.wakeup.quantile_s(0.5)
+        line = f"**{curve.series.device}**: its thread wakes up within {format_duration(median_s)} (median); {stalls}."
+        if line not in lines:
+            lines.append(line)
+    return Section(
+        anchor="latency",
+        title="Latency against load",
+        lead="Frames wait for the wake-up across cores, then for the backlog of the wake-up and of each interruption.",
+        blocks=(Prose(tuple(lines)), *blocks) if lines else tuple(blocks),
+    )
+
+
+def _facts(result: WireResult) -> Section:
+    rows: list[tuple[Cell, ...]] = []
+    for device, facts in result.facts.items():
+        rows += [(device, name, value) for name, value in _flat(facts)]
+    table = Table(
+        name="facts",
+        title="Devices under test and tester",
+        caption="As they were when they were measured.",
+        columns=(
+            Column(title="Device", align="left"),
+            Column(title="What", align="left"),
+            Column(title="Value", align="left"),
+        ),
+        rows=tuple(rows),
+    )
+    return Section(anchor="facts", title="What was measured", lead="", blocks=(table,) if rows else ())
+
+
+def _flat(value: object, name: str = "") -> list[tuple[str, str]]:
+    if isinstance(value, dict):
+        return [pair for key, entry in value.items() for pair in _flat(entry, f"{name}.{key}" if name else str(key))]
+    if isinstance(value, list | tuple):
+        return [(name, "; ".join(str(entry) for entry in value))] if value else []
+    return [(name, str(value))] if value not in (None, "") else []
