@@ -25,7 +25,7 @@ from routecast.benchmark.exchange import (
     write_parquet,
 )
 from routecast.benchmark.exchange.record import measured
-from routecast.benchmark.throughput import GREATEST
+from routecast.benchmark.procedures.throughput import GREATEST
 from routecast.calibrate.points import read_points
 from routecast.errors import FileProblem
 from routecast.evaluate.trial import Trial

@@ -207,8 +207,8 @@ def test_a_tester_that_fails_once_is_asked_again(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_goal_that_tolerates_more_is_never_below_a_stricter_one() -> None:
+    from routecast.benchmark.procedures.throughput import _consistent
     from routecast.benchmark.search import Bounds
-    from routecast.benchmark.throughput import _consistent
 
     def bounds(lower: float, upper: float) -> Bounds:
         return Bounds(lower_pps=lower, upper_pps=upper, conditional_pps=lower, outcome="found")

@@ -1,7 +1,8 @@
 """The procedures of RFC 2544 and its updates, over any evaluator."""
 
 from routecast.benchmark.outage import Outage
-from routecast.benchmark.plan import PROCEDURES, Plan, plan_of
+from routecast.benchmark.plan import Plan, plan_of
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile, read_profile, shipped_profiles
 from routecast.benchmark.result import BenchmarkResult, Stream
 from routecast.benchmark.rig import ModelRig, PlainRig, Rig

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from routecast.benchmark.result import Stream
 from routecast.benchmark.rig import TrialPhases, medium_of
+from routecast.benchmark.streams import Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.testbed.devices import make_device
 from routecast.testbed.document import NamespacesFile

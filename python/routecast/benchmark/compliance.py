@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.procedure import Deviation, rfc2544, span
 from routecast.benchmark.profile import GoalProfile, Profile
-from routecast.benchmark.result import Compliance, Deviation, Stream
+from routecast.benchmark.result import Compliance
+from routecast.benchmark.streams import Stream
 from routecast.load.frames import RFC2544_FRAME_BYTES
-from routecast.quantity import format_duration
 
 __all__ = ["compliance_of", "deviations_of", "search_statements"]
 
 _FEWEST_SIZES = 5
 _BURSTS = (16, 64, 256, 1024)
 _IPV6_SMALLEST = 84
-_MOST_BURST_S = 30.0
 
 
 def compliance_of(
@@ -66,20 +67,11 @@ def deviations_of(
     yield from _sizes(frame_bytes, streams)
     yield from _streams(streams)
     if short_of_medium:
-        yield _rfc2544("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
+        yield rfc2544("20", "MUST", "the maximum rate is that of the medium", "; ".join(short_of_medium))
     yield from _phases(profile)
-    if "throughput" in procedures:
-        yield from _throughput(profile)
-    if "latency" in procedures:
-        yield from _latency(profile)
-    if "frame_loss" in procedures:
-        yield from _frame_loss(profile)
-    if "back_to_back" in procedures:
-        yield from _back_to_back(profile)
-    if "recovery" in procedures:
-        yield from _recovery(profile)
-    if "reset" in procedures:
-        yield from _reset(profile)
+    for procedure in PROCEDURES.values():
+        if procedure.name in procedures:
+            yield from procedure.deviations(profile)
 
 
 def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str, ...]:
@@ -100,9 +92,9 @@ def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str,
     ]
     texts += [_goal_text(goal) for goal in settings.goal]
     texts.append(
-        f"Trial phases (RFC 2544 sec. 23): {_s(profile.trial.before)} after the learning frames, "
-        f"{_s(profile.trial.residual)} for residual frames, {_s(profile.trial.settle)} until the next trial; routes "
-        "are static, so no routing update is sent."
+        f"Trial phases (RFC 2544 sec. 23): {span(profile.trial.before)} after the learning frames, "
+        f"{span(profile.trial.residual)} for residual frames, {span(profile.trial.settle)} until the next trial; "
+        "routes are static, so no routing update is sent."
     )
     if settings.verify_losses:
         texts.append(
@@ -111,14 +103,14 @@ def search_statements(profile: Profile, streams: Sequence[Stream]) -> tuple[str,
             "tries its upper bound again before it ends."
         )
     if settings.slice:
-        texts.append(f"Trials are cut into slices of at most {_s(settings.slice)}; their counts are added.")
+        texts.append(f"Trials are cut into slices of at most {span(settings.slice)}; their counts are added.")
     return tuple(texts)
 
 
 def _goal_text(goal: GoalProfile) -> str:
     return (
         f"Goal “{goal.name}”: loss ratio {goal.loss_ratio:g}, exceed ratio {goal.exceed_ratio:g}, initial trials "
-        f"{_s(goal.initial_trial)}, final trials {_s(goal.final_trial)}, duration sum {_s(goal.duration_sum)}, "
+        f"{span(goal.initial_trial)}, final trials {span(goal.final_trial)}, duration sum {span(goal.duration_sum)}, "
         f"width {goal.width:.2%}."
     )
 
@@ -142,34 +134,30 @@ def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _rfc2544(section: str, requirement: Literal["MUST", "SHOULD"], wanted: str, done: str) -> Deviation:
-    return Deviation(document="RFC 2544", section=section, requirement=requirement, wanted=wanted, done=done)
-
-
 def _sizes(frame_bytes: Sequence[int], streams: Sequence[Stream]) -> Iterator[Deviation]:
     if len(set(frame_bytes)) < _FEWEST_SIZES:
         done = f"{len(set(frame_bytes))}: {_listed(frame_bytes)} B"
-        yield _rfc2544("9", "SHOULD", "at least five frame sizes", done)
+        yield rfc2544("9", "SHOULD", "at least five frame sizes", done)
     for_ipv6 = all(stream.protocol == "IPv6" for stream in streams)
     smallest = RFC2544_FRAME_BYTES[0]
     wanted = [_IPV6_SMALLEST if for_ipv6 and size == smallest else size for size in RFC2544_FRAME_BYTES]
     missing = [size for size in wanted if size not in frame_bytes]
     if missing:
         done = f"without {_listed(missing)} B"
-        yield _rfc2544("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
+        yield rfc2544("9.1", "SHOULD", f"on Ethernet, {_listed(wanted)} B", done)
 
 
 def _streams(streams: Sequence[Stream]) -> Iterator[Deviation]:
     if all(stream.networks > 1 for stream in streams):
-        yield _rfc2544("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
+        yield rfc2544("12", "SHOULD", "first one pair of addresses", "several destination networks alone")
     if not any(stream.networks >= 256 for stream in streams):
-        yield _rfc2544("12", "SHOULD", "random destinations over 256 networks as well", "not run")
+        yield rfc2544("12", "SHOULD", "random destinations over 256 networks as well", "not run")
     if not any(stream.bidirectional for stream in streams):
-        yield _rfc2544("14", "SHOULD", "both ways at the same rate as well", "one way")
+        yield rfc2544("14", "SHOULD", "both ways at the same rate as well", "one way")
     bursts = {stream.burst_frames for stream in streams}
     if not bursts.issuperset(_BURSTS):
         done = f"{_listed(bursts - {1})} frames" if bursts - {1} else "steady load alone"
-        yield _rfc2544("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
+        yield rfc2544("21", "SHOULD", f"repeated bursts of {_listed(_BURSTS)} frames as well", done)
 
 
 def _phases(profile: Profile) -> Iterator[Deviation]:
@@ -180,110 +168,8 @@ def _phases(profile: Profile) -> Iterator[Deviation]:
         ("23 e", 5.0, trial.settle, "for the device to restabilise"),
     ):
         if got_s < wanted_s:
-            yield _rfc2544(section, "SHOULD", f"a wait of {wanted_s:g} s {what}", _s(got_s))
-
-
-def _throughput(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.throughput
-    lossless = [goal for goal in settings.goal if goal.loss_ratio == 0.0 and goal.exceed_ratio == 0.0]
-    if not lossless:
-        done = "goals with loss or with trials that may exceed it (RFC 9971), not RFC 1242's throughput"
-        yield _rfc2544("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
-    if settings.verify_losses:
-        done = f"a trial with loss is run again up to {settings.verify_losses} times, the best counts"
-        yield _rfc2544("26.1", "MUST", "a trial with loss lowers the rate", done)
-    for goal in lossless:
-        if goal.final_trial < 60.0:
-            yield _rfc2544("24", "SHOULD", "final trials of at least 60 s", f"{_s(goal.final_trial)} ({goal.name})")
-    if settings.slice:
-        yield _rfc2544("24", "SHOULD", "trials in one piece", f"slices of {_s(settings.slice)}")
-
-
-def _latency(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.latency
-    if 1.0 not in settings.rates:
-        rates = ", ".join(f"{ratio:.0%}" for ratio in settings.rates)
-        yield _rfc2544("26.2", "MUST", "latency at the throughput", f"at {rates} of it")
-    if settings.repeats < 20:
-        yield _rfc2544("26.2", "MUST", "at least 20 repetitions, averaged", str(settings.repeats))
-    if settings.duration < 120.0:
-        yield _rfc2544("26.2", "SHOULD", "a stream of at least 120 s", _s(settings.duration))
-    if settings.duration < 60.0:
-        yield _rfc2544("26.2", "SHOULD", "a tagged frame after 60 s", "tags throughout a shorter trial")
-
-
-def _frame_loss(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.frame_loss
-    if settings.step > 0.1 + 1e-12:
-        yield _rfc2544("26.3", "MUST", "steps of at most 10 % of the maximum rate", f"{settings.step:.0%}")
-    if settings.stop_after < 2:
-        yield _rfc2544("26.3", "SHOULD", "down to two successive trials without loss", str(settings.stop_after))
-    if settings.duration < 60.0:
-        yield _rfc2544("24", "SHOULD", "trials of at least 60 s (frame loss)", _s(settings.duration))
-
-
-def _back_to_back(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.back_to_back
-    if settings.longest < 2.0:
-        done = f"at most {_s(settings.longest)}"
-        yield _rfc2544("26.4", "MUST", "bursts of up to 2 s at least", done)
-    if settings.longest > _MOST_BURST_S:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="SHOULD",
-            wanted="an upper limit of up to 30 s for the burst",
-            done=_s(settings.longest),
-        )
-    if settings.repeats < 50:
-        yield _rfc2544("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
-    if settings.residual < 2.0:
-        yield Deviation(
-            document="RFC 9004",
-            section="5.4",
-            requirement="MUST",
-            wanted="2 s or more for residual frames",
-            done=_s(settings.residual),
-        )
-
-
-def _recovery(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.recovery
-    if abs(settings.overload - 1.1) > 1e-9:
-        yield _rfc2544("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
-    if abs(settings.recovery - 0.5) > 1e-9:
-        yield _rfc2544("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
-    if settings.overload_duration < 60.0:
-        yield _rfc2544("26.5", "MUST", "at least 60 s of overload", _s(settings.overload_duration))
-    if settings.repeats < 2:
-        yield _rfc2544("26.5", "SHOULD", "several repetitions", str(settings.repeats))
-
-
-def _reset(profile: Profile) -> Iterator[Deviation]:
-    settings = profile.reset
-    if settings.before < 15.0:
-        yield Deviation(
-            document="RFC 6201",
-            section="4",
-            requirement="MUST",
-            wanted="15 s of forwarding before the reset",
-            done=_s(settings.before),
-        )
-    if settings.rate < 1.0:
-        yield _rfc2544("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
-    if settings.repeats < 2:
-        yield Deviation(
-            document="RFC 6201",
-            section="1.5",
-            requirement="SHOULD",
-            wanted="several trials",
-            done=str(settings.repeats),
-        )
+            yield rfc2544(section, "SHOULD", f"a wait of {wanted_s:g} s {what}", span(got_s))
 
 
 def _listed(values: Iterable[int]) -> str:
     return ", ".join(str(value) for value in sorted(set(values)))
-
-
-def _s(seconds: float) -> str:
-    return format_duration(seconds) if seconds > 0.0 else "none"

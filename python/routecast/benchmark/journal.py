@@ -9,11 +9,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from routecast.benchmark.result import TrialRecord
 from routecast.errors import EnvironmentProblem, FileProblem, Problem
 from routecast.evaluate.ledger import Columns, Ledger, Row
 from routecast.evaluate.trial import (
@@ -27,7 +26,7 @@ from routecast.evaluate.trial import (
     TrialPower,
 )
 
-__all__ = ["SUMMARY", "TABLE", "Journal", "open_journal", "read_trial"]
+__all__ = ["SUMMARY", "TABLE", "Journal", "TrialRecord", "open_journal", "read_trial"]
 
 TABLE = "trials"
 SUMMARY = "benchmark.json"
@@ -71,6 +70,30 @@ COLUMNS: Columns = {
     "invalid": "text",
     "trial": "text",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    purpose : str
+        What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.
+    attempt : int
+        1 for the first; an invalid trial is run again.
+    """
+
+    number: int
+    procedure: str
+    stream: str
+    frame_bytes: int
+    purpose: str
+    attempt: int
+    rate_pps: float
+    trial: Trial
 
 
 class Journal:

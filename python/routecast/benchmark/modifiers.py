@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routecast.benchmark.result import NotRun, Stream
+from routecast.benchmark.procedures.procedure import NotRun
+from routecast.benchmark.streams import Stream
 
 __all__ = ["modifiers_left_out"]
 

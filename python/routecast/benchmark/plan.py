@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.benchmark.profile import Profile
-from routecast.benchmark.result import Stream
-from routecast.benchmark.streams import FEWEST_IPV6_BYTES, stream_of
+from routecast.benchmark.streams import FEWEST_IPV6_BYTES, Stream, stream_of
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
 
-__all__ = ["PROCEDURES", "Plan", "plan_of"]
-
-PROCEDURES = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
-"""The procedures of RFC 2544 sec. 26, in its order."""
-
-_REST_ON_THROUGHPUT = ("latency", "back_to_back", "recovery", "reset")
+__all__ = ["Plan", "plan_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +51,13 @@ class Plan:
         Reset is run with the smallest frame only (sec. 26.6), and repeated bursts ask for the least time between bursts
         without loss (sec. 21), which is the throughput.
         """
-        if stream.burst_frames > 1:
-            return tuple(name for name in self.procedures if name == "throughput")
-        smallest = frame_bytes == min(self.sizes(stream))
-        return tuple(name for name in self.procedures if name != "reset" or smallest)
+        is_smallest = frame_bytes == min(self.sizes(stream))
+        return tuple(
+            name
+            for name in self.procedures
+            if (PROCEDURES[name].with_bursts if stream.burst_frames > 1 else True)
+            and (is_smallest or not PROCEDURES[name].smallest_only)
+        )
 
     def sizes(self, stream: Stream) -> tuple[int, ...]:
         """Frame sizes of a stream: with IPv6, 84 bytes stand for what is smaller (RFC 8219 sec. 5.1.1)."""
@@ -97,7 +95,7 @@ def plan_of(
         raise ModelProblem("benchmark", wrong)
     names = {name.replace("-", "_") for name in asked}
     notes = []
-    if names & set(_REST_ON_THROUGHPUT) and "throughput" not in names:
+    if "throughput" not in names and any(PROCEDURES[name].rests_on_throughput for name in names):
         notes.append("throughput was run as well: the procedures asked for rest on it")
         names.add("throughput")
     if search:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from routecast.benchmark import throughput
 from routecast.benchmark.journal import Journal
 from routecast.benchmark.power_table import FoundThroughput, PowerTable, PowerTableSettings, power_table
+from routecast.benchmark.procedures.throughput import THROUGHPUT, ThroughputRow, find_ceiling
 from routecast.benchmark.profile import Profile, read_profile
-from routecast.benchmark.result import Stream, ThroughputRow
 from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.benchmark.streams import Stream
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep, line_rate_pps
@@ -182,8 +182,8 @@ class _MixStage(Stage):
 
 def _found(stage: _MixStage, line_s: float) -> FoundThroughput:
     """Search as ``routecast benchmark rfc2544 --profile quick`` does, confirm it for as long as a line, and say how."""
-    short = throughput.find_ceiling(stage)
-    row = throughput.run(stage)[0]
+    short = find_ceiling(stage)
+    row = THROUGHPUT.run(stage, math.nan)[0]
     rate_pps, lowered = row.throughput_pps, ""
     if rate_pps > 0.0:
         rate_pps, lowered = _confirmed(stage, rate_pps, line_s)

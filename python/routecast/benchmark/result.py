@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from routecast.benchmark.rows import (
-    BackToBackRow,
-    FrameLossRow,
-    LatencyRow,
-    RecoveryRow,
-    ResetRow,
-    Spread,
-    ThroughputRow,
-)
+from routecast.benchmark.journal import TrialRecord
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.procedures.back_to_back import BackToBackResult, BackToBackRow
+from routecast.benchmark.procedures.frame_loss import FrameLossResult, FrameLossRow
+from routecast.benchmark.procedures.latency import LatencyResult, LatencyRow
+from routecast.benchmark.procedures.procedure import Deviation, NotRun, Spread
+from routecast.benchmark.procedures.recovery import RecoveryResult, RecoveryRow
+from routecast.benchmark.procedures.reset import ResetResult, ResetRow
+from routecast.benchmark.procedures.throughput import ThroughputResult, ThroughputRow
+from routecast.benchmark.streams import Stream
 from routecast.evaluate.plain import plain
-from routecast.evaluate.trial import Trial
 
 __all__ = [
     "BackToBackResult",
@@ -34,7 +34,6 @@ __all__ = [
     "LatencyResult",
     "LatencyRow",
     "NotRun",
-    "ProcedureName",
     "RecoveryResult",
     "RecoveryRow",
     "ResetResult",
@@ -46,37 +45,6 @@ __all__ = [
     "ThroughputRow",
     "TrialRecord",
 ]
-
-ProcedureName = Literal["throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset"]
-"""The six procedures of RFC 2544 sec. 26, in its order."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """One kind of test stream; rows name it by ``name``.
-
-    Parameters
-    ----------
-    name : str
-        ``"IPv4"``, ``"IPv6 bidirectional"``, ``"IPv4, 256 networks"``, ``"IPv4, 25 filters"``.
-    protocol : {"IPv4", "IPv6"}
-        UDP over it (RFC 2544 appendix C.2.6.4: UDP echo requests; RFC 4814 ports where there are several flows).
-    bidirectional : bool
-        RFC 2544 sec. 14: both ways at the same rate.
-    networks : int
-        Destination networks (sec. 12): 1, or 256.
-    modifier : str
-        Sec. 11: ``""`` for none, ``"1 filter"``, ``"25 filters"``.
-    burst_frames : int
-        Sec. 21: frames of a repeated burst at the least gap; 1 is a steady load.
-    """
-
-    name: str
-    protocol: Literal["IPv4", "IPv6"] = "IPv4"
-    bidirectional: bool = False
-    networks: int = 1
-    modifier: str = ""
-    burst_frames: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,129 +83,12 @@ class Setup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deviation:
-    """One way in which a run differs from the standard.
-
-    Parameters
-    ----------
-    document : str
-        ``"RFC 2544"``, ``"RFC 9004"``, ``"RFC 6201"``.
-    section : str
-        ``"24"``.
-    requirement : {"MUST", "SHOULD"}
-    wanted, done : str
-        What the standard asks for, and what was done instead, each as a phrase.
-    """
-
-    document: str
-    section: str
-    requirement: Literal["MUST", "SHOULD"]
-    wanted: str
-    done: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compliance:
     """RFC 2544 sec. 5: all MUSTs make a run conditionally compliant, all SHOULDs as well unconditionally."""
 
     level: Literal["unconditional", "conditional", "not compliant"]
     statement: str
     deviations: tuple[Deviation, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRun:
-    """Something that the standard knows and that this run left out, with the reason."""
-
-    section: str
-    what: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThroughputResult:
-    """Sec. 26.1. ``advertised`` is the single statement that the section allows to publish, per stream type."""
-
-    rows: tuple[ThroughputRow, ...]
-    advertised: tuple[str, ...] = ()
-    search: str = ""
-    section: str = "RFC 2544 sec. 26.1"
-
-    @property
-    def watts(self) -> str:
-        """What the rows' watts cover and where they come from, in words; empty where there are none."""
-        seen = dict.fromkeys((row.power.scope, row.power.source) for row in self.rows if row.power)
-        covered = " and ".join(f"the {scope} ({source})" for scope, source in seen)
-        return f"Power: of {covered}, in a trial at the throughput." if covered else ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatencyResult:
-    """Sec. 26.2 and RFC 8219 sec. 7; ``definition`` is the RFC 1242 definition that sec. 26.2 wants stated."""
-
-    rows: tuple[LatencyRow, ...]
-    definition: str
-    medium: str
-    section: str = "RFC 2544 sec. 26.2"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrameLossResult:
-    """Sec. 26.3: from the maximum rate down in steps until two successive trials without loss."""
-
-    rows: tuple[FrameLossRow, ...]
-    step_ratio: float
-    section: str = "RFC 2544 sec. 26.3"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackToBackResult:
-    """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, which sec. 6 of RFC 9004 wants reported."""
-
-    rows: tuple[BackToBackRow, ...]
-    algorithm: str
-    section: str = "RFC 9004, RFC 2544 sec. 26.4"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryResult:
-    """Sec. 26.5."""
-
-    rows: tuple[RecoveryRow, ...]
-    section: str = "RFC 2544 sec. 26.5"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetResult:
-    """RFC 6201; kinds that were left out are in :attr:`BenchmarkResult.not_run`."""
-
-    rows: tuple[ResetRow, ...]
-    method: str = "frame loss: lost frames over the offered rate (RFC 6201 sec. 1.3)"
-    section: str = "RFC 6201, RFC 2544 sec. 26.6"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrialRecord:
-    """One trial as it was run, in the order of the run; ``trials.parquet`` has a line for each.
-
-    Parameters
-    ----------
-    number : int
-        From 1.
-    purpose : str
-        What it was for: ``"search 1"``, ``"verify"``, ``"repeat 3"``.
-    attempt : int
-        1 for the first; an invalid trial is run again.
-    """
-
-    number: int
-    procedure: str
-    stream: str
-    frame_bytes: int
-    purpose: str
-    attempt: int
-    rate_pps: float
-    trial: Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,8 +135,7 @@ class BenchmarkResult:
     @property
     def procedures(self) -> tuple[str, ...]:
         """Names of the procedures that have a result, in the RFC's order."""
-        names = ("throughput", "latency", "frame_loss", "back_to_back", "recovery", "reset")
-        return tuple(name for name in names if getattr(self, name) is not None)
+        return tuple(name for name in PROCEDURES if getattr(self, name) is not None)
 
     def to_json(self) -> dict[str, object]:
         """Return plain data, the raw trials apart, which are in ``trials.parquet``: only their number is given."""

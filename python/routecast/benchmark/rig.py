@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from routecast.benchmark.outage import Outage
-from routecast.benchmark.result import Stream
+from routecast.benchmark.streams import Stream
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad

@@ -13,31 +13,23 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from routecast import __version__
-from routecast.benchmark import back_to_back, frame_loss, latency, recovery, reset, throughput
 from routecast.benchmark.compliance import compliance_of, search_statements
-from routecast.benchmark.journal import SUMMARY, Journal, open_journal
+from routecast.benchmark.journal import SUMMARY, Journal, TrialRecord, open_journal
 from routecast.benchmark.modifiers import modifiers_left_out
 from routecast.benchmark.plan import Plan
-from routecast.benchmark.result import (
-    BackToBackRow,
-    BenchmarkResult,
-    FrameLossRow,
-    LatencyRow,
-    NotRun,
-    RecoveryRow,
-    ResetRow,
-    Setup,
-    Stream,
-    ThroughputRow,
-    TrialRecord,
-)
+from routecast.benchmark.procedures import PROCEDURES, Procedure
+from routecast.benchmark.procedures.procedure import LeftOut, NotRun
+from routecast.benchmark.procedures.throughput import ThroughputRow, find_ceiling
+from routecast.benchmark.result import BenchmarkResult, Setup
 from routecast.benchmark.rig import Rig, TrialPhases
 from routecast.benchmark.schedule import Clock
 from routecast.benchmark.stage import Stage
+from routecast.benchmark.streams import Stream
 from routecast.errors import ModelProblem, Problem
-from routecast.evaluate.protocol import Evaluator, Resettable
+from routecast.evaluate.protocol import Evaluator
 from routecast.quantity.whole_file import write_whole
 
 __all__ = ["run_benchmark"]
@@ -56,12 +48,7 @@ FRAME_FORMAT = (
 class _Rows:
     """What the stages have found so far."""
 
-    throughput: list[ThroughputRow] = field(default_factory=list)
-    latency: list[LatencyRow] = field(default_factory=list)
-    frame_loss: list[FrameLossRow] = field(default_factory=list)
-    back_to_back: list[BackToBackRow] = field(default_factory=list)
-    recovery: list[RecoveryRow] = field(default_factory=list)
-    reset: list[ResetRow] = field(default_factory=list)
+    of: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in PROCEDURES})
     not_run: list[NotRun] = field(default_factory=list)
     short_of_medium: list[str] = field(default_factory=list)
 
@@ -121,8 +108,8 @@ def run_benchmark(
                     _run_size(plan, make, rows, clock, rig.medium)
                 device, tester = device or dict(rig.device()), tester or dict(rig.tester())
     rows.not_run += modifiers_left_out(plan.streams)
-    if "reset" in plan.procedures:
-        rows.not_run += reset.left_out([row.kind for row in rows.reset], getattr(rig, "resets_not_run", {}))
+    for name in plan.procedures:
+        rows.not_run += PROCEDURES[name].left_out(rows.of[name], getattr(rig, "resets_not_run", {}))
     result = _result(plan, rig, rows, records, device, tester)
     result = replace(
         result,
@@ -173,53 +160,42 @@ def _run_size(plan: Plan, make: _StageMaker, rows: _Rows, clock: Clock, medium: 
     """Run the procedures for one stream and frame size."""
     most_pps = math.inf
     base: ThroughputRow | None = None
-    for procedure in plan.procedures_of(make.stream, make.size):
-        clock.begin(make.stream, make.size, procedure)
-        stage = make(procedure, most_pps)
-        if procedure in {"throughput", "frame_loss"} and math.isinf(most_pps):
-            short = throughput.find_ceiling(stage)
+    for name in plan.procedures_of(make.stream, make.size):
+        procedure = PROCEDURES[name]
+        clock.begin(make.stream, make.size, name)
+        stage = make(name, most_pps)
+        if not procedure.rests_on_throughput and math.isinf(most_pps):
+            short = find_ceiling(stage)
             most_pps = stage.most_pps
             rows.short_of_medium += [short] if short else []
-        if procedure == "throughput":
-            found = throughput.run(stage)
-            rows.throughput += found
-            base = next(row for row in found if row.goal == plan.profile.throughput.base.name)
-        elif procedure == "frame_loss":
-            rows.frame_loss += frame_loss.run(stage)
+        try:
+            found = procedure.run(stage, _throughput_pps(procedure, stage, base))
+        except LeftOut as reason:
+            what = f"{procedure.title}, {stage.frame_bytes} B, {stage.stream.name}"
+            rows.not_run.append(NotRun(section=f"RFC 2544 sec. {procedure.section}", what=what, reason=str(reason)))
         else:
-            assert base is not None
-            _run_at_throughput(procedure, stage, base, rows)
+            rows.of[name] += found
+            if name == "throughput":
+                base = next(row for row in found if row.goal == plan.profile.throughput.base.name)
         clock.end()
 
 
-def _run_at_throughput(procedure: str, stage: Stage, base: ThroughputRow, rows: _Rows) -> None:
-    """Run a procedure that rests on the throughput."""
-    what = f"{procedure.replace('_', ' ')}, {stage.frame_bytes} B, {stage.stream.name}"
-    section = {"latency": "26.2", "back_to_back": "26.4", "recovery": "26.5", "reset": "26.6"}[procedure]
+def _throughput_pps(procedure: Procedure, stage: Stage, base: ThroughputRow | None) -> float:
+    """Return the throughput that a procedure rests on; NaN if on none.
 
-    def leave_out(reason: str) -> None:
-        rows.not_run.append(NotRun(section=f"RFC 2544 sec. {section}", what=what, reason=reason))
-
+    Raises
+    ------
+    LeftOut
+        It was not found, or the procedure counts what is not counted here.
+    """
+    if not procedure.rests_on_throughput:
+        return math.nan
+    assert base is not None
     if not math.isfinite(base.throughput_pps):
-        leave_out(f"it rests on the throughput, which was not found: {base.reason}")
-        return
-    if procedure == "latency":
-        rows.latency += latency.run(stage, base.throughput_pps)
-        return
-    if not stage.is_counting:
-        leave_out("it counts frames during a change, and there are no transients in closed form; use simulate")
-        return
-    if procedure == "back_to_back":
-        rows.back_to_back.append(back_to_back.run(stage, base.throughput_pps))
-    elif procedure == "recovery":
-        rows.recovery.append(recovery.run(stage, base.throughput_pps))
-    else:
-        kinds = reset.kinds_of(stage)
-        if not kinds:
-            whole = isinstance(stage.evaluator, Resettable) and stage.evaluator.reset_kinds
-            leave_out("the profile asks for none of its resets" if whole else "nothing here can be reset")
-        for kind in kinds:
-            rows.reset.append(reset.run(stage, base.throughput_pps, kind, stage.stream))
+        raise LeftOut(f"it rests on the throughput, which was not found: {base.reason}")
+    if procedure.counts_frames and not stage.is_counting:
+        raise LeftOut("it counts frames during a change, and there are no transients in closed form; use simulate")
+    return base.throughput_pps
 
 
 def _usable_streams(plan: Plan, rig: Rig) -> tuple[tuple[Stream, ...], list[NotRun]]:
@@ -258,10 +234,7 @@ def _result(
         frame_format=FRAME_FORMAT.format(protocols=protocols),
         load_unit="frames per second over all sending ports together; per port where a column says so",
     )
-    ran = set(plan.procedures)
-    search = "MLRsearch (RFC 9971)" if profile.throughput.search == "mlrsearch" else "binary search"
-    statements = search_statements(profile, plan.streams) if "throughput" in ran else ()
-    b2b = back_to_back.result_of(rows.back_to_back, profile.back_to_back)
+    statements = search_statements(profile, plan.streams) if "throughput" in plan.procedures else ()
     return BenchmarkResult(
         profile_name=profile.name,
         profile=profile.model_dump(mode="json"),
@@ -274,12 +247,7 @@ def _result(
             evaluator=rig.kind,
             short_of_medium=rows.short_of_medium,
         ),
-        throughput=throughput.result_of(rows.throughput, plan.streams, rig.medium, search) if rows.throughput else None,
-        latency=latency.result_of(rows.latency, rig.medium) if rows.latency else None,
-        frame_loss=frame_loss.result_of(rows.frame_loss, profile.frame_loss.step) if rows.frame_loss else None,
-        back_to_back=b2b if rows.back_to_back else None,
-        recovery=recovery.result_of(rows.recovery) if rows.recovery else None,
-        reset=reset.result_of(rows.reset) if rows.reset else None,
+        **{name: PROCEDURES[name].result_of(found, plan, rig.medium) for name, found in rows.of.items() if found},
         not_run=tuple(rows.not_run),
         search_statements=statements,
         trials=tuple(records),

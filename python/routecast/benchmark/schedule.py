@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from routecast.benchmark.profile import GoalProfile, Profile
-from routecast.benchmark.result import Stream
+from routecast.benchmark.procedures import PROCEDURES
+from routecast.benchmark.profile import Profile
+from routecast.benchmark.streams import Stream
 from routecast.quantity import format_duration
 
 __all__ = ["Clock", "Expected", "expected"]
 
 TRIAL_OVERHEAD_S = 0.12
 """What a trial on the wire takes beyond its phases: arming, reading counters."""
-
-_RESET_KINDS = 2
-_SEARCHES_OF_A_BURST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,73 +31,9 @@ def expected(profile: Profile, procedure: str) -> Expected:
 
     Searches depend on what they find: their trials are those of a router with some loss in the middle of the range.
     """
-    trials, traffic_s = _TRIALS[procedure](profile)
+    trials, traffic_s = PROCEDURES[procedure].trials(profile)
     phases = profile.trial.before + profile.trial.residual + profile.trial.settle + TRIAL_OVERHEAD_S
     return Expected(trials=trials, seconds=traffic_s + trials * phases)
-
-
-def _throughput(profile: Profile) -> tuple[int, float]:
-    settings = profile.throughput
-    verification = 1.0 + 0.5 * settings.verify_losses
-    trials, seconds = 1.0, 0.5
-    for goal in settings.goal:
-        more, length = _mlr(goal) if settings.search == "mlrsearch" else _binary(goal)
-        trials += settings.repeats * verification * more
-        seconds += settings.repeats * verification * length
-    return math.ceil(trials), seconds
-
-
-def _binary(goal: GoalProfile) -> tuple[float, float]:
-    steps = math.log2(1.0 / goal.width) + 1.0
-    final = 0.0 if goal.final_trial == goal.initial_trial else 1.5
-    return steps + final, steps * goal.initial_trial + final * goal.final_trial
-
-
-def _mlr(goal: GoalProfile) -> tuple[float, float]:
-    # Seen with the reference library on routers with and without noise: both bounds need their duration sum,
-    # the rest is short trials on the way there.
-    way = 12.0
-    at_ends = 2.5 * goal.duration_sum / goal.final_trial
-    return way + at_ends, way * goal.initial_trial + at_ends * goal.final_trial
-
-
-def _latency(profile: Profile) -> tuple[int, float]:
-    trials = len(profile.latency.rates) * profile.latency.repeats
-    return trials, trials * profile.latency.duration
-
-
-def _frame_loss(profile: Profile) -> tuple[int, float]:
-    trials = max(math.ceil(0.7 / profile.frame_loss.step), profile.frame_loss.stop_after)
-    return trials, trials * profile.frame_loss.duration
-
-
-def _back_to_back(profile: Profile) -> tuple[int, float]:
-    settings = profile.back_to_back
-    trials = settings.repeats * _SEARCHES_OF_A_BURST * (1.0 + 0.25 * settings.verify_losses)
-    # Bursts are milliseconds; one of the longest length opens the first search. Their residual wait is their own.
-    more = max(settings.residual - profile.trial.residual, 0.0)
-    return math.ceil(trials), settings.longest + trials * more
-
-
-def _recovery(profile: Profile) -> tuple[int, float]:
-    settings = profile.recovery
-    return settings.repeats, settings.repeats * (settings.overload_duration + settings.recovery_duration)
-
-
-def _reset(profile: Profile) -> tuple[int, float]:
-    settings = profile.reset
-    trials = _RESET_KINDS * settings.repeats
-    return trials, trials * (settings.before + settings.after)
-
-
-_TRIALS: Mapping[str, Callable[[Profile], tuple[int, float]]] = {
-    "throughput": _throughput,
-    "latency": _latency,
-    "frame_loss": _frame_loss,
-    "back_to_back": _back_to_back,
-    "recovery": _recovery,
-    "reset": _reset,
-}
 
 
 @dataclass(slots=True)

@@ -11,16 +11,18 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from routecast import __version__
-from routecast.benchmark.journal import Journal
-from routecast.benchmark.profile import Profile
-from routecast.benchmark.result import Stream, TrialRecord
-from routecast.benchmark.streams import load_of, quiet_after, sending_ports, theoretical_pps
+from routecast.benchmark.journal import Journal, TrialRecord
+from routecast.benchmark.streams import Stream, load_of, quiet_after, sending_ports, theoretical_pps
 from routecast.errors import EnvironmentProblem, RoutecastError
 from routecast.evaluate.protocol import Evaluator, Resettable
 from routecast.evaluate.trial import Trial
 from routecast.load.offered import OfferedLoad, RateStep
+
+if TYPE_CHECKING:
+    from routecast.benchmark.profile import Profile
 
 __all__ = ["Counts", "InvalidTrial", "Stage", "counts_of"]
 

@@ -126,7 +126,7 @@ def read_journal(path: Path) -> tuple[Record, ...]:
         The file, or a trial in it, cannot be read.
     """
     from routecast.benchmark.journal import read_trial
-    from routecast.benchmark.throughput import GREATEST
+    from routecast.benchmark.procedures.throughput import GREATEST
 
     table = read_parquet(path, kind="table of trials")
     records: list[Record] = []

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from routecast.benchmark.procedures import PROCEDURES
 from routecast.evaluate.plain import plain
 from routecast.evaluate.trial import Bottleneck, Delay, Trial
 
@@ -16,7 +17,7 @@ NAN = float("nan")
 
 Bound = Literal["", "lower", "upper"]
 
-NO_THROUGHPUT = frozenset({"latency", "reconf", "frame_loss", "back_to_back", "recovery", "reset"})
+NO_THROUGHPUT = frozenset({"reconf", *PROCEDURES}) - {"throughput"}
 """Goals of trials that measure something else: what they forward a second says nothing of what the router can."""
 
 LIMITS = {

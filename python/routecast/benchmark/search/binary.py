@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search.bounds import Bounds, Probe
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import Counts, InvalidTrial
 
 __all__ = ["binary_search"]

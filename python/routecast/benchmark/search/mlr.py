@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from routecast.benchmark.profile import GoalProfile
 from routecast.benchmark.search.bounds import Bounds, Probe
+from routecast.benchmark.settings import GoalProfile
 from routecast.benchmark.stage import InvalidTrial
 
 if TYPE_CHECKING:

@@ -4,17 +4,142 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from routecast.benchmark.profile import GoalProfile
-from routecast.benchmark.result import Spread, Stream, ThroughputResult, ThroughputRow
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
 from routecast.benchmark.search import Bounds, Probe, binary_search, mlr_search, verified
+from routecast.benchmark.settings import GoalProfile, Repeats, Share, Table
 from routecast.benchmark.stage import Counts, InvalidTrial, Stage, counts_of
+from routecast.benchmark.streams import Stream
 from routecast.evaluate.trial import Trial, TrialPower
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
+from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Span
 
-__all__ = ["advertised", "find_ceiling", "result_of", "run"]
+if TYPE_CHECKING:
+    from routecast.benchmark.plan import Plan
+    from routecast.benchmark.profile import Profile
+
+__all__ = ["THROUGHPUT", "ThroughputProfile", "ThroughputResult", "ThroughputRow"]
+
+
+class ThroughputProfile(Table):
+    """``[throughput]``: sec. 26.1."""
+
+    search: Literal["mlrsearch", "binary"] = Field(
+        default="mlrsearch", description="MLRsearch (RFC 9971) or plain binary search."
+    )
+    goal: Annotated[tuple[GoalProfile, ...], Field(min_length=1)]
+    base_goal: str = Field(
+        default="", description="The goal whose result the other procedures use; the first if not given."
+    )
+    repeats: Repeats = Field(default=1, description="How often the whole search is run; the mean is given.")
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
+        default=0,
+        description="How often a trial with loss is run again, the best counts: loss verification, max(r) of TST009.",
+    )
+    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
+    slice: Span = Field(
+        default=0.0, description="Longest single trial; longer ones are run in slices. 0: never sliced."
+    )
+    least: Share = Field(default=0.001, description="Least rate of the search, over the maximum rate.")
+
+    @model_validator(mode="after")
+    def _known_base(self) -> ThroughputProfile:
+        names = [goal.name for goal in self.goal]
+        if self.base_goal and self.base_goal not in names:
+            message = f"base_goal {self.base_goal!r} is no goal: {did_you_mean(self.base_goal, names)}"
+            raise PydanticCustomError("goal", "{message}", {"message": message})
+        return self
+
+    @property
+    def base(self) -> GoalProfile:
+        """The goal whose result the other procedures use."""
+        return next((goal for goal in self.goal if goal.name == self.base_goal), self.goal[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThroughputRow:
+    """Sec. 26.1 for one stream, frame size and goal.
+
+    Parameters
+    ----------
+    goal : str
+        ``"RFC 2544"`` (no loss), ``"PDR 0.5 %"``, ``"TST009"``.
+    loss_ratio : float
+        Loss that the goal tolerates.
+    throughput_pps : float
+        Greatest rate that meets the goal, all ports together: the lower bound of the search; NaN if none was found.
+        For a goal with loss it is the offered rate; ``conditional_pps`` is what was forwarded of it (RFC 9971
+        "conditional throughput").
+    theoretical_pps : float
+        Sec. 20, all sending ports together.
+    lower_pps, upper_pps : float
+        Bounds at the end of the search; no upper bound (NaN) where the maximum rate itself met the goal.
+    resolution_ratio : float
+        Width at which the search stops, relative to the upper bound.
+    outcome : {"found", "maximum", "below", "undetermined"}
+        ``maximum``: the medium's maximum rate met the goal. ``below``: not even the least rate did. ``undetermined``:
+        trials stayed invalid, ``reason`` says why.
+    repeats_pps : Spread
+        The results of all searches, where the search was repeated; ``throughput_pps`` is their mean.
+    final_trial_s : float
+        Length of the trials that decided.
+    trials : int
+        How many trials it took.
+    power : TrialPower or None
+        Watts in the longest and last valid trial at the throughput that met the goal; None where nothing was metered
+        and the model has no power states.
+    """
+
+    stream: str
+    frame_bytes: int
+    goal: str
+    loss_ratio: float
+    throughput_pps: float
+    per_port_pps: float
+    conditional_pps: float
+    theoretical_pps: float
+    lower_pps: float
+    upper_pps: float
+    resolution_ratio: float
+    l1_bps: float
+    l2_bps: float
+    outcome: Literal["found", "maximum", "below", "undetermined"]
+    reason: str = ""
+    search: str = ""
+    repeats_pps: Spread = field(default_factory=lambda: Spread.of(()))
+    final_trial_s: float = float("nan")
+    trials: int = 0
+    power: TrialPower | None = None
+
+    @property
+    def of_theoretical_ratio(self) -> float:
+        """Throughput over the theoretical maximum."""
+        return self.throughput_pps / self.theoretical_pps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThroughputResult:
+    """Sec. 26.1. ``advertised`` is the single statement that the section allows to publish, per stream type."""
+
+    rows: tuple[ThroughputRow, ...]
+    advertised: tuple[str, ...] = ()
+    search: str = ""
+    section: str = "RFC 2544 sec. 26.1"
+
+    @property
+    def watts(self) -> str:
+        """What the rows' watts cover and where they come from, in words; empty where there are none."""
+        seen = dict.fromkeys((row.power.scope, row.power.source) for row in self.rows if row.power)
+        covered = " and ".join(f"the {scope} ({source})" for scope, source in seen)
+        return f"Power: of {covered}, in a trial at the throughput." if covered else ""
+
 
 _CEILING_TRIAL_S = 0.2
 _CEILING_MARGIN = 0.9
@@ -25,7 +150,7 @@ GREATEST = "greatest rate of the tester"
 """Purpose of the trials that find it."""
 
 
-def run(stage: Stage) -> tuple[ThroughputRow, ...]:
+def _run(stage: Stage, throughput_pps: float) -> tuple[ThroughputRow, ...]:
     """Search for every goal of the profile; a row for each.
 
     The maximum rate of the search is that of the medium (sec. 20), or what the tester itself reaches where that is
@@ -70,9 +195,10 @@ def find_ceiling(stage: Stage) -> str:
     )
 
 
-def result_of(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str, search: str) -> ThroughputResult:
+def _result(rows: Sequence[ThroughputRow], plan: Plan, medium: str) -> ThroughputResult:
     """Return the rows as one result, with the statements that may be advertised."""
-    return ThroughputResult(rows=tuple(rows), advertised=tuple(advertised(rows, streams, medium)), search=search)
+    search = "MLRsearch (RFC 9971)" if plan.profile.throughput.search == "mlrsearch" else "binary search"
+    return ThroughputResult(rows=tuple(rows), advertised=tuple(advertised(rows, plan.streams, medium)), search=search)
 
 
 def advertised(rows: Sequence[ThroughputRow], streams: Sequence[Stream], medium: str) -> list[str]:
@@ -210,3 +336,58 @@ def _power(stage: Stage, goal: GoalProfile, rate_pps: float) -> TrialPower | Non
         and counts_of(record.trial, record.trial.duration_s).loss_ratio <= goal.loss_ratio
     ]
     return max(reversed(found), key=lambda trial: trial.duration_s).power if found else None
+
+
+def _trials(profile: Profile) -> tuple[int, float]:
+    settings = profile.throughput
+    verification = 1.0 + 0.5 * settings.verify_losses
+    trials, seconds = 1.0, 0.5
+    for goal in settings.goal:
+        more, length = _mlr(goal) if settings.search == "mlrsearch" else _binary(goal)
+        trials += settings.repeats * verification * more
+        seconds += settings.repeats * verification * length
+    return math.ceil(trials), seconds
+
+
+def _binary(goal: GoalProfile) -> tuple[float, float]:
+    steps = math.log2(1.0 / goal.width) + 1.0
+    final = 0.0 if goal.final_trial == goal.initial_trial else 1.5
+    return steps + final, steps * goal.initial_trial + final * goal.final_trial
+
+
+def _mlr(goal: GoalProfile) -> tuple[float, float]:
+    # Seen with the reference library on routers with and without noise: both bounds need their duration sum,
+    # the rest is short trials on the way there.
+    way = 12.0
+    at_ends = 2.5 * goal.duration_sum / goal.final_trial
+    return way + at_ends, way * goal.initial_trial + at_ends * goal.final_trial
+
+
+def _deviations(profile: Profile) -> Iterator[Deviation]:
+    settings = profile.throughput
+    lossless = [goal for goal in settings.goal if goal.loss_ratio == 0.0 and goal.exceed_ratio == 0.0]
+    if not lossless:
+        done = "goals with loss or with trials that may exceed it (RFC 9971), not RFC 1242's throughput"
+        yield rfc2544("26.1", "MUST", "the fastest rate at which no frame of a trial is lost", done)
+    if settings.verify_losses:
+        done = f"a trial with loss is run again up to {settings.verify_losses} times, the best counts"
+        yield rfc2544("26.1", "MUST", "a trial with loss lowers the rate", done)
+    for goal in lossless:
+        if goal.final_trial < 60.0:
+            yield rfc2544("24", "SHOULD", "final trials of at least 60 s", f"{span(goal.final_trial)} ({goal.name})")
+    if settings.slice:
+        yield rfc2544("24", "SHOULD", "trials in one piece", f"slices of {span(settings.slice)}")
+
+
+THROUGHPUT = Procedure(
+    name="throughput",
+    section="26.1",
+    settings=ThroughputProfile,
+    run=_run,
+    result_of=_result,
+    trials=_trials,
+    deviations=_deviations,
+    rests_on_throughput=False,
+    counts_frames=False,
+    with_bursts=True,
+)

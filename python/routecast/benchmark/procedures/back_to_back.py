@@ -1,0 +1,220 @@
+"""RFC 2544 sec. 26.4 as RFC 9004 replaces it: the longest burst at the maximum rate without loss, and its buffer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
+from routecast.benchmark.search.burst import Burst, longest_burst
+from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.stage import Counts, InvalidTrial, Stage
+from routecast.quantity.fields import Duration, Span
+
+if TYPE_CHECKING:
+    from routecast.benchmark.plan import Plan
+    from routecast.benchmark.profile import Profile
+
+__all__ = ["BACK_TO_BACK", "BackToBackProfile", "BackToBackResult", "BackToBackRow"]
+
+
+class BackToBackProfile(Table):
+    """``[back_to_back]``: sec. 26.4 as RFC 9004 has it."""
+
+    repeats: Repeats = Field(default=50, description="Searches; their mean is reported.")
+    longest: Duration = Field(default=30.0, description="Upper limit of a burst's send time, up to 30 s.")
+    width: Annotated[float, Field(gt=0.0, lt=0.5)] = Field(
+        default=0.005, description="Least step of the search, over the burst; at least one frame."
+    )
+    verify_losses: Annotated[int, Field(ge=0, le=20, strict=True)] = Field(
+        default=2, description="How often a burst with loss is sent again: max(r) of TST009."
+    )
+    verify_below: Share = Field(default=0.1, description="Greater loss is not verified: z of TST009.")
+    residual: Span = Field(default=2.0, description="Wait for residual frames; longer for deep buffers.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackToBackRow:
+    """Sec. 26.4 as RFC 9004 has it, for one stream and frame size.
+
+    Parameters
+    ----------
+    burst_frames : Spread
+        Longest burst at the maximum rate without loss, one value per repetition (a whole search each).
+    implied_buffer_s : float
+        RFC 9004 sec. 6.4: mean burst over the theoretical maximum rate.
+    corrected_buffer_s : float
+        Less what leaves meanwhile: implied − implied · throughput / theoretical.
+    resolution_frames : int
+        Least step of the search.
+    longest_s : float
+        Upper limit of the burst's send time.
+    outcome : {"found", "limit", "skipped", "undetermined"}
+        ``limit``: the longest burst was without loss. ``skipped``: the throughput is the theoretical maximum, where
+        RFC 9004 sec. 5.2 asks for no test.
+    """
+
+    stream: str
+    frame_bytes: int
+    burst_frames: Spread
+    throughput_pps: float
+    theoretical_pps: float
+    implied_buffer_s: float
+    corrected_buffer_s: float
+    resolution_frames: int
+    longest_s: float
+    outcome: Literal["found", "limit", "skipped", "undetermined"] = "found"
+    reason: str = ""
+    trials: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackToBackResult:
+    """Sec. 26.4 (RFC 9004); ``algorithm`` states the search and its inputs, which sec. 6 of RFC 9004 wants reported."""
+
+    rows: tuple[BackToBackRow, ...]
+    algorithm: str
+    section: str = "RFC 9004, RFC 2544 sec. 26.4"
+
+
+_MOST_BURST_S = 30.0
+_SEARCHES_OF_A_BURST = 8
+_ABOVE = 1.2
+"""Bursts that come hardly faster than they leave would find no end."""
+
+
+def _run(stage: Stage, throughput_pps: float) -> tuple[BackToBackRow]:
+    return (_searched(stage, throughput_pps),)
+
+
+def _searched(stage: Stage, throughput_pps: float) -> BackToBackRow:
+    """Search for the longest burst as often as the profile asks.
+
+    Only where the throughput is below the theoretical maximum (RFC 9004 sec. 5.2): elsewhere no burst is too long.
+    """
+    settings = stage.profile.back_to_back
+    if throughput_pps >= stage.theoretical_pps * (1.0 - 1e-6):
+        reason = "the throughput is the theoretical maximum: no burst is too long (RFC 9004 sec. 5.2)"
+        return _row(stage, throughput_pps, [], "skipped", reason)
+    if throughput_pps >= stage.maximum_pps * (1.0 - 1e-6):
+        reason = "the tester sends no faster than the router forwards: no burst that it can send is too long"
+        return _row(stage, throughput_pps, [], "skipped", reason)
+    bursts: list[Burst] = []
+    most = max(round(settings.longest * stage.maximum_pps), 1)
+    try:
+        for number in range(1, settings.repeats + 1):
+            hint = bursts[-1].frames if bursts else 0
+            bursts.append(_search(stage, settings, most, number, hint, _ABOVE * throughput_pps))
+            if bursts[-1].outcome == "limit":
+                break
+    except InvalidTrial as problem:
+        if not bursts:
+            return _row(stage, throughput_pps, bursts, "undetermined", str(problem))
+        reason = f"{len(bursts)} of {settings.repeats} searches came to their end: {problem}"
+        return _row(stage, throughput_pps, bursts, "found", reason)
+    if bursts[-1].outcome == "limit":
+        reason = f"no loss in {settings.longest:g} s at the maximum rate, the upper limit of the send time"
+        return _row(stage, throughput_pps, bursts, "limit", reason)
+    slower = ""
+    if stage.burst_pps < stage.theoretical_pps * (1.0 - 1e-9):
+        slower = f"bursts came at {stage.burst_pps:,.0f} frames/s, at which the tester sends short ones evenly"
+    return _row(stage, throughput_pps, bursts, "found", slower)
+
+
+def _result(rows: Sequence[BackToBackRow], plan: Plan, medium: str) -> BackToBackResult:
+    """Return the rows as one result, with the search and its inputs (RFC 9004 sec. 6)."""
+    settings = plan.profile.back_to_back
+    algorithm = (
+        f"TST009 binary search with loss verification: bursts at the maximum rate of up to {settings.longest:g} s; "
+        f"a burst that loses at most {settings.verify_below:.0%} is sent again up to {settings.verify_losses} times; "
+        f"least step {settings.width:.2%} of the burst, one frame at least; {settings.residual:g} s for residual "
+        f"frames; {settings.repeats} searches"
+    )
+    return BackToBackResult(rows=tuple(rows), algorithm=algorithm)
+
+
+def _search(stage: Stage, settings: BackToBackProfile, most: int, number: int, hint: int, least_pps: float) -> Burst:
+    def send(frames: int, purpose: str) -> Counts:
+        return stage.burst(frames, f"search {number}, {purpose}", residual_s=settings.residual, least_pps=least_pps)
+
+    return longest_burst(
+        send,
+        most_frames=most,
+        width_ratio=settings.width,
+        verify_losses=settings.verify_losses,
+        verify_below=settings.verify_below,
+        hint_frames=hint,
+    )
+
+
+def _row(stage: Stage, throughput_pps: float, bursts: list[Burst], outcome: str, reason: str) -> BackToBackRow:
+    settings = stage.profile.back_to_back
+    spread = Spread.of(tuple(float(burst.frames) for burst in bursts))
+    theoretical_pps = min(stage.burst_pps, stage.maximum_pps)  # the rate at which the burst came
+    implied_s = spread.mean / theoretical_pps
+    # RFC 9004 sec. 6.4: frames leave the buffer while the burst comes in.
+    corrected_s = implied_s - implied_s * throughput_pps / theoretical_pps
+    measured = outcome in {"found", "limit"}
+    assert outcome in {"found", "limit", "skipped", "undetermined"}
+    return BackToBackRow(
+        stream=stage.stream.name,
+        frame_bytes=stage.frame_bytes,
+        burst_frames=spread,
+        throughput_pps=throughput_pps,
+        theoretical_pps=theoretical_pps,
+        implied_buffer_s=implied_s if measured else math.nan,
+        corrected_buffer_s=corrected_s if measured else math.nan,
+        resolution_frames=max(round(settings.width * spread.mean), 1) if bursts else 1,
+        longest_s=settings.longest,
+        outcome=outcome,  # type: ignore[arg-type]  # one of the four, asserted above
+        reason=reason,
+        trials=sum(burst.trials for burst in bursts),
+    )
+
+
+def _trials(profile: Profile) -> tuple[int, float]:
+    settings = profile.back_to_back
+    trials = settings.repeats * _SEARCHES_OF_A_BURST * (1.0 + 0.25 * settings.verify_losses)
+    # Bursts are milliseconds; one of the longest length opens the first search. Their residual wait is their own.
+    more = max(settings.residual - profile.trial.residual, 0.0)
+    return math.ceil(trials), settings.longest + trials * more
+
+
+def _deviations(profile: Profile) -> Iterator[Deviation]:
+    settings = profile.back_to_back
+    if settings.longest < 2.0:
+        done = f"at most {span(settings.longest)}"
+        yield rfc2544("26.4", "MUST", "bursts of up to 2 s at least", done)
+    if settings.longest > _MOST_BURST_S:
+        yield Deviation(
+            document="RFC 9004",
+            section="5.4",
+            requirement="SHOULD",
+            wanted="an upper limit of up to 30 s for the burst",
+            done=span(settings.longest),
+        )
+    if settings.repeats < 50:
+        yield rfc2544("26.4", "SHOULD", "at least 50 repetitions", str(settings.repeats))
+    if settings.residual < 2.0:
+        yield Deviation(
+            document="RFC 9004",
+            section="5.4",
+            requirement="MUST",
+            wanted="2 s or more for residual frames",
+            done=span(settings.residual),
+        )
+
+
+BACK_TO_BACK = Procedure(
+    name="back_to_back",
+    section="26.4",
+    settings=BackToBackProfile,
+    run=_run,
+    result_of=_result,
+    trials=_trials,
+    deviations=_deviations,
+)

@@ -1,0 +1,142 @@
+"""RFC 2544 sec. 26.5: how long a router loses frames after an overload has ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from routecast.benchmark.procedures.procedure import Deviation, Procedure, Spread, rfc2544, span
+from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.stage import InvalidTrial, Stage
+from routecast.load.offered import RateStep
+from routecast.quantity.fields import Duration
+
+if TYPE_CHECKING:
+    from routecast.benchmark.plan import Plan
+    from routecast.benchmark.profile import Profile
+
+__all__ = ["RECOVERY", "RecoveryProfile", "RecoveryResult", "RecoveryRow"]
+
+
+class RecoveryProfile(Table):
+    """``[recovery]``: sec. 26.5."""
+
+    overload: Annotated[float, Field(gt=1.0, le=10.0)] = Field(default=1.1, description="Overload over the throughput.")
+    overload_duration: Duration = Field(default=60.0, description="Time at overload.")
+    recovery: Share = Field(default=0.5, description="Rate after the cut, over the overload.")
+    recovery_duration: Duration = Field(default=60.0, description="Time after the cut.")
+    repeats: Repeats = Field(default=5, description="Trials; their mean is reported.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryRow:
+    """Sec. 26.5 for one stream and frame size.
+
+    Parameters
+    ----------
+    throughput_pps : float
+        The rate used as throughput.
+    overload_pps : float
+        The lesser of 110 % of it and the medium's maximum.
+    recovery_pps : float
+        Half of the overload.
+    recovery_s : Spread
+        B − A: last lost frame (its time of sending) after the cut of the rate. At most 0 where the last loss came
+        before the cut: the router recovers at once. (The RFC's "subtract B from A" would be negative.)
+    overload_loss_ratio : float
+        Greatest loss before the cut and after, over the whole trial; 0 means that the overload was none.
+    """
+
+    stream: str
+    frame_bytes: int
+    throughput_pps: float
+    overload_pps: float
+    recovery_pps: float
+    recovery_s: Spread
+    overload_loss_ratio: float
+    outcome: Literal["found", "no overload", "undetermined"] = "found"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryResult:
+    """Sec. 26.5."""
+
+    rows: tuple[RecoveryRow, ...]
+    section: str = "RFC 2544 sec. 26.5"
+
+
+def _run(stage: Stage, throughput_pps: float) -> tuple[RecoveryRow]:
+    """Overload by 110 % of the throughput (at most the medium's maximum), cut to half of that, find the last loss.
+
+    The result is B − A, the last lost frame's time of sending after the cut. (Sec. 26.5 says to subtract B from A,
+    which gives a negative time.)
+    """
+    settings = stage.profile.recovery
+    overload_pps = min(settings.overload * throughput_pps, stage.maximum_pps)
+    after_pps = settings.recovery * overload_pps
+    cut_s = settings.overload_duration
+    values: list[float] = []
+    losses: list[float] = []
+    reason = ""
+    try:
+        for number in range(1, settings.repeats + 1):
+            step = RateStep(at_s=cut_s, rate_pps=after_pps)
+            trial = stage.trial(overload_pps, cut_s + settings.recovery_duration, f"repeat {number}", step)
+            losses.append(trial.loss_ratio if trial.dropped_frames != 0 else 0.0)
+            if math.isfinite(trial.last_loss_s):
+                values.append(trial.last_loss_s - cut_s)
+    except InvalidTrial as problem:
+        reason = str(problem)
+    none = not values and not reason
+    if none:
+        reason = f"nothing was lost at {overload_pps:,.0f} frames/s, so there was nothing to recover from"
+    row = RecoveryRow(
+        stream=stage.stream.name,
+        frame_bytes=stage.frame_bytes,
+        throughput_pps=throughput_pps,
+        overload_pps=overload_pps,
+        recovery_pps=after_pps,
+        recovery_s=Spread.of(tuple(values)),
+        overload_loss_ratio=max(losses, default=math.nan),
+        outcome="no overload" if none else "undetermined" if reason else "found",
+        reason=reason,
+    )
+    return (row,)
+
+
+def _result(rows: Sequence[RecoveryRow], plan: Plan, medium: str) -> RecoveryResult:
+    """Return the rows as one result."""
+    return RecoveryResult(rows=tuple(rows))
+
+
+def _trials(profile: Profile) -> tuple[int, float]:
+    settings = profile.recovery
+    return settings.repeats, settings.repeats * (settings.overload_duration + settings.recovery_duration)
+
+
+def _deviations(profile: Profile) -> Iterator[Deviation]:
+    settings = profile.recovery
+    if abs(settings.overload - 1.1) > 1e-9:
+        yield rfc2544("26.5", "MUST", "110 % of the throughput", f"{settings.overload:.0%}")
+    if abs(settings.recovery - 0.5) > 1e-9:
+        yield rfc2544("26.5", "MUST", "a cut to half of the overload", f"to {settings.recovery:.0%}")
+    if settings.overload_duration < 60.0:
+        yield rfc2544("26.5", "MUST", "at least 60 s of overload", span(settings.overload_duration))
+    if settings.repeats < 2:
+        yield rfc2544("26.5", "SHOULD", "several repetitions", str(settings.repeats))
+
+
+RECOVERY = Procedure(
+    name="recovery",
+    section="26.5",
+    settings=RecoveryProfile,
+    run=_run,
+    result_of=_result,
+    trials=_trials,
+    deviations=_deviations,
+)

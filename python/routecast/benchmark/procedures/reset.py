@@ -1,0 +1,220 @@
+"""RFC 2544 sec. 26.6 as RFC 6201 replaces it: how long a reset takes, by the frames that are lost meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from routecast.benchmark.procedures.procedure import Deviation, LeftOut, NotRun, Procedure, Spread, rfc2544, span
+from routecast.benchmark.settings import Repeats, Share, Table
+from routecast.benchmark.stage import InvalidTrial, Stage, counts_of
+from routecast.evaluate.protocol import Resettable
+from routecast.quantity.fields import Duration
+
+if TYPE_CHECKING:
+    from routecast.benchmark.plan import Plan
+    from routecast.benchmark.profile import Profile
+
+__all__ = ["RESET", "ResetProfile", "ResetResult", "ResetRow"]
+
+
+class ResetProfile(Table):
+    """``[reset]``: sec. 26.6 as RFC 6201 has it."""
+
+    before: Duration = Field(default=15.0, description="Time of traffic before the reset.")
+    after: Duration = Field(default=60.0, description="Time of traffic after the reset; it must be up by then.")
+    rate: Share = Field(default=1.0, description="Offered rate over the throughput.")
+    repeats: Repeats = Field(default=3, description="Trials per kind of reset; their mean is reported.")
+    kinds: tuple[str, ...] = Field(default=(), description="Kinds of reset; all that the device knows if empty.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetRow:
+    """RFC 6201 (replaces sec. 26.6) for one kind of reset.
+
+    Parameters
+    ----------
+    kind : str
+        ``"process"``, ``"system"``, ``"link"``, …
+    section : str
+        Of RFC 6201: ``"4.2.2"``.
+    rate_pps : float
+        Offered rate: the throughput of the smallest frame, without loss before the reset.
+    lost_frames : Spread
+    reset_s : Spread
+        Frame-loss method: lost frames over the offered rate, one value per repetition.
+    statement : str
+        The one simple statement that RFC 6201 sec. 5 asks for.
+    """
+
+    stream: str
+    kind: str
+    section: str
+    frame_bytes: int
+    rate_pps: float
+    l2_bps: float
+    lost_frames: Spread
+    reset_s: Spread
+    statement: str = ""
+    outcome: Literal["found", "undetermined"] = "found"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetResult:
+    """RFC 6201; kinds that were left out are in :attr:`BenchmarkResult.not_run`."""
+
+    rows: tuple[ResetRow, ...]
+    method: str = "frame loss: lost frames over the offered rate (RFC 6201 sec. 1.3)"
+    section: str = "RFC 6201, RFC 2544 sec. 26.6"
+
+
+KINDS = {
+    "routing-processor": ("4.1.1", "reset of the routing processor"),
+    "line-card": ("4.1.2", "reset of a line card"),
+    "system": ("4.2.1", "reset of the operating system"),
+    "process": ("4.2.2", "reset of a process"),
+    "power": ("4.3", "interruption of power"),
+    "link": ("", "interruption of a link, beside RFC 6201"),
+}
+"""Kinds of reset with their section of RFC 6201."""
+
+_RESET_KINDS = 2
+"""How many a device is expected to have."""
+
+_WHY_NOT = {
+    "routing-processor": "a software router has no routing processor of its own (RFC 6201 sec. 4.1 is for such boxes)",
+    "line-card": "a software router has no line cards (RFC 6201 sec. 4.1 is for such boxes)",
+    "system": "this device cannot be rebooted from here",
+    "process": "this device has no process that could be restarted alone",
+    "power": "the power of this device cannot be switched from here",
+    "link": "the links of this device cannot be interrupted from here",
+}
+
+
+def _run(stage: Stage, throughput_pps: float) -> tuple[ResetRow, ...]:
+    """Reset the router in every way that the device offers and the profile asks for.
+
+    Raises
+    ------
+    LeftOut
+        There is none.
+    """
+    kinds = _kinds_of(stage)
+    if not kinds:
+        whole = isinstance(stage.evaluator, Resettable) and stage.evaluator.reset_kinds
+        raise LeftOut("the profile asks for none of its resets" if whole else "nothing here can be reset")
+    return tuple(_row(stage, throughput_pps, kind) for kind in kinds)
+
+
+def _kinds_of(stage: Stage) -> tuple[str, ...]:
+    """Kinds of reset that the device offers and the profile asks for."""
+    if not isinstance(stage.evaluator, Resettable):
+        return ()
+    asked = stage.profile.reset.kinds
+    return tuple(kind for kind in stage.evaluator.reset_kinds if not asked or kind in asked)
+
+
+def _left_out(rows: Sequence[ResetRow], reasons: Mapping[str, str]) -> tuple[NotRun, ...]:
+    """List the kinds of RFC 6201 that were not run, with the reason: the device's own before a general one."""
+    return tuple(
+        NotRun(
+            section=f"RFC 6201 sec. {section}",
+            what=what,
+            reason=reasons.get(kind, _WHY_NOT[kind]),
+        )
+        for kind, (section, what) in KINDS.items()
+        if section and not any(row.kind == kind for row in rows)
+    )
+
+
+def _row(stage: Stage, throughput_pps: float, kind: str) -> ResetRow:
+    """Offer the throughput, reset the router, count what is lost: lost / offered rate (frame-loss method)."""
+    settings = stage.profile.reset
+    rate_pps = settings.rate * throughput_pps
+    duration_s = settings.before + settings.after
+    lost: list[float] = []
+    times: list[float] = []
+    reason = ""
+    try:
+        for number in range(1, settings.repeats + 1):
+            trial = stage.reset_trial(rate_pps, duration_s, f"{kind} reset {number}", kind=kind, at_s=settings.before)
+            counts = counts_of(trial, duration_s)
+            lost.append(float(counts.lost))
+            times.append(counts.lost / trial.offered_pps if trial.offered_pps else 0.0)
+            # Loss up to the very end: the router has not come back within the trial.
+            if trial.last_loss_s > duration_s - 2.0 / rate_pps - 1e-3 * settings.after:
+                reason = f"the router had not come back {settings.after:g} s after the reset"
+    except InvalidTrial as problem:
+        reason = str(problem)
+    section = KINDS.get(kind, ("", ""))[0]
+    spread = Spread.of(tuple(times))
+    frames = Spread.of(tuple(lost))
+    l2_bps = 8.0 * stage.frame_bytes * rate_pps
+    statement = (
+        f"{kind} reset: {1e3 * spread.mean:,.3f} ms (mean of {spread.repeats}), {frames.mean:,.0f} frames lost at "
+        f"{rate_pps:,.0f} frames/s ({l2_bps:,.0f} bit/s) of {stage.frame_bytes} bytes, {stage.stream.name}, UDP, "
+        "static routes"
+    )
+    return ResetRow(
+        stream=stage.stream.name,
+        kind=kind,
+        section=section,
+        frame_bytes=stage.frame_bytes,
+        rate_pps=rate_pps,
+        l2_bps=l2_bps,
+        lost_frames=frames,
+        reset_s=spread,
+        statement="" if reason else statement,
+        outcome="undetermined" if reason else "found",
+        reason=reason,
+    )
+
+
+def _result(rows: Sequence[ResetRow], plan: Plan, medium: str) -> ResetResult:
+    """Return the rows as one result."""
+    return ResetResult(rows=tuple(rows))
+
+
+def _trials(profile: Profile) -> tuple[int, float]:
+    settings = profile.reset
+    trials = _RESET_KINDS * settings.repeats
+    return trials, trials * (settings.before + settings.after)
+
+
+def _deviations(profile: Profile) -> Iterator[Deviation]:
+    settings = profile.reset
+    if settings.before < 15.0:
+        yield Deviation(
+            document="RFC 6201",
+            section="4",
+            requirement="MUST",
+            wanted="15 s of forwarding before the reset",
+            done=span(settings.before),
+        )
+    if settings.rate < 1.0:
+        yield rfc2544("26.6", "MUST", "the throughput as offered rate", f"{settings.rate:.0%} of it")
+    if settings.repeats < 2:
+        yield Deviation(
+            document="RFC 6201",
+            section="1.5",
+            requirement="SHOULD",
+            wanted="several trials",
+            done=str(settings.repeats),
+        )
+
+
+RESET = Procedure(
+    name="reset",
+    section="26.6",
+    settings=ResetProfile,
+    run=_run,
+    result_of=_result,
+    trials=_trials,
+    deviations=_deviations,
+    left_out=_left_out,
+    smallest_only=True,
+)
