@@ -6,31 +6,39 @@ The same table is shown on a terminal (:mod:`routecast.cli`) and in a page (:fun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from operator import attrgetter
+from typing import Any, Literal
 
 __all__ = ["Cell", "Column", "Table", "percent", "shown", "signed_percent", "table_html"]
 
 Cell = str | float | int | bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Column:
-    """A column: title, unit below it, and how a number is written (a format spec, or a function).
+    """A column: title, unit below it, how a number is written (a format spec, or a function), and where it comes from.
 
-    ``wide`` columns are left out on a terminal, which has 80 columns of letters. Texts of a ``wrap`` column break
-    into lines in a page.
+    ``getter`` takes a row's object, for :meth:`Table.of`: a function, or the path of an attribute such as
+    ``latency_s.mean``. ``wide`` columns are left out on a terminal, which has 80 columns of letters. Texts of a
+    ``wrap`` column break into lines in a page.
     """
 
     title: str
     unit: str = ""
     form: str | Callable[[float], str] = ".4g"
+    getter: str | Callable[[Any], Cell] = ""
     align: Literal["left", "right"] = "right"
     group: str = ""
     wide: bool = False
     wrap: bool = False
+
+    @classmethod
+    def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", *, wide: bool = False) -> Column:
+        """Return a column of texts, which begin at its left edge."""
+        return cls(title, getter=getter, align="left", wide=wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +51,27 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     strong: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Any],
+        *columns: Column,
+        name: str,
+        title: str = "",
+        caption: str = "",
+        strong: frozenset[int] = frozenset(),
+    ) -> Table:
+        """Return the table of some objects, each cell taken by its column's getter.
+
+        Examples
+        --------
+        >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
+        ((1.0, 2.0), (0.0, 3.0))
+        """
+        getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in columns]
+        cells = tuple(tuple(get(row) for get in getters) for row in rows)
+        return cls(name=name, title=title, caption=caption, columns=columns, rows=cells, strong=strong)
 
 
 def percent(ratio: float) -> str:

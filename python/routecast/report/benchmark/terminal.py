@@ -67,20 +67,15 @@ def _time(value: float) -> str:
     return ("−" if value < 0.0 else "") + format_duration(abs(value)) if value else "0 s"
 
 
-_FRAME = Column(title="Frame", unit="B", form="d")
+_STREAM = Column.text("Stream", "stream")
+_FRAME = Column("Frame", "B", "d", "frame_bytes")
 _PPS = ",.0f"
 
 
-def _columns(several: bool, *columns: Column) -> tuple[Column, ...]:
-    return ((Column(title="Stream", align="left"),) if several else ()) + columns
-
-
-def _rows(
-    rows: Sequence[Any],
-    several: bool,
-    cells: Callable[[Any], tuple[Cell, ...]],
-) -> tuple[tuple[Cell, ...], ...]:
-    return tuple(((row.stream,) if several else ()) + cells(row) for row in rows)
+def _of(rows: Sequence[Any], several: bool, *columns: Column, name: str, title: str, caption: str) -> Table:
+    """Return a procedure's table, with the stream where there is more than one."""
+    shown = (_STREAM, *columns) if several else columns
+    return Table.of(rows, *shown, name=name, title=title, caption=caption)
 
 
 def _reasons(rows: Sequence[Any]) -> str:
@@ -89,176 +84,104 @@ def _reasons(rows: Sequence[Any]) -> str:
 
 
 def _throughput(result: Any, several: bool) -> Table:
-    watts = (Column(title="Power", unit="W"), Column(title="Packet", unit="uJ")) if result.watts else ()
-    return Table(
+    watts = (
+        Column("Power", "W", getter=lambda row: row.power.mean_w if row.power else math.nan),
+        Column("Packet", "uJ", getter=lambda row: 1e6 * row.power.packet_j if row.power else math.nan),
+    )
+    return _of(
+        result.rows,
+        several,
+        _FRAME,
+        Column.text("Goal", "goal"),
+        Column("Throughput", "frames/s", _PPS, "throughput_pps"),
+        Column("Upper bound", "frames/s", _PPS, "upper_pps"),
+        Column("Theoretical", "frames/s", _PPS, "theoretical_pps"),
+        Column("Of it", "%", percent, "of_theoretical_ratio"),
+        *(watts if result.watts else ()),
         name="throughput",
         title="Throughput (RFC 2544 sec. 26.1)",
         caption=" ".join(filter(None, (f"By {result.search}.", result.watts, _reasons(result.rows)))),
-        columns=_columns(
-            several,
-            _FRAME,
-            Column(title="Goal", align="left"),
-            Column(title="Throughput", unit="frames/s", form=_PPS),
-            Column(title="Upper bound", unit="frames/s", form=_PPS),
-            Column(title="Theoretical", unit="frames/s", form=_PPS),
-            Column(title="Of it", unit="%", form=percent),
-            *watts,
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (
-                row.frame_bytes,
-                row.goal,
-                row.throughput_pps,
-                row.upper_pps,
-                row.theoretical_pps,
-                row.of_theoretical_ratio,
-                *((row.power.mean_w, 1e6 * row.power.packet_j) if row.power else watts and (math.nan, math.nan)),
-            ),
-        ),
     )
 
 
 def _latency(result: Any, several: bool) -> Table:
-    return Table(
+    return _of(
+        result.rows,
+        several,
+        _FRAME,
+        Column("Rate", "frames/s", _PPS, "rate_pps"),
+        Column("Mean", "", _time, "latency_s.mean"),
+        Column("Median", "", _time, "typical_s"),
+        Column("p99.9", "", _time, "worst_s"),
+        Column("PDV", "", _time, "pdv_s"),
+        Column("Loss", "%", percent, "loss_ratio"),
         name="latency",
         title="Latency (RFC 2544 sec. 26.2; RFC 8219 sec. 7)",
         caption=f"Mean: {_repeats(row.latency_s.repeats for row in result.rows)}. {_reasons(result.rows)}".strip(),
-        columns=_columns(
-            several,
-            _FRAME,
-            Column(title="Rate", unit="frames/s", form=_PPS),
-            Column(title="Mean", form=_time),
-            Column(title="Median", form=_time),
-            Column(title="p99.9", form=_time),
-            Column(title="PDV", form=_time),
-            Column(title="Loss", unit="%", form=percent),
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (
-                row.frame_bytes,
-                row.rate_pps,
-                row.latency_s.mean,
-                row.typical_s,
-                row.worst_s,
-                row.pdv_s,
-                row.loss_ratio,
-            ),
-        ),
     )
 
 
 def _frame_loss(result: Any, several: bool) -> Table:
-    return Table(
+    return _of(
+        result.rows,
+        several,
+        _FRAME,
+        Column("Of maximum", "%", percent, "rate_ratio"),
+        Column("Offered", "frames/s", _PPS, "offered_pps"),
+        Column("Forwarded", "frames/s", _PPS, "forwarded_pps"),
+        Column("Loss", "%", percent, "loss_ratio"),
         name="frame_loss",
         title="Frame loss rate (RFC 2544 sec. 26.3)",
         caption=_reasons(result.rows),
-        columns=_columns(
-            several,
-            _FRAME,
-            Column(title="Of maximum", unit="%", form=percent),
-            Column(title="Offered", unit="frames/s", form=_PPS),
-            Column(title="Forwarded", unit="frames/s", form=_PPS),
-            Column(title="Loss", unit="%", form=percent),
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (row.frame_bytes, row.rate_ratio, row.offered_pps, row.forwarded_pps, row.loss_ratio),
-        ),
     )
 
 
 def _back_to_back(result: Any, several: bool) -> Table:
-    return Table(
+    return _of(
+        result.rows,
+        several,
+        _FRAME,
+        Column("Burst", "frames", _PPS, "burst_frames.mean"),
+        Column("Least", "frames", _PPS, "burst_frames.least"),
+        Column("Most", "frames", _PPS, "burst_frames.most"),
+        Column("sd", "frames", ",.1f", "burst_frames.sd"),
+        Column("Corrected buffer", "", _time, "corrected_buffer_s"),
         name="back_to_back",
         title="Back-to-back frames (RFC 9004)",
         caption=f"{_repeats(row.burst_frames.repeats for row in result.rows)}. {_reasons(result.rows)}".strip(),
-        columns=_columns(
-            several,
-            _FRAME,
-            Column(title="Burst", unit="frames", form=_PPS),
-            Column(title="Least", unit="frames", form=_PPS),
-            Column(title="Most", unit="frames", form=_PPS),
-            Column(title="sd", unit="frames", form=",.1f"),
-            Column(title="Corrected buffer", form=_time),
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (
-                row.frame_bytes,
-                row.burst_frames.mean,
-                row.burst_frames.least,
-                row.burst_frames.most,
-                row.burst_frames.sd,
-                row.corrected_buffer_s,
-            ),
-        ),
     )
 
 
 def _recovery(result: Any, several: bool) -> Table:
-    return Table(
+    caption = "Last lost frame after the end of the overload; below zero: the last loss came before. "
+    return _of(
+        result.rows,
+        several,
+        _FRAME,
+        Column("Overload", "frames/s", _PPS, "overload_pps"),
+        Column("Then", "frames/s", _PPS, "recovery_pps"),
+        Column("Recovery", "", _time, "recovery_s.mean"),
+        Column("Least", "", _time, "recovery_s.least"),
+        Column("Most", "", _time, "recovery_s.most"),
         name="recovery",
         title="System recovery (RFC 2544 sec. 26.5)",
-        caption=(
-            "Last lost frame after the end of the overload; below zero: the last loss came before. "
-            + _reasons(result.rows)
-        ).strip(),
-        columns=_columns(
-            several,
-            _FRAME,
-            Column(title="Overload", unit="frames/s", form=_PPS),
-            Column(title="Then", unit="frames/s", form=_PPS),
-            Column(title="Recovery", form=_time),
-            Column(title="Least", form=_time),
-            Column(title="Most", form=_time),
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (
-                row.frame_bytes,
-                row.overload_pps,
-                row.recovery_pps,
-                row.recovery_s.mean,
-                row.recovery_s.least,
-                row.recovery_s.most,
-            ),
-        ),
+        caption=(caption + _reasons(result.rows)).strip(),
     )
 
 
 def _reset(result: Any, several: bool) -> Table:
-    return Table(
+    return _of(
+        result.rows,
+        several,
+        Column.text("Reset", "kind"),
+        _FRAME,
+        Column("Rate", "frames/s", _PPS, "rate_pps"),
+        Column("Lost", "frames", _PPS, "lost_frames.mean"),
+        Column("Time", "", _time, "reset_s.mean"),
+        Column("Trials", "", "d", "reset_s.repeats"),
         name="reset",
         title="Reset (RFC 6201)",
         caption=_reasons(result.rows),
-        columns=_columns(
-            several,
-            Column(title="Reset", align="left"),
-            _FRAME,
-            Column(title="Rate", unit="frames/s", form=_PPS),
-            Column(title="Lost", unit="frames", form=_PPS),
-            Column(title="Time", form=_time),
-            Column(title="Trials", form="d"),
-        ),
-        rows=_rows(
-            result.rows,
-            several,
-            lambda row: (
-                row.kind,
-                row.frame_bytes,
-                row.rate_pps,
-                row.lost_frames.mean,
-                row.reset_s.mean,
-                row.reset_s.repeats,
-            ),
-        ),
     )
 
 
@@ -278,32 +201,17 @@ def _repeats(numbers: Iterator[int]) -> str:
 
 
 def _not_run(result: BenchmarkResult) -> Table:
-    return Table(
-        name="not_run",
-        title="Not run",
-        caption="",
-        columns=(
-            Column(title="Section", align="left"),
-            Column(title="What", align="left"),
-            Column(title="Why", align="left"),
-        ),
-        rows=tuple((one.section, one.what, one.reason) for one in result.not_run),
-    )
+    columns = (Column.text("Section", "section"), Column.text("What", "what"), Column.text("Why", "reason"))
+    return Table.of(result.not_run, *columns, name="not_run", title="Not run")
 
 
 def _deviations(result: BenchmarkResult) -> Table:
-    return Table(
+    return Table.of(
+        result.compliance.deviations,
+        Column.text("Section", lambda one: f"{one.document} sec. {one.section}"),
+        Column.text("", "requirement"),
+        Column.text("Wanted", "wanted"),
+        Column.text("Done", "done"),
         name="deviations",
         title="Deviations",
-        caption="",
-        columns=(
-            Column(title="Section", align="left"),
-            Column(title="", align="left"),
-            Column(title="Wanted", align="left"),
-            Column(title="Done", align="left"),
-        ),
-        rows=tuple(
-            (f"{one.document} sec. {one.section}", one.requirement, one.wanted, one.done)
-            for one in result.compliance.deviations
-        ),
     )
