@@ -91,7 +91,7 @@ def run_until(
                 f"{'; '.join(trial.invalid)}"
             )
         if out is not None:
-            _append(out, point, trial.forwarded_pps)
+            _append_point(out, point, trial.forwarded_pps)
         return trial.forwarded_pps
 
     known = [] if out is None or not out.exists() else list(read_points(out))
@@ -140,7 +140,7 @@ def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     )
 
 
-def _append(path: Path, point: Point, throughput_pps: float) -> None:
+def _append_point(path: Path, point: Point, throughput_pps: float) -> None:
     is_new = not path.exists() or path.stat().st_size == 0
     with path.open("a", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
@@ -390,7 +390,7 @@ def measure(
         course.draw(figure)
     if out is not None:
         try:
-            _append_row(out, trial, offered, evaluator, facts)
+            _append(out, trial, offered, evaluator, facts)
         except OSError as problem:
             what = f"{out}: cannot be written: {problem.strerror}; the trial itself is printed above"
             raise EnvironmentProblem(what) from problem
@@ -423,7 +423,7 @@ def _print(trial: Trial, facts: object, course: OverTime | None, *, as_json: boo
             course.show()
 
 
-def _append_row(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
+def _append(path: Path, trial: Trial, load: OfferedLoad, evaluator: Measure, facts: object) -> None:
     """Append a row to the table of trials that `routecast import` and `export` know."""
     from routecast.benchmark.exchange.record import Record
     from routecast.benchmark.exchange.table import COLUMNS, csv_text, read_csv, read_parquet, write_parquet
