@@ -1,8 +1,8 @@
 """What routecast says, command by command, kept as files: what no change of the house's inside may alter.
 
 Every file says on top which command made it; ``make corpus`` writes all of them again. Numbers are rounded to nine
-digits, so that the last bits of a processor's vector units are no difference; what names the run, the machine or the
-time is left out.
+digits, or six, so that the last bits of a processor's vector units are no difference; what names the run, the machine
+or the time is left out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ STUDIES = (
 )
 """Those that need neither a wire nor this host."""
 
-_DIGITS = 9
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+e[+-]?\d+")
 _PROVENANCE = (
     "made",
@@ -68,6 +67,16 @@ class Page:
     def path(self) -> Path:
         """Where it is kept."""
         return HERE / f"{self.name}.txt"
+
+    @property
+    def digits(self) -> int:
+        """How many are kept: fewer where solvers and samplers, which stop at a tolerance, have a part in it."""
+        return 9 if self.name.startswith(("solve/", "simulate/")) else 6
+
+    @property
+    def least(self) -> float:
+        """What is less is 0: loads and gaps of networks on chip are of the order of 1."""
+        return 1e-10 if "noc" in self.name else 0.0
 
     @property
     def command(self) -> str:
@@ -117,7 +126,7 @@ def recorded(page: Page, out: Path) -> str:
         code = run(arguments)
     said = stdout.getvalue()
     if said.startswith(("{", "[")):
-        said = json.dumps(plain(json.loads(said)), indent=1, ensure_ascii=False) + "\n"
+        said = json.dumps(plain(json.loads(said), page.digits, page.least), indent=1, ensure_ascii=False) + "\n"
     if code:
         said += f"exit code {code}\n" + "".join(f"{line}\n" for line in _messages(stderr.getvalue()))
     return f"$ {page.command}\n{said.replace(str(out), 'OUT').replace(str(ROOT), '.')}"
@@ -134,19 +143,17 @@ def hold(path: Path, now: str) -> None:
         pytest.fail("\n".join([f"{path.relative_to(HERE)}: {now.splitlines()[0]}", *list(lines)[2:42]]))
 
 
-def _known_to(key: str, value: Any) -> Any:
-    """Differences of equal numbers are nothing but rounding."""
-    return 0.0 if key == "above_bound_ratio" and isinstance(value, float) and abs(value) < 1e-12 else value
+def plain(value: Any, digits: int = 6, least: float = 0.0) -> Any:
+    """Plain data with rounded numbers, without what names the run, the machine or the time.
 
-
-def plain(value: Any) -> Any:
-    """Plain data with rounded numbers, without what names the run, the machine or the time."""
+    What is less than ``least`` is the difference of equal numbers, and 0.
+    """
     if isinstance(value, dict):
-        return {key: _known_to(key, plain(each)) for key, each in value.items() if key not in _PROVENANCE}
+        return {key: plain(each, digits, least) for key, each in value.items() if key not in _PROVENANCE}
     if isinstance(value, list):
-        return [plain(each) for each in value]
+        return [plain(each, digits, least) for each in value]
     if isinstance(value, float):
-        return float(f"{value:.{_DIGITS}g}")
+        return float(f"{value:.{digits}g}") if abs(value) >= least else 0.0
     return value
 
 
@@ -157,7 +164,7 @@ def skeleton(html: str) -> str:
     html = re.sub(r'<section id="provenance">.*?</section>', "", html, flags=re.S)
     html = re.sub(r"<footer.*?</footer>", "", html, flags=re.S)
     html = re.sub(r"data:[a-z]+/[a-z0-9+-]+;base64,[A-Za-z0-9+/=]+", "data:", html)
-    return _NUMBER.sub(lambda found: f"{float(found[0]):.{_DIGITS}g}", html)
+    return _NUMBER.sub(lambda found: f"{float(found[0]):.6g}", html)
 
 
 def _messages(stderr: str) -> list[str]:
