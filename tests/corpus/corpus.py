@@ -71,7 +71,7 @@ class Page:
     @property
     def digits(self) -> int:
         """How many are kept: fewer where solvers and samplers, which stop at a tolerance, have a part in it."""
-        return 9 if self.name.startswith(("solve/", "simulate/")) else 6
+        return 9 if self.name.startswith(("solve/", "simulate/", "noc/")) else 6
 
     @property
     def least(self) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from routecast.errors import ModelProblem
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
+from routecast.evaluate.solve.flow import FlowGraph, Foreseen, flow_graph
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad, line_rate_pps
 from routecast.router import (
     Activation,
@@ -382,3 +385,56 @@ def test_random_and_round_robin_routes_split_by_their_weights():
     trial = solve(model, 2e6, arrivals=Arrivals.cbr())
     assert trial.drops_pps == {"a": pytest.approx(0.5e6)}
     assert {resource.kind for resource in trial.resources} == {"task", "link"}
+
+
+def meshed_tasks(count: int, seed: int) -> RouterModel:
+    """Task units of one pool, each with up to three of those after it to go to."""
+    draw = random.Random(seed)
+    names = [f"task {number}" for number in range(count)]
+    after = [{names[number], *draw.sample(names[number:], min(2, count - number))} for number in range(1, count)]
+    routes = [Route(kind="round_robin", to=tuple(sorted(to))) for to in after] + [Route()]
+    return RouterModel(
+        name="mesh",
+        ports=(Port(name="in", link_bps=1e11, entry=names[0]),),
+        tasks=tuple(
+            TaskUnit(
+                name=name,
+                needs=(Need(pool="cpu"),),
+                service=ServiceCost(per_packet_s=1e-7, variation="exponential"),
+                route=route,
+            )
+            for name, route in zip(names, routes, strict=True)
+        ),
+        pools=(ResourcePool(name="cpu", units=4),),
+    )
+
+
+@given(seed=st.integers(0, 10_000), lost=st.lists(st.integers(0, 11), min_size=1, unique=True))
+def test_losses_told_one_by_one_give_the_rates_that_all_of_them_give(seed: int, lost: list[int]) -> None:
+    graph = flow_graph(meshed_tasks(12, seed), OfferedLoad(rate_pps=1e6))
+    offered, admitted = graph.offered(1e6), np.ones(graph.exit + 1)
+    foreseen = Foreseen(graph, offered, admitted)
+    for index in lost:
+        admitted[index] = 0.9
+        foreseen.lose([index])
+    whole = graph.arriving(offered, admitted)[: len(graph.tasks)]
+    assert (foreseen.rates[: len(graph.tasks)] == whole).all()
+    assert (foreseen.total[: len(graph.tasks)] == whole.sum(axis=1)).all()
+
+
+def test_how_often_the_graph_is_walked_does_not_grow_with_its_task_units(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    walks: list[int] = []
+    whole = FlowGraph.arriving
+
+    def counted(graph: FlowGraph, *rates: object) -> object:
+        walks[-1] += 1
+        return whole(graph, *rates)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FlowGraph, "arriving", counted)
+    for count in (5, 40):
+        walks.append(0)
+        load = OfferedLoad(rate_pps=1e5, arrivals=Arrivals(kind="poisson"))
+        assert Solve(model=meshed_tasks(count, 1)).trial(load, 1.0).forwarded_pps == pytest.approx(1e5)
+    assert walks[0] == walks[1]

@@ -14,6 +14,7 @@ import numpy as np
 from routecast.evaluate.queueing.general import DD1, MG1, ServiceMix
 from routecast.evaluate.queueing.markov import MMc, Queue
 from routecast.evaluate.queueing.set_up import DD1SetUp, MG1SetUp, SetUpAdded
+from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index
 from routecast.load.offered import line_rate_pps
@@ -202,9 +203,7 @@ def _behind_link(fluid: Fluid, port: int) -> Spacing:
     sizes = load.arrivals.trace_frame_bytes or load.frames.sequence_bytes
     wire_s = [1.0 / line_rate_pps(link_bps, size) for size in set(sizes)]
     # The gap intended, which the link may stretch.
-    intended = sum(
-        float(share) for share, entry in zip(fluid.graph.share, fluid.graph.ingress, strict=True) if entry == port
-    )
+    intended = float(fluid.graph.by_port(fluid.graph.share)[port])
     gap_s = 1.0 / (intended * fluid.intended_pps) if load.arrivals.kind == "cbr" else None
     return spacing_of_link(port, wire_s, gap_s)
 
@@ -301,8 +300,10 @@ def depart(
     return Arriving(kind="renewal", rate_pps=rate, scv=max(scv, 0.0), spacings=spacings, sizes=sizes)
 
 
-def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int) -> Arriving:
-    """Return the part of a stream that a route sends to a node.
+def split(
+    stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: int, node: int, fraction: Vector
+) -> Arriving:
+    """Return the part of a stream that a route sends to a node, a share of all and a fraction of each flow.
 
     A part chosen independently frame by frame has ``c² = p·c² + 1 - p`` and stays Poisson (Whitt 1983, eq.
     36); one of n taken in turn has ``c²/n``. Equal gaps split by flow stay equal where the node's flows are
@@ -313,7 +314,6 @@ def split(stream: Arriving, rate_pps: float, share: float, fluid: Fluid, index: 
     kind, scv, why = _part(stream, share, fluid, index, node)
     spacings = stream.spacings
     if any(one.origin >= 0 for one in spacings):
-        fraction = next(one for target, one in fluid.graph.edges[index] if target == node)
         by_port = fluid.graph.by_port(fluid.offered * fraction).tolist()
         spacings = tuple(one for one in spacings if one.origin < 0 or by_port[one.origin] > 0.0)
     return Arriving(

@@ -10,7 +10,7 @@ is such a queue, see :mod:`routecast.evaluate.solve.delay`; where no result appl
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -54,10 +54,14 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
     found += limits_of_windows(fluid, visits)
     carried = set(fluid.windows.pools) if fluid.windows is not None else set()
     at_once = fluid.windows.never_wait if fluid.windows is not None else frozenset()
+    base_s, per_frame = [cost.busy_s for cost in fluid.costs], visits.tolist()
+    parts: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
+    for part in fluid.components:
+        parts[part.pool.name].append(part)
     for pool in fluid.model.pools:
         if pool.name in carried:
             continue
-        capacity, why = _pool_capacity(fluid, pool, visits, switching)
+        capacity, why = _pool_capacity(fluid, pool, parts[pool.name], per_frame, base_s, switching)
         used = min(float(fluid.busy_units[pool.name].sum()) / pool.units, 1.0)
         found.append((Resource(name=pool.name, kind="pool", utilisation_ratio=used, capacity_pps=capacity), why))
     for index, task in enumerate(graph.tasks):
@@ -73,13 +77,17 @@ def resources_of(fluid: Fluid, *, forwarded_pps: float = 0.0) -> tuple[tuple[Res
     return ranked(fluid, found, forwarded_pps)
 
 
-def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: list[float]) -> tuple[float, str]:
+def _pool_capacity(
+    fluid: Fluid,
+    pool: ResourcePool,
+    parts: Sequence[Component],
+    visits: Sequence[float],
+    base_s: Sequence[float],
+    switching: Sequence[float],
+) -> tuple[float, str]:
     """Find the rate at which the fullest component of a pool is full, with contention, and say why it is that one."""
     tasks = fluid.graph.tasks
-    parts = [part for part in fluid.components if part.pool.name == pool.name]
     slowed = [one for one in fluid.slowed if one.pool is pool]
-    base_s = [cost.busy_s for cost in fluid.costs]
-    per_frame = visits[: len(tasks)].tolist()
     members = [
         (
             part,
@@ -93,10 +101,11 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
     factor, load = [1.0] * len(tasks), [0.0] * len(tasks)
     rate, fullest = math.inf, None
     for round_number in range(200):
-        demand = [
-            visit * (one * slower + more)
-            for visit, one, slower, more in zip(per_frame, base_s, factor, switching, strict=True)
-        ]
+        demand = {
+            index: visits[index] * (base_s[index] * factor[index] + switching[index])
+            for part in parts
+            for index, _ in part.members
+        }
         worst = 0.0
         for part, using in members:
             whole = alone = 0.0
@@ -130,7 +139,7 @@ def _pool_capacity(fluid: Fluid, pool: ResourcePool, visits: Vector, switching: 
             f'the unit of pool "{pool.name}" is busy all the time'
         )
     names = ", ".join(f'"{tasks[index].name}"' for index, _ in fullest.members[:3])
-    share = max(float(visits[index]) for index, _ in fullest.members)
+    share = max(visits[index] for index, _ in fullest.members)
     where = f"unit {fullest.units[0]}" if units == 1 else f"{units} units"
     return rate, f'{where} of pool "{pool.name}" ({names}) gets {format_ratio(share)} of the frames'
 
@@ -326,11 +335,14 @@ class _Rest:
 def states_of(fluid: Fluid, answer: DelayAnswer) -> tuple[list[UnitStates], list[str]]:
     """Return how many units of each pool are in which state on average, and what was assumed of their idle times."""
     states, notes = [], []
+    of_pool: dict[str, list[Component]] = {pool.name: [] for pool in fluid.model.pools}
+    for part in fluid.components:
+        of_pool[part.pool.name].append(part)
     for pool in fluid.model.pools:
         active = float(min(fluid.active_units[pool.name].sum(), pool.units)) if _used(fluid, pool) else 0.0
         sleep = len(pool.power.sleep) if pool.power is not None else 0
         rest = _Rest(asleep=[0.0] * sleep, wakes_per_s=[0.0] * sleep)
-        parts = [part for part in fluid.components if part.pool is pool]
+        parts = of_pool[pool.name]
         rest.unused(pool.units - sum(len(part.units) for part in parts))
         for part in parts:
             note = _rest_of(part, fluid, answer, rest)

@@ -23,10 +23,18 @@ from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving, depart, enter, merge, split
 from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.crowding import admitted_by_size
-from routecast.evaluate.solve.flow import FlowGraph, Vector
+from routecast.evaluate.solve.flow import FlowGraph, Foreseen, Vector
 from routecast.evaluate.solve.fluid import Fluid
-from routecast.evaluate.solve.grants import served_at_once
-from routecast.evaluate.solve.stations import OVERLOADED, FullQueue, Station, behind_link, law_of, shared_queue
+from routecast.evaluate.solve.grants import Component, served_at_once
+from routecast.evaluate.solve.stations import (
+    OVERLOADED,
+    FullQueue,
+    SharedQueue,
+    SharedUnits,
+    Station,
+    behind_link,
+    law_of,
+)
 from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
@@ -374,6 +382,13 @@ class _Walk:
         self.unknown = ""
         self.port_wait_s: dict[int, float] = {}
         self.guessed: list[str] = []
+        self.foreseen: Foreseen | None = None
+        """Members of shared units may come later on the way, where nothing is lost yet."""
+        self.lost: list[int] = []
+        """Task units that it has yet to be told lose frames."""
+        self.units: dict[int, SharedUnits] = {}
+        self.common: dict[int, SharedQueue | None] = {}
+        """By shared component: its queue, until what is lost changes what arrives."""
         self.sizes: dict[int, tuple[float, ...]] = {}
         self.kinds: dict[str, str] = {}
         for node, arriving in enter(fluid).items():
@@ -382,6 +397,8 @@ class _Walk:
     def station(self, index: int) -> None:
         """Take one task unit: its queue, its loss, what departs from it."""
         self._station(index)
+        if self.admitted[index] != 1.0:
+            self.lost.append(index)
         self.graph.pass_on(index, self.rates, float(self.admitted[index]))
 
     def _station(self, index: int) -> None:
@@ -429,7 +446,9 @@ class _Walk:
         for node, fraction in self.graph.edges[index]:
             share = float(row.dot(fraction)) / rate
             if share > 0.0:
-                self.arriving.setdefault(node, []).append(split(departing, rate * share, share, fluid, index, node))
+                self.arriving.setdefault(node, []).append(
+                    split(departing, rate * share, share, fluid, index, node, fraction)
+                )
 
     def _fluid_ratio(self, index: int, rate: float) -> float:
         """Share that the fluid state serves, of what arrives after the losses found by queueing theory upstream."""
@@ -539,17 +558,26 @@ class _Walk:
         parts = [part for part, _ in fluid.uses[index]]
         if len(parts) != 1 or arriving.kind == "unknown" or fluid.load.arrivals.kind != "poisson":
             return None
-        part = parts[0]
-        if any(fluid.costs[member].rest for member, _ in part.members):
-            return None
-        # Members may come later on the way, where nothing is lost yet.
-        rates = self.graph.arriving(fluid.offered, self.admitted)
-        visits = {member: (float(rates[member].sum()), self.service.of(member)) for member, _ in part.members}
-        queue = shared_queue(part, fluid, visits, index)
+        queue = self._common_queue(parts[0])
         if queue is not None and "approximat" in queue.method:
-            name = part.pool.name
+            name = parts[0].pool.name
             self.notes.append(f'pool "{name}" is taken as one queue of all its task units\' frames, an approximation')
-        return queue
+        return None if queue is None else replace(queue, service_s=self.service.of(index).mean_s)
+
+    def _common_queue(self, part: Component) -> SharedQueue | None:
+        key = id(part)
+        if key not in self.units:
+            self.units[key] = SharedUnits(part, self.fluid, self.service.of)
+        if not self.units[key].plain:
+            return None
+        if self.foreseen is None:
+            self.foreseen = Foreseen(self.graph, self.fluid.offered, self.admitted)
+        elif self.foreseen.lose(self.lost):
+            self.common.clear()
+        self.lost.clear()
+        if key not in self.common:
+            self.common[key] = self.units[key].queue(self.foreseen.total)
+        return self.common[key]
 
     def port_out(self, number: int) -> None:
         """Take the wait for the outgoing link."""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from routecast.load.offered import OfferedLoad, line_rate_pps
 from routecast.router.graph import topological_order
 from routecast.router.model import Route, RouterModel, TaskUnit
 
-__all__ = ["FlowGraph", "Vector", "flow_graph"]
+__all__ = ["FlowGraph", "Foreseen", "Vector", "flow_graph"]
 
 Vector = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -117,6 +118,40 @@ class FlowGraph:
         return survive
 
 
+class Foreseen:
+    """Rates at the task units of a graph as losses are found at one after the other, and none are foreseen.
+
+    ``rates`` and ``admitted_ratio`` are as in :meth:`FlowGraph.arriving`, ``total`` are the rates of all streams.
+    """
+
+    def __init__(self, graph: FlowGraph, offered: Vector, admitted_ratio: Vector) -> None:
+        self.graph, self.admitted_ratio = graph, admitted_ratio
+        self.entering = graph.entering(offered)
+        self.rates = graph.arriving(offered, admitted_ratio)
+        self.total = self.rates.sum(axis=1)
+        self.before: list[list[tuple[int, Vector]]] = [[] for _ in range(graph.exit + 1)]
+        for index, edges in enumerate(graph.edges):
+            for node, fraction in edges:
+                self.before[node].append((index, fraction))
+
+    def lose(self, indices: Sequence[int]) -> bool:
+        """Take in that task units now lose what ``admitted_ratio`` says; return whether others get less."""
+        edges, count = self.graph.edges, len(self.graph.edges)
+        reached = {node for index in indices for node, _ in edges[index] if node < count}
+        pending, some = sorted(reached), bool(reached)
+        while pending:
+            node = heappop(pending)
+            row = self.entering[node].copy()
+            for one, fraction in self.before[node]:
+                row += self.rates[one] * self.admitted_ratio[one] * fraction
+            self.rates[node], self.total[node] = row, row.sum()
+            for following, _ in edges[node]:
+                if following < count and following not in reached:
+                    reached.add(following)
+                    heappush(pending, following)
+        return some
+
+
 def flow_graph(model: RouterModel, load: OfferedLoad) -> FlowGraph:
     """Group the load's flows to streams and route them."""
     routes = tuple([(task.name, task.route) for task in model.tasks])
@@ -175,9 +210,10 @@ def _wired(routes: tuple[tuple[str, Route], ...], ports: tuple[tuple[str, str], 
         weights[key] += flow.weight
     streams = list(weights)
     share = np.array([weights[stream] for stream in streams])
-    # Builders give many task units the same route.
+    # Many task units have the same route: builders give them one, files give them equal ones.
     by_route = {id(task.route): task.route for task in order}
-    edges = {key: _edges(route, streams, nodes, names) for key, route in by_route.items()}
+    of_route = {route: _edges(route, streams, nodes, names) for route in set(by_route.values())}
+    edges = {key: of_route[route] for key, route in by_route.items()}
     ingress = tuple(stream[0] for stream in streams)
     entry = tuple(nodes[entry] for _, entry in ports)
     return _Wiring(

@@ -59,22 +59,30 @@ def served_at_once(task: TaskUnit, most: int) -> int:
 
 def components(model: RouterModel, tasks: Sequence[TaskUnit]) -> tuple[Component, ...]:
     """Cut every pool into components."""
+    users: dict[str, list[tuple[int, int, tuple[int, ...]]]] = {pool.name: [] for pool in model.pools}
+    for index, task in enumerate(tasks):
+        for position, need in enumerate(task.needs):
+            users[need.pool].append((index, need.units, task.pin if position == 0 else ()))
     found: list[Component] = []
     for pool in model.pools:
-        groups: list[tuple[set[int], list[tuple[int, int]]]] = []
-        for index, task in enumerate(tasks):
-            for position, need in enumerate(task.needs):
-                if need.pool != pool.name:
-                    continue
-                units = set(task.pin) if task.pin and position == 0 else set(range(pool.units))
-                members = [(index, need.units)]
-                for group in groups.copy():
-                    if not units.isdisjoint(group[0]):
-                        groups.remove(group)
-                        units |= group[0]
-                        members = group[1] + members
-                groups.append((units, members))
-        found += [Component(pool=pool, units=tuple(sorted(units)), members=tuple(members)) for units, members in groups]
+        # By number, which rises: the units of a group and its members; and by unit the number of its group.
+        groups: dict[int, tuple[set[int], list[tuple[int, int]]]] = {}
+        owner: dict[int, int] = {}
+        for number, (index, each, pin) in enumerate(users[pool.name]):
+            if len(owner) == pool.units and len(groups) == 1:
+                next(iter(groups.values()))[1].append((index, each))
+                continue
+            units, members = set(pin or range(pool.units)), [(index, each)]
+            for one in sorted({owner[unit] for unit in units if unit in owner}):
+                joined = groups.pop(one)
+                units |= joined[0]
+                members = joined[1] + members
+            groups[number] = units, members
+            owner.update(dict.fromkeys(units, number))
+        found += [
+            Component(pool=pool, units=tuple(sorted(units)), members=tuple(members))
+            for units, members in groups.values()
+        ]
     return tuple(found)
 
 
@@ -127,8 +135,10 @@ def divide(
             turn[index] = task.parallel * frames
     levels = [set(most)]
     if policy.kind in {"priority", "preemptive"}:
-        urgencies = sorted({tasks[index].priority for index in most}, reverse=True)
-        levels = [{index for index in most if tasks[index].priority == urgency} for urgency in urgencies]
+        urgent: dict[int, set[int]] = {}
+        for index in most:
+            urgent.setdefault(tasks[index].priority, set()).add(index)
+        levels = [urgent[priority] for priority in sorted(urgent, reverse=True)]
     got: dict[int, float] = {}
     for level in levels:
         share = _fill(level, most, weight, turn, capacity)
@@ -142,9 +152,10 @@ def _fill(
 ) -> dict[int, float]:
     """Raise all rates in proportion to ``turn`` until each has its ``most`` or the capacity is used."""
     got: dict[int, float] = {}
+    rest = {one: turn[one] * weight[one] for one in level}
     for index in sorted(level, key=lambda one: most[one] / turn[one]):
-        rest = [one for one in level if one not in got]
-        pace = capacity / max(sum(turn[one] * weight[one] for one in rest), 1e-300)
+        pace = capacity / max(sum(rest.values()), 1e-300)
+        del rest[index]
         got[index] = min(most[index], pace * turn[index])
         capacity = max(capacity - got[index] * weight[index], 0.0)
     return got

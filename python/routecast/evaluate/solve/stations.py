@@ -2,73 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from routecast.evaluate.queueing.general import DD1, MD1, MG1, MG1K, ServiceMix
 from routecast.evaluate.queueing.markov import MMc, MMcK, Queue
 from routecast.evaluate.queueing.two_moments import GIG1K, GIGc
 from routecast.evaluate.solve.arrivals import Arriving, NobodyMeets
+from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.grants import Component
 
-__all__ = ["OVERLOADED", "FullQueue", "Station", "behind_link", "law_of", "shared_queue"]
+__all__ = ["OVERLOADED", "FullQueue", "SharedQueue", "SharedUnits", "Station", "behind_link", "law_of"]
 
 
 _NOTABLE = 0.01
 
 
-def shared_queue(
-    part: Component, fluid: Fluid, visits: Mapping[int, tuple[float, ServiceMix]], index: int
-) -> Queue | None:
-    """Take units that several task units visit in order of request as one queue of all their frames.
+class SharedUnits:
+    """Units that several task units visit in order of request, as one queue of all their frames.
 
     With exponential service of one mean this has the product form of Jackson and BCMP (Baskett, Chandy, Muntz and
     Palacios, Journal of the ACM 22(2), 1975), exactly where every
     frame asks for itself, else up to the order in which the task units' frames are served; otherwise it
-    is M/G/c with the frames of all. None where other things come in: another policy, switch costs, batches, several
-    units at once.
+    is M/G/c with the frames of all. Units are not ``plain`` where other things come in: another policy, switch costs,
+    batches, several units at once, sleep.
 
     Parameters
     ----------
-    visits : mapping
-        Arrival rate and service times of each member of ``part``.
-    index : int
-        The member whose visit is asked for.
+    service : callable
+        Service times by the number of a task unit.
     """
-    tasks = fluid.graph.tasks
-    plain = all(
-        tasks[member].activation.kind == "dedicated"
-        and len(tasks[member].needs) == 1
-        and units == 1
-        and fluid.costs[member].batch_s == 0.0
-        for member, units in part.members
-    )
-    if not plain or part.pool.policy.kind != "fifo" or part.pool.switch_cost_s > 0.0:
-        return None
-    servers = len(part.units)
-    total = sum(rate for rate, _ in visits.values())
-    mean_s = sum(rate * mix.mean_s for rate, mix in visits.values()) / total
-    if total * mean_s >= servers * (1.0 - 1e-6):
-        return None
-    second = sum(rate * (1.0 + mix.squared_cv) * mix.mean_s**2 for rate, mix in visits.values()) / total
-    times = [mix.mean_s for _, mix in visits.values()]
-    exponential = all(mix.law == "exponential" and mix.is_one_size for _, mix in visits.values())
-    product_form = exponential and max(times) <= min(times) * (1.0 + 1e-6)
-    if product_form:
-        waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=servers).waiting_mean_s
-        in_order = all(tasks[member].request == "frame" for member, _ in part.members)
-        method = "Jackson network" if in_order else "Jackson network (order of service approximated)"
-    else:
-        common = GIGc(
-            arrival_pps=total,
-            arrival_scv=1.0,
-            service_s=mean_s,
-            service_scv=second / mean_s**2 - 1.0,
-            servers=servers,
+
+    def __init__(self, part: Component, fluid: Fluid, service: Callable[[int], ServiceMix]) -> None:
+        tasks = fluid.graph.tasks
+        self.servers = len(part.units)
+        self.members = np.array([member for member, _ in part.members])
+        self.plain = (
+            part.pool.policy.kind == "fifo"
+            and part.pool.switch_cost_s <= 0.0
+            and all(
+                tasks[member].activation.kind == "dedicated"
+                and len(tasks[member].needs) == 1
+                and units == 1
+                and fluid.costs[member].batch_s == 0.0
+                and not fluid.costs[member].rest
+                for member, units in part.members
+            )
         )
-        waiting_s, method = common.waiting_mean_s, f"M/G/{servers} for shared units (approximation)"
-    return SharedQueue(waiting_s=waiting_s, service_s=visits[index][1].mean_s, named=method, product_form=product_form)
+        mixes = [service(member) for member, _ in part.members] if self.plain else []
+        times = [mix.mean_s for mix in mixes]
+        self.mean_s = np.array(times)
+        self.square_s2 = np.array([mean_s**2 for mean_s in times])
+        self.more = np.array([1.0 + mix.squared_cv for mix in mixes])
+        exponential = all(mix.law == "exponential" and mix.is_one_size for mix in mixes)
+        self.product_form = self.plain and exponential and max(times) <= min(times) * (1.0 + 1e-6)
+        self.in_order = all(tasks[member].request == "frame" for member, _ in part.members)
+
+    def queue(self, rates_pps: Vector) -> SharedQueue | None:
+        """Return the queue at these arrival rates by task unit, with the mean service of all; None in overload."""
+        rates = rates_pps[self.members]
+        total = _sum(rates)
+        mean_s = _sum(rates * self.mean_s) / total
+        if total * mean_s >= self.servers * (1.0 - 1e-6):
+            return None
+        if self.product_form:
+            waiting_s = MMc(arrival_pps=total, service_s=mean_s, servers=self.servers).waiting_mean_s
+            method = "Jackson network" if self.in_order else "Jackson network (order of service approximated)"
+        else:
+            second = _sum(rates * self.more * self.square_s2) / total
+            common = GIGc(
+                arrival_pps=total,
+                arrival_scv=1.0,
+                service_s=mean_s,
+                service_scv=second / mean_s**2 - 1.0,
+                servers=self.servers,
+            )
+            waiting_s, method = common.waiting_mean_s, f"M/G/{self.servers} for shared units (approximation)"
+        return SharedQueue(waiting_s=waiting_s, service_s=mean_s, named=method, product_form=self.product_form)
+
+
+def _sum(values: Vector) -> float:
+    """Add one by one, from the first to the last."""
+    return float(np.cumsum(values)[-1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
