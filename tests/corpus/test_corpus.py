@@ -11,7 +11,7 @@ from faults import faults, files, subject
 
 @pytest.mark.parametrize("page", list(commands()), ids=lambda page: page.name)
 def test_a_command_says_what_it_said(page: Page, tmp_path: Path) -> None:
-    hold(page.path, recorded(page, tmp_path / "out"))
+    hold(page.path, recorded(page, tmp_path / "out"), page.digits)
 
 
 @pytest.mark.parametrize("page", list(studies()), ids=lambda page: page.name)

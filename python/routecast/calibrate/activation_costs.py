@@ -262,8 +262,9 @@ class FittedActivation:
     ----------
     costs : ActivationCosts
     low, high : ActivationCosts
-        Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t); NaN where as many points as costs
-        leave nothing to tell the noise from.
+        Ends of the 95 % interval of each cost by itself (Gauss-Newton, Student's t), s; NaN where as many points as
+        costs leave nothing to tell the noise from, and from 0 to infinity where no point depends on the cost: a wake-up
+        whose interrupt is free delays frames and leaves the idle time as it is.
     rates_pps, idle_ratio : tuple of float
         The points that were fitted.
     """
@@ -332,20 +333,38 @@ def fit_activation_costs(
         result: NDArray[np.float64] = free * (1.0 + rates * wakeup) / (1.0 + rates * (wakeup + per_interrupt)) - idle
         return result
 
+    def slopes(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        per_packet, per_interrupt, wakeup = theta * scales
+        free = np.maximum(1.0 - rates * per_packet, 0.0)
+        waited, cycle = 1.0 + rates * wakeup, 1.0 + rates * (wakeup + per_interrupt)
+        of_packet = np.where(free > 0.0, -rates * waited / cycle, 0.0)
+        of_interrupt = -free * waited * rates / cycle**2
+        of_wakeup = free * rates**2 * per_interrupt / cycle**2
+        return np.column_stack([of_packet, of_interrupt, of_wakeup]) * scales
+
     starts = [np.array([1.0, 1.0, ratio]) for ratio in (0.1, 1.0, 10.0)]
     bounds = ([1e-6, 0.0, 0.0], [np.inf] * COSTS)
     found = min(
-        (least_squares(residuals, start, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14) for start in starts),
+        (
+            least_squares(residuals, start, jac=slopes, bounds=bounds, xtol=1e-14, ftol=1e-14, gtol=1e-14)
+            for start in starts
+        ),
         key=lambda each: float(each.cost),
     )
+    theta = np.asarray(found.x)
+    for position in (1, 2):  # a cost without which the points are met as well is not there
+        without = np.where(np.arange(COSTS) == position, 0.0, theta)
+        if float(np.sum(residuals(without) ** 2)) <= 2.0 * float(found.cost) * (1.0 + 1e-9) + 1e-24:
+            theta = without
+    errors, jacobian = residuals(theta), slopes(theta)
     # A point without idle time beyond the capacity says nothing about the noise of the others.
-    told = int(np.count_nonzero((idle > 0.0) | (np.abs(found.fun) > 0.0)))
+    told = int(np.count_nonzero((idle > 0.0) | (np.abs(errors) > 0.0)))
     freedom = told - COSTS
-    values = found.x * scales
+    values = theta * scales
     if freedom > 0:
-        jacobian = np.asarray(found.jac)
-        covariance = np.linalg.pinv(jacobian.T @ jacobian) * 2.0 * float(found.cost) / freedom
+        covariance = np.linalg.pinv(jacobian.T @ jacobian) * float(np.sum(errors**2)) / freedom
         widths = float(t.ppf(0.975, freedom)) * np.sqrt(np.diag(covariance)) * scales
+        widths[np.max(np.abs(jacobian), axis=0) == 0.0] = np.inf
     else:
         widths = np.full(COSTS, np.nan)
     return FittedActivation(

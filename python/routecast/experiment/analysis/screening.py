@@ -247,7 +247,7 @@ def screen_factorial(seen: Observations, shares: dict[tuple[str, ...], float], *
         alone = sum(share for letters, share in shares.items() if letters == (factor.letter,))
         total = sum(share for letters, share in shares.items() if factor.letter in letters)
         found.append((total, alone, factor))
-    found.sort(key=lambda entry: -entry[0])
+    found.sort(key=lambda entry: -float(f"{entry[0]:.9g}"))
     return Screening(
         factors=tuple(
             Screened(

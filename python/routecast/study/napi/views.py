@@ -90,7 +90,7 @@ def cost_table(idle: tuple[IdleResult, ...]) -> Table:
             ),
             ("wake-up, idle", found.wakeup_s, low.wakeup_s, high.wakeup_s),
         ):
-            interval = "–" if math.isnan(least) else f"{1e9 * least:.0f}–{1e9 * most:.0f}"
+            interval = f"{1e9 * least:.0f}–{1e9 * most:.0f}" if math.isfinite(least + most) else "–"
             rows.append((each.curve.title, what, 1e9 * value, interval))
     return Table(
         name="costs",

@@ -219,7 +219,8 @@ def effects_of(estimable: Estimable, fit: Fit, margins: Lenth | None, confidence
         _effect(term, estimable.aliases.get(term.name, ()), fit, number, margins, confidence)
         for number, term in enumerate(estimable.terms)
     ]
-    return tuple(sorted(found, key=lambda effect: -effect.ss))
+    # Those that only rounding tells apart keep the order of the terms.
+    return tuple(sorted(found, key=lambda effect: -float(f"{effect.ss:.9g}")))
 
 
 def _effect(

@@ -213,6 +213,12 @@ def negligible_ss(y: Floats) -> float:
     return len(y) * (_ROUNDING * float(np.max(np.abs(y), initial=0.0))) ** 2
 
 
+def _without_rounding(values: Floats, scale: float) -> Floats:
+    """Return the values less what rounding leaves of numbers of the order of ``scale``: equal ones are equal again."""
+    step = _ROUNDING * scale
+    return np.round(values / step) * step + 0.0 if step > 0 else values
+
+
 def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False) -> Fit:
     """Fit ``y`` to the mean and to terms of linearly independent columns.
 
@@ -238,8 +244,10 @@ def fit_columns(columns: Sequence[Floats], y: Floats, *, is_exact: bool = False)
         coefficients = inverse_r @ (q.T @ y)
         inverse = inverse_r @ inverse_r.T
         leverages = np.sum(q**2, axis=1)
+    scale = float(np.max(np.abs(y), initial=0.0))
+    coefficients = _without_rounding(coefficients, scale)
     predicted = model @ coefficients
-    residuals = y - predicted
+    residuals = _without_rounding(y - predicted, scale)
     blocks = []
     start = 1
     for block in columns:
