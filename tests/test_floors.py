@@ -118,6 +118,26 @@ except SystemExit:
     assert set(loaded) & set(HEAVY) == set()
 
 
+def test_solving_a_multicore_router_imports_no_other_builder_and_no_other_evaluator() -> None:
+    code = """
+import sys
+from routecast.cli import main
+try:
+    main(["solve", "examples/multicore.router.toml", "--json"])
+except SystemExit:
+    print(*sys.modules, sep="\\n", file=sys.stderr)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
+    )
+    loaded = {name for name in run.stderr.split() if name.split(".")[0] == "routecast"}
+    assert len(loaded) <= 80
+    assert (
+        not {"routecast.router.virtual", "routecast.router.multistage", "routecast.router.network_processor"} & loaded
+    )
+    assert "routecast.evaluate.simulate" not in loaded
+
+
 def test_every_package_that_is_asked_for_is_imported() -> None:
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]

@@ -26,8 +26,8 @@ def chip(engines=3, threads=2, *, code_words=0, small_bytes=0, link_bps=1e12, po
         name="chip",
         engines=Engines(count=engines, threads=threads, frequency_hz=1e9, switch_cycles=2, code_words=code_words),
         memories=(
-            Memory(name="near", latency_s=40 * NS, bytes_per_s=0.4e9, capacity_bytes=small_bytes),
-            Memory(name="far", channels=2, latency_s=150 * NS, bytes_per_s=2e9),
+            Memory(name="near", latency_s=40 * NS, bandwidth_bytes_per_s=0.4e9, capacity_bytes=small_bytes),
+            Memory(name="far", channels=2, latency_s=150 * NS, bandwidth_bytes_per_s=2e9),
         ),
         ports=ports,
         link_bps=link_bps,

@@ -33,7 +33,7 @@ QUIET_PPS = 20e3
 CHIP = NetworkProcessor(
     name="chip",
     engines=Engines(count=2, threads=8, frequency_hz=1e9),
-    memories=(Memory(name="sram", latency_s=100e-9, bytes_per_s=1e9),),
+    memories=(Memory(name="sram", latency_s=100e-9, bandwidth_bytes_per_s=1e9),),
     ports=4,
     link_bps=1e9,
     transmit_buffer_bytes=8192,

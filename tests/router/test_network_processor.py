@@ -36,8 +36,8 @@ CHIP = NetworkProcessor(
     name="chip",
     engines=Engines(count=8, threads=8, frequency_hz=1e9),
     memories=(
-        Memory(name="sram", channels=2, latency_s=100e-9, bytes_per_s=1e9),
-        Memory(name="dram", latency_s=300e-9, bytes_per_s=4e9, least_bytes=16),
+        Memory(name="sram", channels=2, latency_s=100e-9, bandwidth_bytes_per_s=1e9),
+        Memory(name="dram", latency_s=300e-9, bandwidth_bytes_per_s=4e9, least_bytes=16),
     ),
     ports=4,
     link_bps=10e9,

@@ -1,8 +1,9 @@
-"""Evaluators: one protocol, several ways to answer what happens at a load."""
+"""Evaluators: one protocol, several ways to answer what happens at a load. Each is loaded once it is asked for."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from routecast.evaluate.protocol import Described, Evaluator, Resettable
-from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
-from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 from routecast.evaluate.trial import (
     Bottleneck,
     Delay,
@@ -13,6 +14,10 @@ from routecast.evaluate.trial import (
     Trial,
     TrialPower,
 )
+
+if TYPE_CHECKING:
+    from routecast.evaluate.simulate import FrameFate, Message, Simulate, Trace
+    from routecast.evaluate.solve import Solve, capacity_pps, lossless_pps
 
 __all__ = [
     "Bottleneck",
@@ -34,3 +39,10 @@ __all__ = [
     "capacity_pps",
     "lossless_pps",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    solves = name in {"Solve", "capacity_pps", "lossless_pps"}
+    return getattr(import_module(f"routecast.evaluate.{'solve' if solves else 'simulate'}"), name)

@@ -12,6 +12,7 @@ from routecast.errors import QuantityProblem, RoutecastError
 __all__ = [
     "BitRate",
     "ByteRate",
+    "Bytes",
     "CostCycles",
     "CostPerByteCycles",
     "CostPerByteSeconds",
@@ -105,6 +106,7 @@ Energy = Annotated[float, Parsed(quantity.parse_energy_j, "J", "900 J")]
 Power = Annotated[float, Parsed(quantity.parse_power_w, "W", "12.5 W")]
 Voltage = Annotated[float, Parsed(quantity.parse_voltage_v, "V", "0.9 V")]
 Size = Annotated[float, Parsed(quantity.parse_size_bytes, "B, > 0", "32 KiB")]
+Bytes = Annotated[int, Parsed(lambda text: round(quantity.parse_size_bytes(text)), "B, > 0", "32 KiB")]
 TransferRate = Annotated[float, Parsed(quantity.parse_transfer_rate_per_s, "transfers/s", "1333 MT/s")]
 FrameCount = Annotated[int, Parsed(quantity.parse_frames, "frames", "512 frames")]
 _COST = ("cycles or s", "1800 cycles", "550 ns")

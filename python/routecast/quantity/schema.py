@@ -15,24 +15,44 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, dataclass_transform, get_type_hints
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-__all__ = ["Given", "Known", "adapter", "extended", "field", "key_of", "keys_of", "schema_of", "value"]
+__all__ = [
+    "Given",
+    "Known",
+    "OrBase",
+    "adapter",
+    "extended",
+    "field",
+    "key_of",
+    "keys_of",
+    "over",
+    "schema_of",
+    "value",
+]
 
 _SUFFIX = re.compile(r"_(?:bytes_per_s|bps|pps|frames|hz|cycles|(?<!cycles_)ratio|bytes|w|j|v|s)(?=[.\[]|$)")
 _T = TypeVar("_T")
 
 
 def field(
-    meaning: str, *, default: Any = dataclasses.MISSING, key: str = "", default_factory: Callable[[], Any] | None = None
+    meaning: str,
+    *,
+    default: Any = dataclasses.MISSING,
+    key: str = "",
+    default_factory: Callable[[], Any] | None = None,
+    **limits: int,
 ) -> Any:
-    """Declare a field: what it means, its unit at the end; its default; its key in files where that is another."""
-    metadata = {"description": meaning} | ({"alias": key} if key else {})
+    """Declare a field: what it means, its unit at the end; its default; its key in files where that is another.
+
+    ``limits`` are pydantic's ``ge`` and ``le``: the least and the greatest number that a file may say.
+    """
+    metadata = {"description": meaning, **limits} | ({"alias": key} if key else {})
     if default_factory is not None:
         return dataclasses.field(default_factory=default_factory, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -112,15 +132,69 @@ def schema_of(declared: Any) -> dict[str, Any]:
 
 
 class Given:
-    """Beside the type of a field: what a table says of such a value, by the names of fields, not what it leaves out."""
+    """Beside the type of a field: what a table says of such a value, by the names of fields, not what it leaves out.
+
+    ``of`` is the value where that is not the type of the field, and ``needs`` the only fields that must be given, where
+    a base may have the others.
+    """
+
+    def __init__(self, of: type | None = None, needs: Collection[str] | None = None) -> None:
+        self.of = of if of is None or needs is None else _partial(of, needs)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        read = handler(source) if self.of is None else handler.generate_schema(self.of)
+        return core_schema.no_info_wrap_validator_function(lambda said, read: _given(read(said), said), read)
+
+
+class OrBase:
+    """Beside :class:`Given` a value with a ``base``: a text in the place of a table is short for that base."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
 
-        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
+        table = handler(source)
+        either = core_schema.union_schema([core_schema.str_schema(), table])
+        return core_schema.no_info_before_validator_function(self._table, table, json_schema_input_schema=either)
 
     @staticmethod
-    def _read(said: Any, read: Callable[[Any], Any]) -> Any:
-        made = read(said)
-        keys = {one.metadata.get("alias", key_of(one.name)): one.name for one in dataclasses.fields(made)}
-        return {name: getattr(made, name) for key, name in keys.items() if not isinstance(said, dict) or key in said}
+    def _table(said: Any) -> Any:
+        from pydantic_core import PydanticCustomError
+
+        from routecast.quantity.toml_file import shown
+
+        if isinstance(said, str):
+            return {"base": said}
+        if isinstance(said, dict):
+            return said
+        message = f'got {shown(said)}: give a name or a file in quotes, or a table {{ base = "…", … }}'
+        raise PydanticCustomError("value", "{message}", {"message": message})
+
+
+def _partial(declared: type, needs: Collection[str]) -> type:
+    types = get_type_hints(declared, include_extras=True)
+    left_out = [
+        (one.name, types[one.name], dataclasses.field(default=None, metadata=one.metadata))
+        for one in dataclasses.fields(declared)
+        if one.name not in needs and one.default is one.default_factory is dataclasses.MISSING
+    ]
+    return extended(declared, left_out)
+
+
+def _given(made: Any, said: Any) -> dict[str, Any]:
+    """Return the fields of a value that a table gives, by their names."""
+    keys = {one.name: one.metadata.get("alias", key_of(one.name)) for one in dataclasses.fields(made)}
+    return {name: getattr(made, name) for name, key in keys.items() if not isinstance(said, dict) or key in said}
+
+
+def over(base: _T, said: Mapping[str, Any]) -> _T:
+    """Return a value with what a table gives (:class:`Given`) in the place of its own, parts of parts likewise.
+
+    What the table gives besides, such as where values come from, is left out.
+    """
+    changed: dict[str, Any] = {}
+    for name in said.keys() & {one.name for one in dataclasses.fields(cast("Any", base))}:
+        before, one = getattr(base, name), said[name]
+        changed[name] = over(before, one) if dataclasses.is_dataclass(before) and isinstance(one, dict) else one
+    return cast("_T", dataclasses.replace(cast("Any", base), **changed))

@@ -26,7 +26,8 @@ _LONGEST_BITS = 4096
 
 _IN_TOML = {
     **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type", "dataclass_type"), "must be a table: { key = value, … }"
+        ("dict_type", "mapping_type", "model_type", "model_attributes_type", "dataclass_type"),
+        "must be a table: { key = value, … }",
     ),
     **dict.fromkeys(("list_type", "tuple_type"), "must be a list: [value, …]"),
     "string_type": 'must be a text: "…"',
@@ -156,11 +157,11 @@ def fields_at(model: type, location: Sequence[int | str]) -> dict[str, Known]:
 
 def names_own_keys(model: type, location: Sequence[int | str]) -> bool:
     """Return whether the keys of the table at a place are, or may be, names that its writer chooses."""
-    here = _annotation_at(model, location)
+    here = _read_as(_annotation_at(model, location))
     owner = _table_in(here)
     if owner is not None and getattr(owner, "model_config", {}).get("extra") == "allow":
         return True
-    return dict in {typing.get_origin(one) for one in (here, *typing.get_args(here))}
+    return not {dict, Mapping}.isdisjoint(typing.get_origin(_read_as(one)) for one in (here, *typing.get_args(here)))
 
 
 def _annotation_at(model: type, location: Sequence[int | str]) -> object:
@@ -172,6 +173,7 @@ def _annotation_at(model: type, location: Sequence[int | str]) -> object:
 
 def _inside(annotation: object, step: int | str) -> object:
     """Return the annotation of what stands at a key or index of a value of ``annotation``."""
+    annotation = _read_as(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated and any(getattr(one, "tag", None) == step for one in arguments[1:]):
         return arguments[0]  # pydantic names the member of a tagged union in the path
@@ -180,7 +182,7 @@ def _inside(annotation: object, step: int | str) -> object:
         return next((one for one in inner if one is not None), None)
     if origin in {list, tuple} and isinstance(step, int):
         return arguments[0]
-    if origin is dict and isinstance(step, str):
+    if origin in {dict, Mapping} and isinstance(step, str):
         return arguments[1]
     known = _keys_in(annotation).get(str(step))
     return known.annotation if known else None
@@ -199,7 +201,13 @@ def _keys_in(annotation: object) -> dict[str, Known]:
     return {field.alias or name: Known(field.description or "", field.annotation) for name, field in fields.items()}
 
 
+def _read_as(annotation: object) -> object:
+    """Return what is read where an annotation says that a table is (:class:`~routecast.quantity.schema.Given`)."""
+    return next((one.of for one in typing.get_args(annotation) if getattr(one, "of", None)), annotation)
+
+
 def _table_in(annotation: object) -> Any:
+    annotation = _read_as(annotation)
     if dataclasses.is_dataclass(annotation) or hasattr(annotation, "model_fields"):
         return annotation
     if typing.get_origin(annotation) in {typing.Union, types.UnionType, typing.Annotated}:

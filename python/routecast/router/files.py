@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Union
 
@@ -17,13 +19,6 @@ from routecast.quantity.toml_file import parse_toml, shown, validated
 from routecast.router.check_load import check_load
 from routecast.router.load_table import LoadTable, load_of
 from routecast.router.model import Port, ResourcePool, RouterModel, TaskUnit
-from routecast.router.multicore import Multicore
-from routecast.router.multistage.reading import MultistageRouter, multistage_from
-from routecast.router.network_processor.file_models import NetworkProcessorRouter
-from routecast.router.network_processor.reading import network_processor_from
-from routecast.router.softirq import Softirq
-from routecast.router.virtual.catalogue import ParallelRouter, VirtualRouter
-from routecast.router.virtual.reading import parallel_from, virtual_from
 
 __all__ = [
     "build_router",
@@ -50,17 +45,23 @@ class Explicit:
 
 
 _LOAD = ("load", LoadTable | None, field("Load to evaluate with by default", default=None))
-_BUILDERS: dict[str, type] = {
-    **{
-        name: extended(kind, (("builder", Literal[name], field("Name of the builder")), _LOAD))
-        for name, kind in (("multicore", Multicore), ("softirq", Softirq))
-    },
-    "virtual": VirtualRouter,
-    "parallel": ParallelRouter,
-    "multistage": MultistageRouter,
-    "network_processor": NetworkProcessorRouter,
-}
 _EXPLICIT = extended(Explicit, (_LOAD,))
+_BUILDERS: Mapping[str, str] = {
+    "multicore": "multicore:Multicore",
+    "softirq": "softirq:Softirq",
+    "virtual": "virtual.reading:VirtualRouter",
+    "parallel": "virtual.reading:ParallelRouter",
+    "multistage": "multistage.reading:MultistageRouter",
+    "network_processor": "network_processor.reading:NetworkProcessorRouter",
+}
+"""What each builder's routers are read as: a class of a module in this package, loaded when a file names it."""
+
+
+@lru_cache
+def _kind(builder: str) -> type:
+    module, _, name = _BUILDERS[builder].partition(":")
+    kind: type = getattr(import_module(f"routecast.router.{module}"), name)
+    return extended(kind, (("builder", Literal[builder], field("Name of the builder")), _LOAD))
 
 
 def read_router(path: str | Path) -> RouterModel:
@@ -148,16 +149,17 @@ def build_router(
         As :func:`read_router`.
     """
     router: Any = validated(router_table(document, subject), document, subject)
-    name = router.name or Path(subject).name.removesuffix(".router.toml")
+    router = replace(router, name=router.name or Path(subject).name.removesuffix(".router.toml"))
     problems: list[Problem] = []
     model = load = None
     try:
-        model = _built(router, name, folder, frames)
+        model = router.model_in(folder, frames) if hasattr(router, "model_in") else router.model()
     except ModelProblem as problem:
         problems += [Problem(key_of(one.place), one.message) for one in problem.problems]
     if router.load is not None:
         try:
-            load = load_of(router.load, max(min(_ports(router, model), 1024), 1), folder)
+            ports = len(model.ports) if model is not None else getattr(router, "ports", 1)
+            load = load_of(router.load, max(min(ports if isinstance(ports, int) else len(ports), 1024), 1), folder)
             if model is not None:
                 check_load(model, load)
         except ModelProblem as problem:
@@ -187,34 +189,15 @@ def router_table(document: Mapping[str, Any], subject: str = "router file") -> t
     if not isinstance(builder, str) or builder not in _BUILDERS:
         message = f"got {shown(builder)}: {did_you_mean(str(builder), _BUILDERS)}"
         raise FileProblem(subject, [Problem("builder", message)])
-    return _BUILDERS[builder]
+    return _kind(builder)
 
 
 def router_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of router files, with units and meanings as descriptions."""
-    schema = schema_of(Union[_EXPLICIT, *_BUILDERS.values()])
+    schema = schema_of(Union[_EXPLICIT, *map(_kind, _BUILDERS)])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "routecast router file",
         "description": "A router: ports, pools and task units, or a builder with its parameters.",
         **schema,
     }
-
-
-def _ports(router: Any, model: RouterModel | None) -> int:
-    if isinstance(router, NetworkProcessorRouter):  # as many as the processor has
-        return len(model.ports) if model is not None else 1
-    return len(router.ports) if isinstance(router, Explicit) else int(router.ports)
-
-
-def _built(router: Any, name: str, folder: Path | None, frames: FrameMix | None = None) -> RouterModel:
-    if isinstance(router, VirtualRouter):
-        return virtual_from(router, name, folder)
-    if isinstance(router, ParallelRouter):
-        return parallel_from(router, name, folder)
-    if isinstance(router, MultistageRouter):
-        return multistage_from(router, name, folder)
-    if isinstance(router, NetworkProcessorRouter):
-        return network_processor_from(router, name, folder, frames)
-    model: RouterModel = replace(router, name=name).model()
-    return model

@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.arrivals import Arrivals
 from routecast.load.fields import Frames
@@ -16,41 +14,41 @@ from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity.fields import Count, FrameCount, FrameRate, Number
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.schema import field, value
 from routecast.quantity.toml_file import validated
 
 __all__ = ["LoadTable", "load_of", "read_load"]
 
 
-class FlowsTable(FileModel):
+@value
+class FlowsTable:
     """The flows of a load."""
 
-    kind: Literal["crafted", "random", "meshed"] = Field(
-        default="crafted",
-        description="Spread evenly by RSS; by its real hash; or from every port to every other in turn",
+    kind: Literal["crafted", "random", "meshed"] = field(
+        "Spread evenly by RSS; by its real hash; or from every port to every other in turn", default="crafted"
     )
-    count: Count = Field(default=1, description="How many flows, 1 to 100000", ge=1, le=100_000)
-    seed: Count = Field(default=1, description="Seed of random flows")
+    count: Count = field("How many flows, 1 to 100000", default=1, ge=1, le=100_000)
+    seed: Count = field("Seed of random flows", default=1)
 
 
-class ArrivalsTable(FileModel):
+@value
+class ArrivalsTable:
     """How frames follow each other."""
 
-    kind: Literal["cbr", "poisson", "on_off", "trace"] = Field(default="cbr", description="Arrival process")
-    burst: FrameCount = Field(default=1, description="Mean burst of on_off, frames")
-    peak: Number = Field(default=1.0, description="Peak over mean rate of on_off, dimensionless, > 1")
-    trace: str = Field(default="", description="CSV file with the columns time_s, frame_bytes, flow, beside this file")
+    kind: Literal["cbr", "poisson", "on_off", "trace"] = field("Arrival process", default="cbr")
+    burst_frames: FrameCount = field("Mean burst of on_off, frames", default=1)
+    peak_ratio: Number = field("Peak over mean rate of on_off, dimensionless, > 1", default=1.0)
+    trace: str = field("CSV file with the columns time_s, frame_bytes, flow, beside this file", default="")
 
 
-class LoadTable(FileModel):
+@value
+class LoadTable:
     """The load that the router is evaluated with when the user gives none."""
 
-    rate: FrameRate = Field(description="Intended load over all ports, frames/s")
-    frames: Frames = Field(
-        default=FrameMix.fixed(64), validate_default=False, description="Frame size or mix, B with FCS"
-    )
-    flows: FlowsTable = Field(default=FlowsTable(), description="The flows")
-    arrivals: ArrivalsTable = Field(default=ArrivalsTable(), description="The arrival process")
+    rate_pps: FrameRate = field("Intended load over all ports, frames/s")
+    frames: Frames = field("Frame size or mix, B with FCS", default=FrameMix.fixed(64))
+    flows: FlowsTable = field("The flows", default=FlowsTable())
+    arrivals: ArrivalsTable = field("The arrival process", default=ArrivalsTable())
 
 
 def read_load(
@@ -89,10 +87,10 @@ def load_of(load: LoadTable, ports: int, folder: Path | None) -> OfferedLoad:
         try:
             arrivals = Arrivals(
                 kind=load.arrivals.kind,
-                burst_frames=float(load.arrivals.burst),
-                peak_ratio=load.arrivals.peak,
+                burst_frames=float(load.arrivals.burst_frames),
+                peak_ratio=load.arrivals.peak_ratio,
             )
         except ModelProblem as problem:
             placed = [Problem(f"arrivals.{one.place}", one.message) for one in problem.problems]
             raise ModelProblem(problem.subject, placed) from problem
-    return OfferedLoad(rate_pps=load.rate, frames=load.frames, flows=flows, arrivals=arrivals)
+    return OfferedLoad(rate_pps=load.rate_pps, frames=load.frames, flows=flows, arrivals=arrivals)

@@ -25,15 +25,15 @@ def problems(servers, balancers, routers, **kinds):
 def test_a_balancer_without_routers_is_an_error(kvm):
     server = Server(name="server 1", cores=2, technology=kvm)
     found = problems([server], [Machine(name="lb 1", server="server 1")], [])
-    assert found == {"routers": "there is no back-end router: a multistage router needs at least one"}
+    assert found == {"router": "there is no back-end router: a multistage router needs at least one"}
 
 
 def test_a_local_balancer_without_a_router_beside_it_is_an_error_and_is_named(kvm):
     servers = [Server(name=f"server {n}", cores=2, technology=kvm) for n in (1, 2)]
     balancers = [Machine(name=f"lb {n}", server=f"server {n}") for n in (1, 2)]
     found = problems(servers, balancers, [Machine(name="br 1", server="server 1")], balancing="local")
-    assert set(found) == {"balancers[1]"}
-    assert '"lb 2" balances locally, but no router is on "server 2"' in found["balancers[1]"]
+    assert set(found) == {"balancer[1]"}
+    assert '"lb 2" balances locally, but no router is on "server 2"' in found["balancer[1]"]
 
 
 def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
@@ -55,12 +55,12 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         control=Control(rate_pps=0.0, message_s=1e-6),
     )
     assert set(found) == {
-        "servers[0].interrupt_cores",
-        "servers[1].speed_ratio",
-        "balancers[0].vcpu_cores[0]",
-        "balancers[1].server",
-        "routers[0].name",
-        "routers[1].vcpus",
+        "server[0].interrupt_cores",
+        "server[1].speed_ratio",
+        "balancer[0].vcpu_cores[0]",
+        "balancer[1].server",
+        "router[0].name",
+        "router[1].vcpus",
         "interconnect.kind",
         "interconnect.links",
         "interconnect.link_bps",
@@ -71,8 +71,8 @@ def test_every_fault_is_told_at_once_and_numbered_by_stage(kvm, physical):
         "link_bps",
         "control.rate_pps",
     }
-    assert 'did you mean "server 1"?' in found["balancers[1].server"]
-    assert found["routers[0].name"] == '"lb 1" is already the name of balancers[0]'
+    assert 'did you mean "server 1"?' in found["balancer[1].server"]
+    assert found["router[0].name"] == '"lb 1" is already the name of balancer[0]'
     assert 'did you mean "round_robin"?' in found["balancing"]
     assert "no virtual switch that could flood" in found["interconnect.kind"]
 
@@ -95,7 +95,7 @@ def test_a_technology_without_a_balancer_cannot_balance(kvm):
         [Machine(name="lb 1", server="server 1")],
         [Machine(name="br 1", server="server 1")],
     )
-    assert set(found) == {"balancers[0].functions"}
+    assert set(found) == {"balancer[0].functions"}
 
 
 def test_a_file_says_the_router_that_the_thesis_measured():

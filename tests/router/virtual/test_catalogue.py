@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from routecast.errors import FileProblem
+from routecast.quantity.schema import adapter, keys_of
 from routecast.router.model import ServiceCost
 from routecast.router.virtual.catalogue import (
+    TechnologyOrName,
     TechnologyTable,
     parse_technology,
     read_technology,
@@ -124,7 +126,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path) -> None:
     nanoseconds=st.integers(0, 10**6),
 )
 def test_what_a_table_leaves_out_is_as_its_base_says(name, key, part, nanoseconds) -> None:
-    table = TechnologyTable.model_validate({"base": name, key: {part: f"{nanoseconds} ns"}})
+    table = adapter(TechnologyOrName).validate_python({"base": name, key: {part: f"{nanoseconds} ns"}})
     base = technology(name)
     expected = replace(getattr(base, key), **{f"{part}_s": pytest.approx(nanoseconds * 1e-9)})
     varied = technology_from(table)
@@ -135,7 +137,7 @@ def test_what_a_table_leaves_out_is_as_its_base_says(name, key, part, nanosecond
 
 
 def test_policies_contention_and_functions_are_varied_part_by_part() -> None:
-    table = TechnologyTable.model_validate(
+    table = adapter(TechnologyOrName).validate_python(
         {
             "base": "kvm-vhost-2012",
             "policy": {"quantum": "7 ms"},
@@ -199,9 +201,9 @@ SAID = {
 
 
 def test_files_can_say_everything_of_a_technique() -> None:
-    keys = set(TechnologyTable.model_fields) - {"base"}
+    keys = set(keys_of(TechnologyTable)) - {"base"}
     assert keys <= set(SAID)
-    table = TechnologyTable.model_validate({key: SAID[key] for key in keys})
+    table = adapter(TechnologyOrName).validate_python({key: SAID[key] for key in keys})
     said, silent = technology_from(table, name="x"), Technology(name="y")
     same = {one.name for one in fields(Technology) if getattr(said, one.name) == getattr(silent, one.name)}
     assert same == {"title"}

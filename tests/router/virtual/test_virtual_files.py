@@ -155,7 +155,7 @@ def test_a_number_of_machines_copies_the_one_that_is_given() -> None:
 
 def test_the_schema_knows_the_builders_of_virtual_routers() -> None:
     tables = router_schema()["$defs"]
-    assert {"VirtualRouter", "ParallelRouter", "TechnologyTable", "MachineTable", "ServerTable"} <= set(tables)
+    assert {"VirtualRouter", "ParallelRouter", "TechnologyTable", "Machine", "Server"} <= set(tables)
     technology_key = tables["VirtualRouter"]["properties"]["technology"]["anyOf"]
     assert {"type": "string"} in technology_key
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,17 @@ from routecast.plan.mapping.model import NEXT_NEIGHBOUR, Mapping, MappingProblem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
 from routecast.quantity.toml_file import parse_toml, validated
+from routecast.router.files import router_table
 from routecast.router.load_table import read_load
 from routecast.router.network_processor.check import parts_problems
-from routecast.router.network_processor.file_models import NetworkProcessorRouter, StageTable
 from routecast.router.network_processor.model import Link
-from routecast.router.network_processor.reading import Parts, in_the_file, parts_of
+from routecast.router.network_processor.reading import NetworkProcessorRouter, Parts, StageTable, in_the_file, parts_of
 
 __all__ = ["MappingCase", "problem_of", "read_mapping"]
 
-_ANY_STAGES = {
+_ANY_STAGES: dict[str, Any] = {
     "organisation": "staged",
-    "stage": [StageTable(blocks=["first"]), StageTable(blocks=["second"])],
+    "stage": (StageTable(blocks=("first",)), StageTable(blocks=("second",))),
 }
 
 
@@ -95,14 +95,14 @@ def problem_of(
             subject,
             [Problem("builder", 'is not "network_processor": only blocks on a network processor can be mapped')],
         )
-    table = validated(NetworkProcessorRouter, document, subject)
+    table: NetworkProcessorRouter = validated(router_table(document), document, subject)
     trouble = ""
     try:
         parts = parts_of(table, folder)
     except ModelProblem as wrong:
         # What is to be mapped need not be a router yet: its own stages may be too many.
         try:
-            parts = parts_of(table.model_copy(update=_ANY_STAGES), folder)
+            parts = parts_of(replace(table, **_ANY_STAGES), folder)
         except ModelProblem:
             raise FileProblem(subject, wrong.problems) from wrong
         trouble = str(wrong.problems[0])
@@ -158,17 +158,7 @@ def problem_of(
 
 def _faults(parts: Parts, table: NetworkProcessorRouter) -> list[Problem]:
     """Return what no mapping can mend: parts that are wrong by themselves, and blocks that are none."""
-    found = [
-        in_the_file(
-            one,
-            table,
-            memories=[memory.name for memory in parts.processor.memories],
-            blocks=[block.name for block in parts.blocks],
-            states=[state.name for state in parts.states],
-            stages=[],
-        )
-        for one in parts_problems(parts.processor, parts.blocks, parts.states)
-    ]
+    found = [in_the_file(one, table, parts, ()) for one in parts_problems(parts.processor, parts.blocks, parts.states)]
     if not any(block.cycles or block.cycles_per_byte or block.references for block in parts.blocks):
         what = "there is nothing to map: no block is left that works for a frame (present, stub)"
         found.append(Problem("block", what))

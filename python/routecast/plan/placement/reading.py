@@ -21,8 +21,7 @@ from routecast.quantity.fields import BitRate, Count, Duration, FrameRate, Numbe
 from routecast.quantity.file_model import FileModel
 from routecast.quantity.schema import schema_of
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.router.model import ServiceCost
-from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, cost_over, technology_from
+from routecast.router.virtual.catalogue import CostTable, TechnologyOrName, functions_over, technology_from
 from routecast.router.virtual.technology import Technology
 
 __all__ = ["parse_placement", "placement_schema", "read_placement"]
@@ -473,8 +472,9 @@ def placement_schema() -> dict[str, Any]:
 
 
 def _technology(file: PlacementFile, number: int, folder: Path | None, problems: list[Problem]) -> Technology:
-    table = file.server[number].technology or file.technology
-    place = f"server[{number}].technology" if file.server[number].technology else "technology"
+    own = file.server[number].technology
+    table = file.technology if own is None else own
+    place = "technology" if own is None else f"server[{number}].technology"
     if table is None:
         message = "is missing: say what the machines run on, here or for all servers; e.g. kvm-vhost-2012"
         problems.append(Problem(f"server[{number}].technology", message))
@@ -509,7 +509,7 @@ def _element(table: ElementTable) -> ElementGroup:
         kind=table.kind,
         count=table.count,
         function=table.function,
-        functions={name: cost_over(ServiceCost(), cost) for name, cost in table.cost.items()},
+        functions=functions_over({}, table.cost),
         vcpus=table.vcpus,
         interfaces=table.interfaces,
         ports=table.ports,

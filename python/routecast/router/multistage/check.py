@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Count, FrameCount, FrameRate, Span
+from routecast.quantity.schema import field, value
 from routecast.router.check_numbers import LINK_RATES_BPS, duration, within
 from routecast.router.model import Interruptions, RandomTime, RouterModel
 from routecast.router.virtual.check import machine_problems
@@ -31,24 +32,18 @@ __all__ = [
 # What the control plane takes from the elements: the messages of DIST (thesis, sec. 1.2).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Control:
     """Messages that every element handles besides the frames that it forwards.
 
     They take cores away from frames and are themselves no frames of the load: they count neither as offered nor as
     forwarded. Their work is spread over all cores of an element's server; a core that is busy all the time handles just
     ``rate_pps``, one that idles handles the rest beside.
-
-    Parameters
-    ----------
-    rate_pps : float
-        Messages per second to and from each element.
-    message_s : float
-        Work of one, through host and machine, on the technology's reference machine.
     """
 
-    rate_pps: float
-    message_s: float
+    rate_pps: FrameRate = field("Messages to and from each element, messages/s")
+    # On the technology's reference machine.
+    message_s: Span = field("Work of one, through host and machine, s")
 
 
 def control_problems(control: Control, servers: Sequence[Server], machines: Sequence[Machine]) -> list[Problem]:
@@ -105,45 +100,37 @@ VLAN_TAG_BYTES = 4.0
 """A VLAN tag (IEEE 802.1Q), on wires between servers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Interconnect:
-    """The second stage (thesis, sec. 1.2, 3.2).
+    """What joins balancers and routers: virtual switches within servers, links and a switch between them.
 
-    Parameters
-    ----------
-    kind : {"switch", "vlan", "hub", "shared_hub"}
-        ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one VLAN for each pair of balancer and
-        router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for each pair: the work of a
-        switch. ``shared_hub``: one hub (a virtual switch in promiscuous mode) for all: every frame is copied "to every
-        port except the receiving one", and the copies cost those who throw them away.
-    tag_s : float
-        ``vlan`` only: work of a virtual switch for a frame's tag, on and off together, on the technology's reference
-        machine.
-    filtered_by : {"guest", "backend"}
-        ``shared_hub`` only: who sees that a copy is for another. ``guest``: the copy wakes the machine and costs its
-        driver (a bridge that floods taps; a Click balancer, which must listen to all). ``backend``: it gets no farther.
-    joined : {"cable", "switch"}
-        ``cable``: links from each server to each other one. ``switch``: links from each server to a physical Ethernet
-        switch.
-    link_bps : float
-        Rate of each such link, each direction.
-    links : int
-        How many, side by side: each element of a server uses one of them, in turn, as a virtual switch's uplinks are
-        shared by originating port (thesis, scenario C.1: one, C.2: two).
-    link_queue_frames : int
-        Frames that wait for a link, over all that use it.
-    switch_bps : float or None
-        What the physical switch carries over all its links; None: as much as they bring.
+    The second stage (thesis, sec. 1.2, 3.2). ``switch``: an Ethernet switch, virtual within a server. ``vlan``: one
+    VLAN for each pair of balancer and router on a virtual switch; a tag's work more. ``hub``: a hub with two ports for
+    each pair: the work of a switch. ``shared_hub``: one hub (a virtual switch in promiscuous mode) for all: every frame
+    is copied "to every port except the receiving one", and the copies cost those who throw them away.
     """
 
-    kind: InterconnectKind = "switch"
-    tag_s: float = 0.0
-    filtered_by: Filtered = "guest"
-    joined: Joined = "cable"
-    link_bps: float = 1e9
-    links: int = 1
-    link_queue_frames: int = 512
-    switch_bps: float | None = None
+    kind: InterconnectKind = field(
+        "switch: an Ethernet switch; vlan: a VLAN for each pair; hub: a hub for each pair; "
+        "shared_hub: one for all, which floods",
+        default="switch",
+    )
+    # On and off together, on the technology's reference machine.
+    tag_s: Span = field("Work of a virtual switch for the tag of a frame, for vlan, s", default=0.0)
+    # ``guest``: the copy wakes the machine and costs its driver (a bridge that floods taps; a Click balancer, which
+    # must listen to all). ``backend``: it gets no farther.
+    filtered_by: Filtered = field(
+        "Who throws away what a shared hub copies: the guest, or its backend", default="guest"
+    )
+    joined: Joined = field("Servers are joined by a cable for each two, or by a physical switch", default="cable")
+    link_bps: BitRate = field("Rate of each link between servers, each direction, bit/s", default=1e9)
+    # As a virtual switch's uplinks are shared by originating port (thesis, scenario C.1: one, C.2: two).
+    links: Count = field("Such links side by side; elements take them in turn", default=1)
+    # Over all that use it.
+    link_queue_frames: FrameCount = field("Frames that wait for a link, frames", default=512)
+    switch_bps: BitRate | None = field(
+        "What the physical switch carries; none: as much as its links bring, bit/s", default=None
+    )
 
     @property
     def tag_bytes(self) -> float:
@@ -222,8 +209,8 @@ def check_multistage(
     problems = [
         Problem(place, f"there is no {what}: a multistage router needs at least one")
         for place, what, there in (
-            ("balancers", "load balancer", balancers),
-            ("routers", "back-end router", routers),
+            ("balancer", "load balancer", balancers),
+            ("router", "back-end router", routers),
         )
         if not there
     ]
@@ -237,8 +224,10 @@ def check_multistage(
         if one.server in by_name
     }
     if machines:
-        found = machine_problems(servers, machines, functions=functions)
-        problems += [Problem(*(_staged(text, len(balancers)) for text in one)) for one in found]
+        places = [
+            f"{kind}[{n}]" for kind, ones in (("balancer", balancers), ("router", routers)) for n in range(len(ones))
+        ]
+        problems += machine_problems(servers, machines, functions=functions, places=places)
     if balancing not in get_args(Balancing):
         meant = did_you_mean(str(balancing), get_args(Balancing))
         problems.append(Problem("balancing", f'got "{balancing}": {meant}'))
@@ -258,23 +247,11 @@ def check_multistage(
         raise ModelProblem(subject, problems)
 
 
-def _staged(text: str, balancers: int) -> str:
-    """Name machines as those of their stage: ``machine[2].vcpus`` is ``routers[0].vcpus`` behind two balancers."""
-
-    def named(found: re.Match[str]) -> str:
-        number = int(found[2])
-        if found[1] == "server":
-            return f"servers[{number}]"
-        return f"balancers[{number}]" if number < balancers else f"routers[{number - balancers}]"
-
-    return re.sub(r"\b(server|machine)\[(\d+)\]", named, text)
-
-
 def _local_problems(balancers: Sequence[Machine], routers: Sequence[Machine]) -> list[Problem]:
     homes = {router.server for router in routers}
     return [
         Problem(
-            f"balancers[{index}]",
+            f"balancer[{index}]",
             f'"{balancer.name}" balances locally, but no router is on "{balancer.server}": '
             "put one there, or balance by round_robin",
         )

@@ -341,7 +341,7 @@ def network_processor(
     >>> chip = NetworkProcessor(
     ...     name="chip",
     ...     engines=Engines(count=2, threads=4, frequency_hz=1e9),
-    ...     memories=(Memory(name="sram", latency_s=100e-9, bytes_per_s=1e9),),
+    ...     memories=(Memory(name="sram", latency_s=100e-9, bandwidth_bytes_per_s=1e9),),
     ...     ports=2,
     ...     link_bps=1e9,
     ... )

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, TypeVar
 
 from routecast.errors import FileProblem, Problem
 from routecast.quantity.bounded_file import read_text
 from routecast.quantity.did_you_mean import did_you_mean
-from routecast.quantity.file_model import FileModel
+from routecast.quantity.fields import Count, FrameCount
+from routecast.quantity.schema import Given, OrBase, field, key_of, over, schema_of, value
 from routecast.quantity.shipped import shipped_files
 from routecast.quantity.toml_file import parse_toml, validated
-from routecast.router.network_processor.file_models import (
-    BlockTable,
-    LinkTable,
-    MemoryTable,
-    ProcessorFile,
-    ProcessorTable,
-    StateTable,
-)
-from routecast.router.network_processor.model import Block, Engines, Link, Memory, NetworkProcessor, Reference, State
+from routecast.router.network_processor.model import Block, Engines, Hardware, Link, Memory, NetworkProcessor, State
 
 __all__ = [
+    "BlockOver",
+    "LinkOver",
     "Preset",
-    "block_over",
-    "link_over",
+    "ProcessorOrName",
+    "StateOver",
+    "by_name",
     "memories_without_base",
     "preset_from",
     "processor",
@@ -36,215 +32,210 @@ __all__ = [
     "processors",
     "read_preset",
     "read_processor",
-    "state_over",
     "twins",
 ]
+
+
+# What processor files and router files may say of network processors: every value may be left out where a base has it.
+# In processor files each value has its source beside it, in ``source``.
+
+
+_Table = Mapping[str, Any]
+_Named = TypeVar("_Named", Memory, State, Block)
+
+
+def _source() -> Any:
+    return field("Where each value of this table comes from, by its key", default_factory=dict)
+
+
+@value
+class EnginesTable(Engines):
+    """The processing engines, all alike."""
+
+    source: dict[str, str] = _source()
+
+
+@value
+class MemoryTable(Memory):
+    """A memory, or another unit that threads wait for."""
+
+    source: dict[str, str] = _source()
+
+
+@value
+class ProcessorTable(Hardware):
+    """A network processor: another one with what differs."""
+
+    base: str = field("A processor that ships, or a *.processor.toml file, whose values are taken", default="")
+    engines: Annotated[Any, Given(EnginesTable, ())] = field("The engines", default_factory=dict)
+    memories: tuple[Annotated[Any, Given(MemoryTable, ("name",))], ...] = field(
+        "Memories: those of the base by their name, or further ones", key="memory", default=()
+    )
+
+
+@value
+class StateTable(State):
+    """Something that blocks keep in a memory."""
+
+    source: dict[str, str] = _source()
+
+
+@value
+class BlockTable(Block):
+    """A step of the router; one of the processor's by its name, with what differs, or another one."""
+
+    after: str | None = field('A block of your own: the block that it follows; "" for the first place', default=None)
+    present: bool = field("false: frames go past it, and it has no engine", default=True)
+    stub: bool = field(
+        "true: it takes frames from its ring and puts them into the next, and neither works nor queues", default=False
+    )
+    queue_frames: FrameCount | None = field(
+        "Frames that it keeps for each output port, in its memory, frames", default=None
+    )
+    engines: Count | None = field("Engines of its stage, where it has one of its own", default=None)
+    threads: Count | None = field(
+        "Active threads on each engine of its stage; 0: all that the hardware has", default=None
+    )
+    source: dict[str, str] = _source()
+
+
+@value
+class LinkTable(Link):
+    """How frames go from one stage to the next."""
+
+    source: dict[str, str] = _source()
+
+
+LinkOver = Annotated[_Table, Given(LinkTable, ())]
+StateOver = Annotated[_Table, Given(StateTable, ("name",))]
+BlockOver = Annotated[_Table, Given(BlockTable, ("name",))]
+ProcessorOrName = Annotated[_Table, Given(ProcessorTable, ()), OrBase()]
+
+
+@value
+class ProcessorFile(ProcessorTable):
+    """A network processor as a ``*.processor.toml`` file, with the blocks of a router on it."""
+
+    name: str = field("Name of the processor")
+    title: str = field("What it is, for people")
+    reference: str = field("Where its values come from in the main", default="")
+    notes: tuple[str, ...] = field("What a user must know", default=())
+    state: tuple[StateOver, ...] = field("What its blocks keep in memories", default=())
+    block: tuple[BlockOver, ...] = field("The blocks of a router on it, in the order of the way", default=())
+    ring: LinkOver = field("How frames go from stage to stage", default_factory=dict)
+    parallel: tuple[str, ...] = field(
+        "Blocks that each engine runs to completion in the parallel organisation", default=()
+    )
+    source: dict[str, str] = field("Where the values of the processor come from, by key", default_factory=dict)
 
 
 # Faults of the tables of files that cannot be seen any more when they have been put over a base, or over none.
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-def twins(place: str, tables: Sequence[_Named]) -> Iterator[Problem]:
+def twins(place: str, tables: Sequence[_Table]) -> Iterator[Problem]:
     """Yield a fault for each table of a list whose name an earlier one has; ``place`` is that of the list.
 
     Which of them would count is not for a reader to guess.
     """
     first: dict[str, int] = {}
     for index, table in enumerate(tables):
-        if first.setdefault(table.name, index) != index:
+        name = table["name"]
+        if first.setdefault(name, index) != index:
             yield Problem(
                 f"{place}[{index}].name",
-                f'"{table.name}" is given in {place}[{first[table.name]}] already: put all of it in one table',
+                f'"{name}" is given in {place}[{first[name]}] already: put all of it in one table',
             )
 
 
-def memories_without_base(table: ProcessorTable, chip: NetworkProcessor) -> Iterator[Problem]:
+def memories_without_base(tables: Sequence[_Table], chip: NetworkProcessor) -> Iterator[Problem]:
     """Yield the memories of a table in a router file that no base has, and that lack what only a base could give."""
     made = {memory.name: memory for memory in chip.memories}
-    known = [memory.name for memory in chip.memories if memory.latency_s and memory.bytes_per_s]
-    for index, one in enumerate(table.memory):
-        memory = made[one.name]
-        given = {"latency": one.latency, "bandwidth": one.bandwidth}
-        has = {"latency": memory.latency_s, "bandwidth": memory.bytes_per_s}
-        lacking = [key for key in given if given[key] is None and not has[key]]
+    known = [memory.name for memory in chip.memories if memory.latency_s and memory.bandwidth_bytes_per_s]
+    for index, one in enumerate(tables):
+        memory = made[one["name"]]
+        lacking = [key_of(name) for name in _OF_A_MEMORY if name not in one and not getattr(memory, name)]
         if lacking:
-            yield Problem(
-                f"processor.memory[{index}].name",
-                f'"{one.name}" is no memory of {chip.name}: {did_you_mean(one.name, known)} One of your own needs '
-                + " and ".join(lacking),
-            )
+            meant = f'"{memory.name}" is no memory of {chip.name}: {did_you_mean(memory.name, known)}'
+            message = f"{meant} One of your own needs {' and '.join(lacking)}"
+            yield Problem(f"processor.memory[{index}].name", message)
 
 
-def missing_without_base(document: ProcessorFile) -> Iterator[Problem]:
+_OF_A_MEMORY = ("latency_s", "bandwidth_bytes_per_s")
+
+
+def missing_without_base(document: _Table) -> Iterator[Problem]:
     """Yield what a processor without a base must say and does not."""
-    for key in ("count", "frequency"):
-        if getattr(document.engines, key) is None:
-            yield Problem(f"engines.{key}", "is missing, and there is no base that has it")
-    for key in ("ports", "link"):
-        if getattr(document, key) is None:
-            yield Problem(key, "is missing, and there is no base that has it")
-    for index, memory in enumerate(document.memory):
-        yield from lacking_memory(f"memory[{index}]", memory)
+    yield from _missing("engines.", document.get("engines", {}), ("count", "frequency_hz"))
+    yield from _missing("", document, ("ports", "link_bps"))
+    for index, memory in enumerate(document.get("memories", ())):
+        yield from _missing(f"memory[{index}].", memory, _OF_A_MEMORY)
 
 
-def lacking_memory(place: str, memory: MemoryTable) -> Iterator[Problem]:
-    """Yield what a memory that no base has must say and does not."""
-    for key in ("latency", "bandwidth"):
-        if getattr(memory, key) is None:
-            yield Problem(f"{place}.{key}", "is missing, and there is no base that has it")
+def _missing(place: str, table: _Table, names: Iterable[str]) -> Iterator[Problem]:
+    for name in names:
+        if name not in table:
+            yield Problem(f"{place}{key_of(name)}", "is missing, and there is no base that has it")
 
 
-# Values of files in the place of those of a base: which key of a table is which field of a value.
+# Values of files in the place of those of a base.
 
 
-_ENGINES = {
-    "count": "count",
-    "threads": "threads",
-    "frequency": "frequency_hz",
-    "registers": "registers",
-    "spill": "spill_cycles",
-    "switch": "switch_cycles",
-    "code_words": "code_words",
-}
-_MEMORY = {
-    "channels": "channels",
-    "latency": "latency_s",
-    "bandwidth": "bytes_per_s",
-    "least": "least_bytes",
-    "capacity": "capacity_bytes",
-}
-_PROCESSOR = {
-    "ports": "ports",
-    "link": "link_bps",
-    "receive_buffer": "receive_buffer_bytes",
-    "transmit_buffer": "transmit_buffer_bytes",
-}
-_BLOCK = {
-    "cycles": "cycles",
-    "cycles_per_byte": "cycles_per_byte",
-    "registers": "registers",
-    "code_words": "code_words",
-}
-_LINK = {
-    "memory": "memory",
-    "put": "put_cycles",
-    "get": "get_cycles",
-    "access": "access_bytes",
-    "frames": "frames",
-}
-_STATE = {"memory": "memory", "size": "size_bytes"}
-_WHOLE = frozenset(
-    {
-        "least_bytes",
-        "capacity_bytes",
-        "receive_buffer_bytes",
-        "transmit_buffer_bytes",
-        "access_bytes",
-        "size_bytes",
-    }
-)
+def by_name(base: Sequence[_Named], tables: Sequence[_Table], new: _Named) -> tuple[_Named, ...]:
+    """Return parts with what tables give in the place of their own, and those that only tables name, from ``new``."""
+    parts = {part.name: part for part in base}
+    for table in tables:
+        parts[table["name"]] = over(parts.get(table["name"], new), table)
+    return tuple(parts.values())
 
 
-def processor_over(base: NetworkProcessor, table: ProcessorTable) -> NetworkProcessor:
+def processor_over(base: NetworkProcessor, table: _Table) -> NetworkProcessor:
     """Return a processor with what a table gives in the place of its own, and the memories that it adds."""
-    memories = {memory.name: memory for memory in base.memories}
-    for one in table.memory:
-        before = memories.get(one.name, Memory(name=one.name, latency_s=0.0, bytes_per_s=0.0))
-        memories[one.name] = replace(before, **_values(one, _MEMORY))
-    return replace(
-        base,
-        engines=replace(base.engines, **_values(table.engines, _ENGINES)),
-        memories=tuple(memories.values()),
-        **_values(table, _PROCESSOR),
-    )
+    return over(base, {**table, "memories": by_name(base.memories, table.get("memories", ()), _MEMORY)})
 
 
-def block_over(base: Block, table: BlockTable) -> Block:
-    """Return a block with what a table gives in the place of its own."""
-    changed = _values(table, _BLOCK)
-    if table.references is not None:
-        changed["references"] = tuple(
-            Reference(
-                state=one.state,
-                accesses=one.accesses,
-                accesses_per_byte=one.accesses_per_byte,
-                access_bytes=round(one.access),
-                waits=one.waits,
-            )
-            for one in table.references
-        )
-    return replace(base, **changed)
+_MEMORY = Memory(name="", latency_s=0.0, bandwidth_bytes_per_s=0.0)
+_STATE = State(name="", memory="")
+_BLOCK = Block(name="", cycles=0.0)
+_UNSOURCED = {"name", "source", "after", "present", "stub"}
 
 
-def link_over(base: Link, table: LinkTable) -> Link:
-    """Return a link with what a table gives in the place of its own."""
-    return replace(base, **_values(table, _LINK))
-
-
-def state_over(base: State, table: StateTable) -> State:
-    """Return a state with what a table gives in the place of its own."""
-    return replace(base, **_values(table, _STATE))
-
-
-def _values(table: FileModel, fields: Mapping[str, str]) -> dict[str, Any]:
-    given = {field: getattr(table, key) for key, field in fields.items() if getattr(table, key) is not None}
-    return {field: round(value) if field in _WHOLE else value for field, value in given.items()}
-
-
-def values_given(document: ProcessorFile) -> Iterator[tuple[str, Any, str]]:
-    """Yield the values of a processor file: their places, the tables that hold their sources, and their keys."""
-    tables: list[tuple[str, Any, tuple[str, ...]]] = [
-        ("", document, tuple(_PROCESSOR)),
-        ("engines.", document.engines, tuple(_ENGINES)),
-        ("ring.", document.ring, tuple(_LINK)),
+def values_given(document: _Table) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+    """Yield the values of a processor file: their places, their keys, and the sources that their tables give."""
+    chip = {"ports", "link_bps", "receive_buffer_bytes", "transmit_buffer_bytes", "source"}
+    tables = [
+        ("", {name: said for name, said in document.items() if name in chip}),
+        *((f"{part}.", document[part]) for part in ("engines", "ring") if part in document),
+        *((f"memory[{one['name']}].", one) for one in document.get("memories", ())),
+        *((f"state[{one['name']}].", one) for one in document.get("state", ())),
+        *((f"block[{one['name']}].", one) for one in document.get("block", ())),
     ]
-    tables += [(f"memory[{one.name}].", one, tuple(_MEMORY)) for one in document.memory]
-    tables += [(f"state[{one.name}].", one, tuple(_STATE)) for one in document.state]
-    tables += [(f"block[{one.name}].", one, (*_BLOCK, "references", "queue", "engines")) for one in document.block]
-    for place, table, keys in tables:
-        for key in keys:
-            if getattr(table, key) is not None:
-                yield f"{place}{key}", table, key
+    for place, table in tables:
+        for name in table:
+            if name not in _UNSOURCED and (name != "threads" or not place.startswith("block")):
+                yield place, key_of(name), table.get("source", {})
 
 
+_FILE: Any = Annotated[_Table, Given(ProcessorFile, ("name", "title"))]
 _SUFFIX = ".processor.toml"
 _LARGEST_FILE_BYTES = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Preset:
-    """A network processor with the router that its file describes on it.
+    """A network processor with the router that its file describes on it."""
 
-    Parameters
-    ----------
-    processor : NetworkProcessor
-    title : str
-    states : tuple of State
-    blocks : tuple of Block
-        In the order of the way.
-    ring : Link
-        Between stages.
-    parallel : tuple of str
-        Blocks that each engine runs to completion in the parallel organisation.
-    queues : mapping of str to int
-        Frames that a block keeps for each output port.
-    engines : mapping of str to int
-        Engines of a block's stage in the pipelined organisation, where that is not one.
-    """
-
-    processor: NetworkProcessor
-    title: str = ""
-    states: tuple[State, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    ring: Link = field(default_factory=Link)
-    parallel: tuple[str, ...] = ()
-    queues: Mapping[str, int]
-    engines: Mapping[str, int]
+    processor: NetworkProcessor = field("The hardware")
+    title: str = field("What it is, for people", default="")
+    states: tuple[State, ...] = field("What its blocks keep in memories", default=())
+    blocks: tuple[Block, ...] = field("In the order of the way", default=())
+    ring: Link = field("Between stages", default=Link())
+    parallel: tuple[str, ...] = field(
+        "Blocks that each engine runs to completion in the parallel organisation", default=()
+    )
+    queues: Mapping[str, int] = field("Frames that a block keeps for each output port", default_factory=dict)
+    engines: Mapping[str, int] = field(
+        "Engines of a block's stage in the pipelined organisation, where that is not one", default_factory=dict
+    )
 
 
 def processors() -> tuple[str, ...]:
@@ -288,11 +279,10 @@ def read_preset(path: str | Path, *, folder: Path | None = None) -> Preset:
         The file cannot be read, is no TOML, says something wrong, or gives a value without a source; all faults with
         their places.
     """
-    document, above = _document(path, folder)
-    return _preset(document, str(path), above)
+    return _preset(_document(path, folder), str(path))
 
 
-def preset_from(table: ProcessorTable, *, folder: Path | None = None) -> Preset:
+def preset_from(table: _Table, *, folder: Path | None = None) -> Preset:
     """Return the processor that a table of a router file says: its base, with the table's own values over it.
 
     Raises
@@ -300,10 +290,10 @@ def preset_from(table: ProcessorTable, *, folder: Path | None = None) -> Preset:
     routecast.errors.FileProblem
         There is no such base, its file says something wrong, or it has no base and values are missing.
     """
-    if not table.base:
+    if not table.get("base"):
         missing = f"is missing: name a processor that ships, or a file; {did_you_mean('', processors())}"
         raise FileProblem("processor", [Problem("base", missing)])
-    base = read_preset(table.base, folder=folder)
+    base = read_preset(table["base"], folder=folder)
     return replace(base, processor=processor_over(base.processor, table))
 
 
@@ -315,86 +305,75 @@ def processor_sources(name: str) -> Mapping[str, str]:
     routecast.errors.FileProblem
         As :func:`processor`.
     """
-    document, _ = _document(name, None)
-    return {place: table.source[key] for place, table, key in values_given(document) if key in table.source}
+    document = _document(name, None)
+    return {f"{place}{key}": source[key] for place, key, source in values_given(document) if key in source}
 
 
 def processor_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of processor files, with units and meanings as descriptions."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **ProcessorFile.model_json_schema(),
+        **schema_of(_FILE),
         "title": "routecast processor file",
     }
 
 
-def _document(path: str | Path, folder: Path | None) -> tuple[ProcessorFile, Path | None]:
+def _document(path: str | Path, folder: Path | None) -> _Table:
     name = str(path)
     if name.endswith(".toml"):
         file = (folder or Path()) / name
         text = read_text(file, kind="processor file", largest_bytes=_LARGEST_FILE_BYTES)
-        return validated(ProcessorFile, parse_toml(text, str(file)), str(file)), file.parent
-    return _shipped(name), None
+        document: _Table = validated(_FILE, parse_toml(text, str(file)), str(file))
+        return document
+    return _shipped(name)
 
 
 @cache  # sweeps ask for the same one thousands of times, and nothing changes it
-def _shipped(name: str) -> ProcessorFile:
+def _shipped(name: str) -> _Table:
     shipped = shipped_files("processors", _SUFFIX)
     if name not in shipped:
         hint = f"is no processor that ships: {did_you_mean(name, shipped)}"
         raise FileProblem(f'"{name}"', [Problem("", hint)])
     text = shipped[name].read_text(encoding="utf-8")
-    return validated(ProcessorFile, parse_toml(text, name), f"{name}{_SUFFIX}")
+    document: _Table = validated(_FILE, parse_toml(text, name), f"{name}{_SUFFIX}")
+    return document
 
 
-def _preset(document: ProcessorFile, subject: str, folder: Path | None) -> Preset:
+def _preset(document: _Table, subject: str) -> Preset:
+    memories, states, blocks = (document.get(key, ()) for key in ("memories", "state", "block"))
     problems = [
-        Problem(
-            f"{place.rpartition('.')[0]}.source.{key}".lstrip("."),
-            "is missing: say where the value comes from",
-        )
-        for place, table, key in values_given(document)
-        if not table.source.get(key, "").strip()
+        Problem(f"{place}source.{key}", "is missing: say where the value comes from")
+        for place, key, source in values_given(document)
+        if not source.get(key, "").strip()
     ]
-    problems += [
-        *twins("memory", document.memory),
-        *twins("state", document.state),
-        *twins("block", document.block),
-    ]
-    base = None
-    if document.base:
-        if document.base.endswith(".toml"):
-            problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
-        else:
-            base = read_preset(document.base)
-            has = {memory.name for memory in base.processor.memories}
-            for index, memory in enumerate(document.memory):
-                if memory.name not in has:
-                    problems += lacking_memory(f"memory[{index}]", memory)
-    else:
+    problems += [*twins("memory", memories), *twins("state", states), *twins("block", blocks)]
+    base = _NO_BASE
+    if not document.get("base"):
         problems += missing_without_base(document)
+    elif document["base"].endswith(".toml"):
+        problems.append(Problem("base", "is a file: a processor file rests on one that ships, by its name"))
+    else:
+        base = read_preset(document["base"])
+        has = {memory.name for memory in base.processor.memories}
+        for index, memory in enumerate(memories):
+            if memory["name"] not in has:
+                problems += _missing(f"memory[{index}].", memory, _OF_A_MEMORY)
     if problems:
         raise FileProblem(subject, problems)
-    empty = NetworkProcessor(
-        name=document.name, engines=Engines(count=1, frequency_hz=1.0), memories=(), ports=1, link_bps=1e9
-    )
-    chip = processor_over(base.processor if base else empty, document)
-    sources = tuple(one for one in (document.reference,) if one)
-    blocks = {one.name: one for one in (base.blocks if base else ())}
-    for block in document.block:
-        blocks[block.name] = block_over(blocks.get(block.name, Block(name=block.name, cycles=0.0)), block)
-    states = {one.name: one for one in (base.states if base else ())}
-    for state in document.state:
-        states[state.name] = state_over(states.get(state.name, State(name=state.name, memory="")), state)
+    chip = processor_over(base.processor, document)
+    sources = (document["reference"],) if document.get("reference") else ()
     return Preset(
-        processor=replace(chip, name=document.name, sources=sources),
-        title=document.title,
-        states=tuple(states.values()),
-        blocks=tuple(blocks.values()),
-        ring=link_over(base.ring if base else Link(), document.ring),
-        parallel=tuple(document.parallel or (base.parallel if base else ())),
-        queues={**(base.queues if base else {})}
-        | {one.name: one.queue for one in document.block if one.queue is not None},
-        engines={**(base.engines if base else {})}
-        | {one.name: one.engines for one in document.block if one.engines is not None},
+        processor=replace(chip, name=document["name"], sources=sources),
+        title=document["title"],
+        states=by_name(base.states, states, _STATE),
+        blocks=by_name(base.blocks, blocks, _BLOCK),
+        ring=over(base.ring, document.get("ring", {})),
+        parallel=document.get("parallel") or base.parallel,
+        queues={**base.queues, **{one["name"]: one["queue_frames"] for one in blocks if "queue_frames" in one}},
+        engines={**base.engines, **{one["name"]: one["engines"] for one in blocks if "engines" in one}},
     )
+
+
+_NO_BASE = Preset(
+    processor=NetworkProcessor(name="", engines=Engines(count=1, frequency_hz=1.0), memories=(), ports=1, link_bps=1e9)
+)

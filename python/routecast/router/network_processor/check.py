@@ -76,7 +76,7 @@ def _check_processor(processor: NetworkProcessor, add: Add) -> None:
         at = f"processor.memory[{index}]"
         _whole(f"{at}.channels", memory.channels, 1, 1024, add)
         _positive(f"{at}.latency_s", memory.latency_s, add)
-        _positive(f"{at}.bytes_per_s", memory.bytes_per_s, add)
+        _positive(f"{at}.bandwidth_bytes_per_s", memory.bandwidth_bytes_per_s, add)
         _not_negative(f"{at}.least_bytes", memory.least_bytes, add)
         if memory.name.startswith("engine "):
             add(f"{at}.name", f'got "{memory.name}": names that begin with "engine" are those of engines')

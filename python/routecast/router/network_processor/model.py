@@ -15,12 +15,26 @@ a pipeline of DPDK (a stage to a core, rings in the cache between them).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
+
+from routecast.quantity.fields import (
+    BitRate,
+    ByteRate,
+    Bytes,
+    Count,
+    FrameCount,
+    Frequency,
+    Number,
+    Span,
+    TimePerByte,
+)
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "Block",
     "Engines",
+    "Hardware",
     "LineCard",
     "Link",
     "Memory",
@@ -37,259 +51,161 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Engines:
-    """The processing engines, all alike.
+    """The processing engines, all alike."""
 
-    Parameters
-    ----------
-    count : int
-    threads : int
-        Hardware contexts of one engine; 1: none beside the only one, so that memory latency is never hidden.
-    frequency_hz : float
-    registers : int
-        General-purpose registers of an engine, which its active threads share out evenly.
-    spill_cycles : float
-        What a block pays per frame for each register that it has too few.
-    switch_cycles : float
-        To turn from a thread that waits to the next one.
-    code_words : int
-        Instructions that an engine's control store holds; 0: no limit.
-    """
-
-    count: int
-    threads: int = 1
-    frequency_hz: float
-    registers: int = 0
-    spill_cycles: float = 0.0
-    switch_cycles: float = 0.0
-    code_words: int = 0
+    count: Count = field("How many engines")
+    # 1: none beside the only one, so that memory latency is never hidden.
+    threads: Count = field("Hardware threads (contexts) of an engine", default=1)
+    frequency_hz: Frequency = field("Cycles per second of an engine, Hz")
+    registers: Count = field(
+        "General-purpose registers of an engine, which active threads share; 0: no limit", default=0
+    )
+    spill_cycles: Number = field("Cycles that each register too few costs a block for each frame", default=0.0)
+    switch_cycles: Number = field("Cycles to turn to the next thread", default=0.0)
+    code_words: Count = field("Instructions that the control store of an engine holds; 0: no limit", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Memory:
-    """A memory, or another unit that threads wait for (hash unit, cipher).
+    """A memory, or another unit that threads wait for (hash unit, cipher)."""
 
-    Parameters
-    ----------
-    name : str
-        ``"scratch"``, ``"sram"``, ``"dram"``.
-    channels : int
-        Accesses to different channels go on at once.
-    latency_s : float
-        Of an access where nobody else is there, transfer included.
-    bytes_per_s : float
-        That one channel moves.
-    least_bytes : int
-        What a shorter access costs all the same (a burst).
-    capacity_bytes : int
-        0: no limit.
-    """
-
-    name: str
-    channels: int = 1
-    latency_s: float
-    bytes_per_s: float
-    least_bytes: int = 4
-    capacity_bytes: int = 0
+    name: str = field("Name of the memory")
+    channels: Count = field("Accesses to different channels go on at once", default=1)
+    latency_s: Span = field("Latency of an access where nobody else is there, transfer included, s")
+    bandwidth_bytes_per_s: ByteRate = field("Bytes per second of one channel, B/s")
+    least_bytes: Bytes = field("What a shorter access costs all the same (a burst), B", default=4)
+    capacity_bytes: Bytes = field("Size; none: no limit, B", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkProcessor:
-    """The hardware. Every value of a preset has its source beside it in the preset's file.
+@value
+class Hardware:
+    """What a network processor has."""
 
-    Parameters
-    ----------
-    name : str
-    engines : Engines
-    memories : tuple of Memory
-    ports : int
-    link_bps : float
-        Of each port.
-    receive_buffer_bytes, transmit_buffer_bytes : int
-        On the chip, for all ports together.
-    sources : tuple of str
-    """
-
-    name: str
-    engines: Engines
-    memories: tuple[Memory, ...]
-    ports: int
-    link_bps: float
-    receive_buffer_bytes: int = 0
-    transmit_buffer_bytes: int = 0
-    sources: tuple[str, ...] = ()
+    engines: Engines = field("The engines")
+    memories: tuple[Memory, ...] = field("Memories", key="memory")
+    ports: Count = field("Interfaces")
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s")
+    receive_buffer_bytes: Bytes = field("Receive buffer on the chip, all ports together, B", default=0)
+    transmit_buffer_bytes: Bytes = field("Transmit buffer on the chip, all ports together, B", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
+class NetworkProcessor(Hardware):
+    """The hardware, by its name. Every value of a preset has its source beside it in the preset's file."""
+
+    name: str = field("Name of the processor")
+    sources: tuple[str, ...] = field("Where its values come from in the main", default=())
+
+
+@value
 class State:
-    """Something that blocks keep in a memory: the route table, frames, queue descriptors.
+    """Something that blocks keep in a memory: the route table, frames, queue descriptors."""
 
-    Parameters
-    ----------
-    name : str
-    memory : str
-        Where it is now; :mod:`routecast.plan.mapping` may choose another.
-    size_bytes : int
-    """
-
-    name: str
-    memory: str
-    size_bytes: int = 0
+    name: str = field("Name of the state")
+    # Where it is now; :mod:`routecast.plan.mapping` may choose another.
+    memory: str = field("Name of the memory that it is kept in")
+    size_bytes: Bytes = field("Its size, B", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reference:
-    """What a block reads and writes of a state for one frame.
+    """What a block reads and writes of a state for one frame."""
 
-    Parameters
-    ----------
-    state : str
-    accesses : float
-        Per frame, whatever its size.
-    accesses_per_byte : float
-        Besides, for each byte of the frame (a block that moves payload).
-    access_bytes : int
-        Of one access.
-    waits : int
-        How often the thread waits: accesses that are issued together are waited for once.
-    """
-
-    state: str
-    accesses: float = 1.0
-    accesses_per_byte: float = 0.0
-    access_bytes: int = 4
-    waits: int = 1
+    state: str = field("Name of the state")
+    accesses: Number = field("Accesses for a frame, whatever its size; fractions are averages", default=1.0)
+    accesses_per_byte: Number = field("Besides, accesses for each byte of the frame", default=0.0)
+    access_bytes: Bytes = field("Bytes of one access, B", default=4)
+    waits: Count = field("How often the thread waits: accesses issued together are one wait", default=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Block:
-    """A step of the router: receive, demultiplex, parse, lookup, header format, queue manager, transmit, or another.
+    """A step of the router: receive, demultiplex, parse, lookup, header format, queue manager, transmit, or another."""
 
-    Parameters
-    ----------
-    name : str
-    cycles : float
-        Instructions' cycles per frame, without waiting for memories.
-    cycles_per_byte : float
-    references : tuple of Reference
-    registers : int
-        That a thread would like to have.
-    code_words : int
-        Of its program.
-    """
-
-    name: str
-    cycles: float
-    cycles_per_byte: float = 0.0
-    references: tuple[Reference, ...] = ()
-    registers: int = 0
-    code_words: int = 0
+    name: str = field("Name of the block")
+    # Without waiting for memories.
+    cycles: Number = field("Instructions' cycles for a frame")
+    cycles_per_byte: Number = field("Besides, cycles for each byte of the frame", default=0.0)
+    references: tuple[Reference, ...] = field("What it reads and writes in memories for a frame", default=())
+    registers: Count = field("Registers that a thread would like to have", default=0)
+    code_words: Count = field("Instructions of its program", default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Link:
     """How frames (their handles) go from one stage to the next.
 
-    Parameters
-    ----------
-    memory : str
-        Of the ring; empty: next-neighbour registers, which cost cycles only.
-    put_cycles, get_cycles : float
-    access_bytes : int
-        Of a handle; it is written once and read once, each with a wait.
-    frames : int
-        Length of the ring; what comes when it is full is dropped (S7).
+    A handle is written once and read once, each with a wait. What comes when the ring is full is dropped (S7).
     """
 
-    memory: str = ""
-    put_cycles: float = 0.0
-    get_cycles: float = 0.0
-    access_bytes: int = 4
-    frames: int = 128
+    # Next-neighbour registers cost cycles only.
+    memory: str = field('Memory of the ring; "": registers of the next engine', default="")
+    put_cycles: Number = field("Cycles to put a frame's handle into the ring", default=0.0)
+    get_cycles: Number = field("Cycles to get it out", default=0.0)
+    access_bytes: Bytes = field("Bytes of a handle, B", default=4)
+    frames: FrameCount = field("Length of the ring, frames", default=128)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Stage:
     """Blocks that a thread runs one after the other for a frame, on some engines.
 
     *Pipelined*: a stage for every block. *Parallel*: one stage of all blocks that may be repeated.
-
-    Parameters
-    ----------
-    blocks : tuple of str
-        In the order of the way.
-    engines : tuple of int
-        Numbers of its engines. Engines may have several stages, whose threads add up to the hardware's at most.
-    threads : int
-        Active threads on each of its engines; 0: all that the hardware has.
-    link : Link
-        By which frames come to it; that of the first stage is the receive buffer.
     """
 
-    blocks: tuple[str, ...]
-    engines: tuple[int, ...]
-    threads: int = 0
-    link: Link = field(default_factory=Link)
+    blocks: tuple[str, ...] = field("Blocks in the order of the way")
+    # Engines may have several stages, whose threads add up to the hardware's at most.
+    engines: tuple[int, ...] = field("Numbers of its engines")
+    threads: Count = field("Active threads on each engine; 0: all that the hardware has", default=0)
+    # That of the first stage is the receive buffer.
+    link: Link = field("How frames come to it", default=Link())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Slice:
     """A meta-router that shares the processor: its own blocks, and the bandwidth provisioned for it.
 
-    Parameters
-    ----------
-    name : str
-    bandwidth_bps : float
-        Provisioned on each port (L1: with the 20 bytes, S2).
-    share : float
-        Of the traffic that is its own, 0..1.
-    cycles_ratio : Mapping of str to float
-        Cycles of its blocks over those of the plain router's; blocks that are not named have 1.
-    policing : {"none", "policed", "weighted"}
-        ``policed``: what it sends beyond its bandwidth is dropped before it takes others' time. ``weighted``: slices
-        have queues of their own at each port, which shares its link out by their bandwidths; what one leaves, others
-        may have. That keeps links apart, not engines. ``none``: neither.
+    ``policed``: what it sends beyond its bandwidth is dropped before it takes others' time. ``weighted``: slices have
+    queues of their own at each port, which shares its link out by their bandwidths; what one leaves, others may have.
+    That keeps links apart, not engines. ``none``: neither.
     """
 
-    name: str
-    bandwidth_bps: float
-    share: float
-    cycles_ratio: Mapping[str, float] = field(default_factory=dict)
-    policing: Literal["none", "policed", "weighted"] = "none"
+    name: str = field("Name of the slice")
+    bandwidth_bps: BitRate = field("Provisioned on each port, with the 20 bytes of each frame, bit/s")
+    share: Number = field("Its share of the traffic, 0 to 1")
+    # Blocks that are not named have 1.
+    cycles_ratio: Mapping[str, Number] = field(
+        "Cycles of its blocks over those of the plain router's, by block", default_factory=dict
+    )
+    policing: Literal["none", "policed", "weighted"] = field(
+        "Beyond its bandwidth: none; policed, dropped first of all; weighted, ports serve by bandwidths", default="none"
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LineCard:
-    """What stands between each port and the network processor: a processor of its own, and a crossbar switch.
+    """What stands between each port and the processor: a card that validates frames, and a crossbar switch.
 
     All are alike, one for each port of the processor. Frames are validated there, cross the switch to the processor,
     and cross it again on their way out (Heller 2006, sec. 2.3). That the two directions have processors of their own is
     an assumption, after the ingress and egress parts of that router's line card (J. DeHart, Design of a High
     Performance PlanetLab Node: Line Card, 2006).
-
-    Parameters
-    ----------
-    per_packet_s, per_byte_s : float
-        To validate a frame that comes in.
-    out_per_packet_s, out_per_byte_s : float
-        For a frame that goes out; both 0: nothing is done to it.
-    latency_s : float
-        Of the crossbar, each time that it is crossed. It does not block: it takes time and no capacity.
-    queue_frames : int
-        That wait before each processor of a card, before its link to the switch, and before its line; 64 is an
-        assumption.
-    link_bps : float
-        Of the line to the outside; 0: that of the processor's ports, which is also the rate of the switch's.
     """
 
-    per_packet_s: float = 0.0
-    per_byte_s: float = 0.0
-    out_per_packet_s: float = 0.0
-    out_per_byte_s: float = 0.0
-    latency_s: float = 0.0
-    queue_frames: int = 64
-    link_bps: float = 0.0
+    per_packet_s: Span = field("To validate a frame that comes in, s", default=0.0)
+    per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0)
+    out_per_packet_s: Span = field("For a frame that goes out, s", default=0.0)
+    out_per_byte_s: TimePerByte = field("Besides, for each byte of the frame, s/B", default=0.0)
+    # It does not block: it takes time and no capacity.
+    latency_s: Span = field("Of the crossbar, each time that it is crossed, s", default=0.0)
+    # 64 is an assumption.
+    queue_frames: FrameCount = field(
+        "That wait before a card, its link to the switch, and its line, each, frames", default=64
+    )
+    # The switch's is that of the processor's ports.
+    link_bps: BitRate = field("Rate of its line to the outside; none: that of the processor's, bit/s", default=0.0)
 
     def line_bps(self, processor: NetworkProcessor) -> float:
         """Return the rate of the line to the outside."""
@@ -349,7 +265,7 @@ Step = Run | Wait
 
 def occupancy_s(memory: Memory, access_bytes: int) -> float:
     """Return how long one access keeps a channel of a memory busy."""
-    return max(access_bytes, memory.least_bytes) / memory.bytes_per_s
+    return max(access_bytes, memory.least_bytes) / memory.bandwidth_bytes_per_s
 
 
 def block_cycles(block: Block, processor: NetworkProcessor, active_threads: int) -> float:

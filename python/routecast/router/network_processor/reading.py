@@ -3,29 +3,109 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 from routecast.errors import FileProblem, ModelProblem, Problem
 from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Count, FrameCount
+from routecast.quantity.schema import field, over, value
+from routecast.router.load_table import LoadTable
 from routecast.router.model import RouterModel
 from routecast.router.network_processor.builder import flows_of_a_round, network_processor
 from routecast.router.network_processor.catalogue import (
+    BlockOver,
+    LinkOver,
     Preset,
-    block_over,
-    link_over,
+    ProcessorOrName,
+    StateOver,
+    by_name,
     memories_without_base,
     preset_from,
-    state_over,
     twins,
 )
-from routecast.router.network_processor.file_models import BlockTable, NetworkProcessorRouter
-from routecast.router.network_processor.model import Block, LineCard, Link, NetworkProcessor, Slice, Stage, State
+from routecast.router.network_processor.model import (
+    Block,
+    LineCard,
+    Link,
+    Memory,
+    NetworkProcessor,
+    Slice,
+    Stage,
+    State,
+)
 from routecast.router.network_processor.organisation import parallel
 
-__all__ = ["Parts", "in_the_file", "network_processor_from", "parts_of"]
+__all__ = ["NetworkProcessorRouter", "Parts", "in_the_file", "parts_of"]
+
+
+@value
+class StageTable(Stage):
+    """Blocks that a thread runs one after the other, on some engines; for the organisation "staged"."""
+
+    name: str = field("Name to find it by, in paths; none: its number", default="")
+    engines: Count | list[Count] = field(  # type: ignore[assignment]  # counted, or by their numbers
+        "How many engines of its own, or the numbers of engines that stages may share", default=1
+    )
+    link: LinkOver = field(  # type: ignore[assignment]  # over the router's ring
+        "How frames come to it, where that differs", default_factory=dict
+    )
+
+
+@value
+class NetworkProcessorRouter:
+    """A router on a network processor in short: the processor, and how its engines are organised."""
+
+    name: str = field("Name of the router; without it the file's", default="")
+    processor: ProcessorOrName = field(
+        "Name of a processor that ships, a *.processor.toml file, or a table over a base"
+    )
+    organisation: Literal["pipelined", "parallel", "staged"] = field(
+        "A stage for every block; engines that each run several blocks; or as [[stage]] says", default="pipelined"
+    )
+    engines: Count | None = field(
+        "Parallel: how many engines run the blocks of parallel to completion; none: one", default=None
+    )
+    threads: Count | None = field("Parallel: active threads on each of them; 0 or none: all", default=None)
+    parallel: tuple[str, ...] | None = field(
+        "Parallel: blocks that each of those engines runs; none: the processor's", default=None
+    )
+    ring: LinkOver = field("How frames go from stage to stage, where that differs", default_factory=dict)
+    state: tuple[StateOver, ...] = field("States of the processor's blocks, or further ones", default=())
+    block: tuple[BlockOver, ...] = field("Blocks of the processor's router, or further ones", default=())
+    stage: tuple[StageTable, ...] = field("Staged: which blocks run on which engines", default=())
+    slice: tuple[Slice, ...] = field("Meta-routers that share the processor; none: one", default=())
+    line_card: LineCard | None = field("What stands before each port of the processor; none: nothing", default=None)
+    burst_frames: FrameCount = field("What a policed slice may send at once to a port, frames", default=64)
+    load: LoadTable | None = field("Load to evaluate with by default", default=None)
+
+    def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
+        """Return the router; buffers are counted in ``frames``, or else in those of the file's load.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            With all faults, their places those of the file.
+        """
+        parts = parts_of(self, folder)
+        try:
+            return network_processor(
+                parts.processor,
+                parts.blocks,
+                parts.states,
+                parts.stages,
+                slices=parts.slices,
+                line_card=parts.line_card,
+                frame_bytes=parts.frame_bytes if frames is None else frames.mean_bytes,
+                port_queue_frames=parts.port_queue_frames,
+                burst_frames=parts.burst_frames,
+                name=self.name,
+            )
+        except ModelProblem as problem:
+            placed = [in_the_file(one, self, parts, parts.stages) for one in problem.problems]
+            raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
 
 
 # The stages that a router file asks for: those of an organisation by its name, or those that it lists.
@@ -63,16 +143,16 @@ def _organised(
     if router.stage:
         problems.append(Problem("stage", f'is for organisation "staged", not "{router.organisation}"'))
     repeated: list[str] = []
+    count = 1 if router.engines is None else router.engines
     if router.organisation == "parallel":
-        wanted = list(preset.parallel) if router.parallel is None else router.parallel
-        gone = {table.name for table in router.block if not table.present}
+        wanted = preset.parallel if router.parallel is None else router.parallel
+        gone = _absent(router)
         repeated = [name for name in wanted if name not in gone]
         if not repeated:
             problems.append(Problem("parallel", "names no block that is present: name those that engines repeat"))
-        if router.engines < 1:
-            problems.append(Problem("engines", f"got {router.engines}: at least one engine is needed"))
-    elif {"engines", "threads", "parallel"} & router.model_fields_set:
-        given = sorted({"engines", "threads", "parallel"} & router.model_fields_set)
+        if count < 1:
+            problems.append(Problem("engines", f"got {count}: at least one engine is needed"))
+    else:
         problems += [
             Problem(
                 key,
@@ -80,39 +160,40 @@ def _organised(
                 if key != "parallel"
                 else 'is for organisation "parallel"',
             )
-            for key in given
+            for key in ("engines", "parallel", "threads")
+            if getattr(router, key) is not None
         ]
     engines: dict[str, int] = dict(preset.engines)
-    threads: dict[str, int] = dict.fromkeys(repeated, router.threads)
+    threads: dict[str, int] = dict.fromkeys(repeated, router.threads or 0)
     for index, table in enumerate(router.block):
-        if table.engines is not None:
-            engines[table.name] = table.engines
-            if table.engines < 1:
-                problems.append(
-                    Problem(f"block[{index}].engines", f"got {table.engines}: at least one engine is needed")
-                )
-        if table.threads is not None:
-            threads[table.name] = table.threads
-        if table.name in repeated:
+        name = table["name"]
+        if "engines" in table:
+            engines[name] = table["engines"]
+            if engines[name] < 1:
+                message = f"got {engines[name]}: at least one engine is needed"
+                problems.append(Problem(f"block[{index}].engines", message))
+        if "threads" in table:
+            threads[name] = table["threads"]
+        if name in repeated:
             problems += [
                 Problem(
                     f"block[{index}].{key}",
                     f'is run by the engines of the parallel stage: give "{key}" of the router',
                 )
                 for key in ("engines", "threads")
-                if getattr(table, key) is not None
+                if key in table
             ]
     if problems:
         return ()
     needed = sum(engines.get(name, 1) for name in names if name not in repeated)
-    needed += router.engines if repeated else 0
-    count = preset.processor.engines.count
-    if needed > count:
+    needed += count if repeated else 0
+    there = preset.processor.engines.count
+    if needed > there:
         where = "engines" if repeated else "block"
-        problems.append(Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {count}"))
+        problems.append(Problem(where, f"the stages need {needed} engines, but {preset.processor.name} has {there}"))
         return ()
     try:
-        return parallel(names, repeated=repeated, count=router.engines, engines=engines, threads=threads, link=ring)
+        return parallel(names, repeated=repeated, count=count, engines=engines, threads=threads, link=ring)
     except ModelProblem as problem:
         problems += problem.problems
         return ()
@@ -122,7 +203,7 @@ def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], proble
     """Return the stages that a file lists; engines that are counted get the numbers that are free."""
     if not router.stage:
         problems.append(Problem("stage", "is missing: organisation staged takes a [[stage]] for each stage"))
-    absent = {table.name for table in router.block if not table.present}
+    absent = _absent(router)
     taken = {number for one in router.stage if not isinstance(one.engines, int) for number in one.engines}
     free = (number for number in range(1 << 30) if number not in taken)
     stages = []
@@ -139,8 +220,12 @@ def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], proble
             engines = tuple(one.engines)
         blocks = tuple(name for name in one.blocks if name not in absent)
         if blocks or not one.blocks:
-            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=link_over(ring, one.link)))
+            stages.append(Stage(blocks=blocks, engines=engines, threads=one.threads, link=over(ring, one.link)))
     return tuple(stages)
+
+
+def _absent(router: NetworkProcessorRouter) -> set[str]:
+    return {table["name"] for table in router.block if not table.get("present", True)}
 
 
 # Where in a router file a fault is that the builder found: it counts blocks that the file inherits, too.
@@ -149,41 +234,32 @@ def _staged(router: NetworkProcessorRouter, ring: Link, names: list[str], proble
 _ENTRY = re.compile(r"(?P<list>processor\.memory|block|state|stage)\[(?P<number>\d+)\](?P<rest>.*)")
 
 
-def in_the_file(
-    problem: Problem,
-    router: NetworkProcessorRouter,
-    *,
-    memories: Sequence[str],
-    blocks: Sequence[str],
-    states: Sequence[str],
-    stages: Sequence[Sequence[str]],
-) -> Problem:
+def in_the_file(problem: Problem, router: NetworkProcessorRouter, parts: Parts, stages: Sequence[Stage]) -> Problem:
     """Return a fault that the builder found with the place that it has in the file.
 
     Parameters
     ----------
     problem : Problem
-        Its place counts ``memories``, ``blocks``, ``states`` and ``stages``, in this order.
+        Its place counts the memories, blocks and states of ``parts``, and ``stages``.
     router : NetworkProcessorRouter
         What the file says.
-    memories, blocks, states : sequence of str
-        Names.
-    stages : sequence of sequence of str
-        Blocks of each stage.
+    parts : Parts
+    stages : sequence of Stage
     """
     found = _ENTRY.fullmatch(problem.place)
     if not found:
         return problem
     number, rest = int(found["number"]), found["rest"]
     if found["list"] == "stage":
-        return Problem(_stage_place(router, stages[number], number, rest), problem.message)
-    given: Sequence[object]
+        return Problem(_stage_place(router, stages[number].blocks, number, rest), problem.message)
+    made: Sequence[Block | Memory | State]
     if found["list"] == "block":
-        name, given = blocks[number], [table.name for table in router.block]
+        made, tables = parts.blocks, router.block
     elif found["list"] == "state":
-        name, given = states[number], [table.name for table in router.state]
+        made, tables = parts.states, router.state
     else:
-        name, given = memories[number], [table.name for table in router.processor.memory]
+        made, tables = parts.processor.memories, router.processor.get("memories", ())
+    name, given = made[number].name, [table["name"] for table in tables]
     entry = given.index(name) if name in given else name
     return Problem(f"{found['list']}[{entry}]{rest}", problem.message)
 
@@ -197,7 +273,7 @@ def _stage_place(router: NetworkProcessorRouter, blocks: Sequence[str], number: 
     key = rest.lstrip(".")
     if router.organisation == "parallel" and len(blocks) > 1:
         return key
-    given = [table.name for table in router.block]
+    given = [table["name"] for table in router.block]
     entry = given.index(blocks[0]) if blocks and blocks[0] in given else blocks[0]
     return f"block[{entry}].{key}"
 
@@ -205,70 +281,19 @@ def _stage_place(router: NetworkProcessorRouter, blocks: Sequence[str], number: 
 _SMALLEST_BYTES = 64.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Parts:
-    """What :func:`~routecast.router.network_processor.builder.network_processor` is called with.
-
-    ``frame_bytes`` is the mean size of the file's load, 64 where it has none.
-    """
+    """What :func:`~routecast.router.network_processor.builder.network_processor` is called with."""
 
     processor: NetworkProcessor
     blocks: tuple[Block, ...]
     states: tuple[State, ...]
     stages: tuple[Stage, ...]
-    slices: tuple[Slice, ...] = ()
-    line_card: LineCard | None = None
-    frame_bytes: float = _SMALLEST_BYTES
-    port_queue_frames: int = 0
-    burst_frames: int = 64
-
-
-def network_processor_from(
-    router: NetworkProcessorRouter, name: str, folder: Path | None = None, frames: FrameMix | None = None
-) -> RouterModel:
-    """Build the router on a network processor that a file says.
-
-    Parameters
-    ----------
-    router : NetworkProcessorRouter
-    name : str
-    folder : Path or None
-        Where processors that are files are looked for.
-    frames : FrameMix or None
-        That buffers are counted in; None: those of the file's load.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        With all faults, their places those of the file.
-    """
-    parts = parts_of(router, folder)
-    try:
-        return network_processor(
-            parts.processor,
-            parts.blocks,
-            parts.states,
-            parts.stages,
-            slices=parts.slices,
-            line_card=parts.line_card,
-            frame_bytes=parts.frame_bytes if frames is None else frames.mean_bytes,
-            port_queue_frames=parts.port_queue_frames,
-            burst_frames=parts.burst_frames,
-            name=name,
-        )
-    except ModelProblem as problem:
-        placed = [
-            in_the_file(
-                one,
-                router,
-                memories=[memory.name for memory in parts.processor.memories],
-                blocks=[block.name for block in parts.blocks],
-                states=[state.name for state in parts.states],
-                stages=[stage.blocks for stage in parts.stages],
-            )
-            for one in problem.problems
-        ]
-        raise ModelProblem(problem.subject, list(dict.fromkeys(placed))) from problem
+    slices: tuple[Slice, ...]
+    line_card: LineCard | None
+    frame_bytes: float = field("Mean size of the file's load, 64 where it has none, B")
+    port_queue_frames: int
+    burst_frames: int
 
 
 def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Parts:
@@ -277,7 +302,7 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
     Raises
     ------
     routecast.errors.ModelProblem
-        As :func:`network_processor_from`.
+        With all faults, their places those of the file.
     """
     subject = f"router {router.name!r}" if router.name else "router"
     try:
@@ -288,76 +313,45 @@ def parts_of(router: NetworkProcessorRouter, folder: Path | None = None) -> Part
             for one in problem.problems
         ]
         raise ModelProblem(subject, told) from problem
+    memories = router.processor.get("memories", ())
     problems = [
-        *twins("processor.memory", router.processor.memory),
+        *twins("processor.memory", memories),
         *twins("state", router.state),
         *twins("block", router.block),
-        *memories_without_base(router.processor, preset.processor),
+        *memories_without_base(memories, preset.processor),
     ]
     blocks = _blocks(router, preset, problems)
-    by_name = {table.name: table for table in router.block}
-    running = [block for block in blocks if by_name.get(block.name, _PLAIN).present]
-    ring = link_over(preset.ring, router.ring)
+    tables = {table["name"]: table for table in router.block}
+    running = [block for block in blocks if tables.get(block.name, {}).get("present", True)]
+    ring = over(preset.ring, router.ring)
     stages = stages_of(router, preset, ring, [block.name for block in running], problems)
-    slices = tuple(
-        Slice(
-            name=one.name,
-            bandwidth_bps=one.bandwidth,
-            share=one.share,
-            cycles_ratio=one.cycles_ratio,
-            policing=one.policing,
-        )
-        for one in router.slice
-    )
-    problems += _flow_problems(router, slices, preset.processor.ports)
+    problems += _flow_problems(router, preset.processor.ports)
     if problems:
         raise ModelProblem(subject, problems)
-    queues = {
-        block.name: _queue(by_name.get(block.name, _PLAIN), preset.queues.get(block.name, 0)) for block in running
-    }
+    queues = {block.name: _queue(tables.get(block.name, {}), preset.queues.get(block.name, 0)) for block in running}
     return Parts(
         processor=preset.processor,
         blocks=tuple(running),
-        states=_states(router, preset),
+        states=by_name(preset.states, router.state, State(name="", memory="")),
         stages=stages,
-        slices=slices,
-        line_card=_line_card(router),
+        slices=router.slice,
+        line_card=router.line_card,
         frame_bytes=router.load.frames.mean_bytes if router.load is not None else _SMALLEST_BYTES,
         port_queue_frames=sum(queues.values()),
-        burst_frames=router.burst,
+        burst_frames=router.burst_frames,
     )
 
 
-_PLAIN = BlockTable(name="plain")
-
-
-def _line_card(router: NetworkProcessorRouter) -> LineCard | None:
-    card = router.line_card
-    if card is None:
-        return None
-    return LineCard(
-        per_packet_s=card.per_packet,
-        per_byte_s=card.per_byte,
-        out_per_packet_s=card.out_per_packet,
-        out_per_byte_s=card.out_per_byte,
-        latency_s=card.latency,
-        queue_frames=card.queue,
-        link_bps=card.link or 0.0,
-    )
-
-
-def _queue(table: BlockTable, frames: int) -> int:
+def _queue(table: Mapping[str, Any], frames: int) -> int:
     """Return the frames that a block keeps for each port: a stub keeps none."""
-    if table.stub:
-        return 0
-    return frames if table.queue is None else table.queue
+    return 0 if table.get("stub") else int(table.get("queue_frames", frames))
 
 
-def _flow_problems(router: NetworkProcessorRouter, slices: tuple[Slice, ...], ports: int) -> Iterator[Problem]:
+def _flow_problems(router: NetworkProcessorRouter, ports: int) -> Iterator[Problem]:
     """Yield that the file's load has not as many flows as make the shares of slices come out."""
-    if not slices or router.load is None or router.load.arrivals.kind == "trace":
+    if not router.slice or router.load is None or router.load.arrivals.kind == "trace":
         return
-    count, of_a_round = router.load.flows.count, flows_of_a_round(slices, ports)
+    count, of_a_round = router.load.flows.count, flows_of_a_round(router.slice, ports)
     if count % of_a_round:
         yield Problem(
             "load.flows.count",
@@ -369,38 +363,24 @@ def _blocks(router: NetworkProcessorRouter, preset: Preset, problems: list[Probl
     """Return the blocks of the processor's router, with the file's in their places."""
     blocks = list(preset.blocks)
     for index, table in enumerate(router.block):
-        at = f"block[{index}]"
+        at, name, after = f"block[{index}]", table["name"], table.get("after")
         names = [block.name for block in blocks]
-        if table.name in names:
-            place = names.index(table.name)
-            if table.after is not None:
-                problems.append(
-                    Problem(f"{at}.after", f'"{table.name}" has its place already, on {preset.processor.name}')
-                )
-            blocks[place] = Block(name=table.name, cycles=0.0) if table.stub else block_over(blocks[place], table)
+        stub = table.get("stub", False)
+        if name in names:
+            place = names.index(name)
+            if after is not None:
+                problems.append(Problem(f"{at}.after", f'"{name}" has its place already, on {preset.processor.name}'))
+            blocks[place] = Block(name=name, cycles=0.0) if stub else over(blocks[place], table)
             continue
-        if table.after is None:
-            meant = did_you_mean(table.name, names)
-            problems.append(
-                Problem(
-                    f"{at}.name",
-                    f'"{table.name}" is no block on {preset.processor.name}: {meant} A block of your own says which '
-                    "one it comes after",
-                )
-            )
+        if after is None:
+            message = f'"{name}" is no block on {preset.processor.name}: {did_you_mean(name, names)} '
+            message += "A block of your own says which one it comes after"
+            problems.append(Problem(f"{at}.name", message))
             continue
-        if table.after and table.after not in names:
-            problems.append(Problem(f"{at}.after", f'"{table.after}" is no block: {did_you_mean(table.after, names)}'))
+        if after and after not in names:
+            problems.append(Problem(f"{at}.after", f'"{after}" is no block: {did_you_mean(after, names)}'))
             continue
-        if table.cycles is None and not table.stub:
+        if "cycles" not in table and not stub:
             problems.append(Problem(f"{at}.cycles", "is missing: say what a frame costs"))
-        place = names.index(table.after) + 1 if table.after else 0
-        blocks.insert(place, block_over(Block(name=table.name, cycles=0.0), table))
+        blocks.insert(names.index(after) + 1 if after else 0, over(Block(name=name, cycles=0.0), table))
     return blocks
-
-
-def _states(router: NetworkProcessorRouter, preset: Preset) -> tuple[State, ...]:
-    states = {state.name: state for state in preset.states}
-    for table in router.state:
-        states[table.name] = state_over(states.get(table.name, State(name=table.name, memory="")), table)
-    return tuple(states.values())

@@ -137,6 +137,7 @@ def machine_problems(
     machines: Sequence[Machine],
     *,
     functions: Sequence[str] | Mapping[str, Sequence[str]] = ("forward",),
+    places: Sequence[str] = (),
 ) -> list[Problem]:
     """Return what is wrong with servers and the machines on them.
 
@@ -149,10 +150,13 @@ def machine_problems(
     servers, machines : sequences
     functions : sequence of str, or mapping of str to sequence of str
         What each machine must be able to do; or for each machine, by its name.
+    places : sequence of str
+        Of the machines; ``()``: ``machine[0]``, ``machine[1]``, …
     """
+    places = places or [f"machine[{number}]" for number in range(len(machines))]
     problems = [
-        *_name_problems("server", [server.name for server in servers]),
-        *_name_problems("machine", [machine.name for machine in machines]),
+        *_name_problems("server", {f"server[{number}]": server.name for number, server in enumerate(servers)}),
+        *_name_problems("machine", {place: one.name for place, one in zip(places, machines, strict=True)}),
     ]
     if not servers:
         problems.append(Problem("server", "there is none: machines need one to run on"))
@@ -161,8 +165,7 @@ def machine_problems(
     for number, server in enumerate(servers):
         problems += _server_problems(f"server[{number}]", server)
     by_name = {server.name: server for server in servers}
-    for number, machine in enumerate(machines):
-        place = f"machine[{number}]"
+    for place, machine in zip(places, machines, strict=True):
         problems += _machine_problems(place, machine)
         on = by_name.get(machine.server)
         if on is None:
@@ -202,15 +205,14 @@ def size_problems(machines: Sequence[Machine], *, ports: int, interfaces: int, l
     return problems
 
 
-def _name_problems(kind: str, names: Sequence[str]) -> Iterator[Problem]:
-    taken: dict[str, int] = {}
-    for number, name in enumerate(names):
-        place = f"{kind}[{number}].name"
+def _name_problems(kind: str, names: Mapping[str, str]) -> Iterator[Problem]:
+    taken: dict[str, str] = {}
+    for place, name in names.items():
         if not name.strip():
-            yield Problem(place, f"is empty: a {kind} needs a name")
+            yield Problem(f"{place}.name", f"is empty: a {kind} needs a name")
         elif name in taken:
-            yield Problem(place, f'"{name}" is already the name of {kind}[{taken[name]}]')
-        taken.setdefault(name, number)
+            yield Problem(f"{place}.name", f'"{name}" is already the name of {taken[name]}')
+        taken.setdefault(name, place)
 
 
 def _server_problems(place: str, server: Server) -> Iterator[Problem]:

@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from routecast.router.model import PowerDraw, ResourcePool, ServiceCost
-from routecast.router.virtual.technology import Technology
+from routecast.quantity.fields import Count, Number
+from routecast.quantity.schema import field, value
+from routecast.router.model import PowerDraw, ResourcePool
+from routecast.router.virtual.technology import Cost, Technology
 
 __all__ = ["Cores", "Machine", "Server"]
 
-Cores = tuple[int, ...]
+Cores = tuple[Count, ...]
 """Cores that a thread may use; ``()``: all of its server."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Server:
-    """A physical machine.
+    """A physical machine."""
 
-    Parameters
-    ----------
-    name : str
-    cores : int
-    technology : Technology
-        What its machines run on.
-    speed_ratio : float
-        Speed of a core relative to the technology's reference machine.
-    interrupt_cores : Cores
-        Cores that its cards interrupt, port by port in turn, the queues of a card on those that follow; ``()``: the
-        first.
-    switch_cores : Cores
-        Cores of its polling vSwitch, only where the technology's backend polls; ports and machines in turn.
-    power : PowerDraw or None
-        Of one core.
-    """
-
-    name: str
-    cores: int
-    technology: Technology
-    speed_ratio: float = 1.0
-    interrupt_cores: Cores = ()
-    switch_cores: Cores = ()
-    power: PowerDraw | None = None
+    name: str = field("Name of the server")
+    cores: Count = field("How many cores")
+    technology: Technology = field("What its machines run on")
+    speed_ratio: Number = field("Speed of a core relative to the technology's reference machine", default=1.0)
+    # The queues of a card interrupt those that follow.
+    interrupt_cores: Cores = field("Cores that its cards interrupt, card by card in turn; none: the first", default=())
+    # Only where the technology's backend polls.
+    switch_cores: Cores = field("Cores of its polling vSwitch, card by card in turn; none: the first", default=())
+    power: PowerDraw | None = field("Watts of one core", default=None)
 
     def pool(self) -> ResourcePool:
         """Return its cores as a router's pool, named as the server."""
@@ -58,38 +44,25 @@ class Server:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Machine:
-    """A machine that a router's functions run in.
+    """A machine that functions run in."""
 
-    Parameters
-    ----------
-    name : str
-    server : str
-    vcpus : int
-        Threads that run its functions; flows are spread over them.
-    vcpu_cores : tuple of Cores
-        Where each vcpu may run; the last is repeated for those that are not given, ``()``: anywhere.
-    backend_cores : tuple of Cores
-        Where each of its backend threads may run, interface by interface, likewise; but a backend in softirqs runs on
-        its server's interrupt cores where nothing is given.
-    vcpu_priority, backend_priority : int
-        0: fair (CFS); 1 to 99: real time (``SCHED_FIFO``).
-    weight : float
-        Share under the fair scheduler, of each of its threads.
-    functions : mapping of str to ServiceCost
-        Costs of its functions where they differ from the technology's.
-    """
-
-    name: str
-    server: str
-    vcpus: int = 1
-    vcpu_cores: tuple[Cores, ...] = ()
-    backend_cores: tuple[Cores, ...] = ()
-    vcpu_priority: int = 0
-    backend_priority: int = 0
-    weight: float = 1.0
-    functions: Mapping[str, ServiceCost] = field(default_factory=dict)
+    name: str = field("Name of the machine")
+    server: str = field("Name of its server; may be left out where there is only one", default="")
+    vcpus: Count = field("Threads that run its functions; flows are spread over them", default=1)
+    vcpu_cores: tuple[Cores, ...] = field(
+        "Where each vcpu may run; the last holds for those beyond, [] is anywhere", default=()
+    )
+    backend_cores: tuple[Cores, ...] = field(
+        "Where each of its backend threads may run, likewise; softirqs without: the interrupt cores", default=()
+    )
+    vcpu_priority: Count = field("0: shared fairly; 1 to 99: real time (SCHED_FIFO)", default=0)
+    backend_priority: Count = field("Of its backend threads, likewise", default=0)
+    weight: Number = field("Share of each of its threads under the fair scheduler", default=1.0)
+    functions: Mapping[str, Cost] = field(
+        "Work of its functions where it differs from the technology's", default_factory=dict
+    )
 
     def vcpu_pin(self, vcpu: int) -> Cores:
         """Cores that a vcpu may use."""

@@ -2,38 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated, Any
 
 from routecast.errors import FileProblem, ModelProblem, Problem
+from routecast.load.frames import FrameMix
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import BitRate, Count, FrameCount
+from routecast.quantity.schema import Given, extended, field, value
 from routecast.router.model import RouterModel, ServiceCost
-from routecast.router.parallel import parallel_router
-from routecast.router.virtual.catalogue import (
-    MachineTable,
-    ParallelRouter,
-    ServerTable,
-    TechnologyTable,
-    VirtualRouter,
-    cost_over,
-    technology_from,
-)
+from routecast.router.parallel import Balancing, parallel_router
+from routecast.router.virtual.catalogue import TechnologyOrName, functions_over, technology_from
 from routecast.router.virtual.check import machine_problems, size_problems
 from routecast.router.virtual.machines import Machine, Server
 from routecast.router.virtual.single import virtual_router
 from routecast.router.virtual.technology import Technology
 
-__all__ = ["at_technology", "further_problems", "machine_from", "parallel_from", "servers_from", "virtual_from"]
+__all__ = [
+    "MachineTable",
+    "ParallelRouter",
+    "ServerTable",
+    "VirtualRouter",
+    "at_technology",
+    "further_problems",
+    "machine_from",
+    "servers_from",
+]
+
+_OWN = field("What its machines run on, where that is not the router's technology", default=None)
+ServerTable = Annotated[Mapping[str, Any], Given(extended(Server, (("technology", TechnologyOrName | None, _OWN),)))]
+MachineTable = Annotated[Mapping[str, Any], Given(Machine)]
+
+
+@value
+class _OneServerRouter:
+    """What virtual and parallel routers have in common: one server, its ports, and what its machines run on."""
+
+    name: str = field("Name of the router; without it the file's", default="")
+    technology: TechnologyOrName | None = field(
+        "What machines run on: a name, a *.virtualisation.toml, or a table with a base", default=None
+    )
+    server: tuple[ServerTable, ...] = field("The server, one")
+    interfaces: Count = field("Interfaces of each machine; ports take them in turn", default=1, ge=1)
+    ports: Count = field("Interfaces of the server", default=2, ge=1)
+    link_bps: BitRate = field("Rate of each link in each direction, bit/s", default=1e9)
+    tx_ring_frames: FrameCount = field("Transmit ring of each port, frames", default=512)
+
+    def _outside(self) -> dict[str, Any]:
+        return {
+            "ports": self.ports,
+            "interfaces": self.interfaces,
+            "link_bps": self.link_bps,
+            "tx_ring_frames": self.tx_ring_frames,
+            "name": self.name,
+        }
+
+    def _check(self, problems: list[Problem], servers: Sequence[Server], machines: Sequence[Machine]) -> None:
+        """Raise all problems, those of servers and machines included, in the order in which files give them."""
+        found = machine_problems(servers, machines)
+        found += size_problems(machines, ports=self.ports, interfaces=self.interfaces, link_bps=self.link_bps)
+        if any(one.place == "machines" for one in problems):
+            found = [one for one in found if one.place != "machine"]
+        problems += further_problems(at_technology(found, self.server), problems, servers)
+        if problems:
+            raise ModelProblem(self.name, problems)
+
+
+@value
+class VirtualRouter(_OneServerRouter):
+    """A router in a virtual machine, a container, or on the server itself."""
+
+    machine: tuple[MachineTable, ...] = field("The machine, one")
+
+    def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
+        """Return the router; techniques that are files are looked for in ``folder``.
+
+        Raises
+        ------
+        routecast.errors.ModelProblem
+            With all faults, their places those of the file.
+        """
+        servers, problems = servers_from(self.server, self.technology, folder)
+        machines = [machine_from(table, servers) for table in self.machine]
+        problems += _one_of("server", len(servers), "virtual")
+        if len(machines) > 1:
+            problems.append(
+                Problem("machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several')
+            )
+        self._check(problems, servers, machines)
+        return virtual_router(servers[0], machines[0], **self._outside())
+
+
+@value
+class ParallelRouter(_OneServerRouter):
+    """Like routers in several machines, over which the host spreads the frames."""
+
+    machines: Count | None = field(
+        "How many machines; the one machine table, if any, then says what all of them are like",
+        default=None,
+        ge=1,
+        le=4096,
+    )
+    machine: tuple[MachineTable, ...] = field("The machines", default=())
+    balancing: Balancing = field("How frames are spread over the machines", default="flow_hash")
+
+    def model_in(self, folder: Path | None, frames: FrameMix | None) -> RouterModel:
+        """Return the routers as one; arguments and errors as for :meth:`VirtualRouter.model_in`."""
+        servers, problems = servers_from(self.server, self.technology, folder)
+        machines = [machine_from(table, servers) for table in self.machine]
+        problems += _one_of("server", len(servers), "parallel")
+        if self.machines is not None:
+            if len(machines) > 1:
+                problems.append(
+                    Problem("machines", f"is given beside {len(machines)} machines: leave it out, or all but one")
+                )
+            else:
+                alike = machines[0] if machines else machine_from({"name": "router"}, servers)
+                machines = [replace(alike, name=f"{alike.name} {number}") for number in range(self.machines)]
+        elif not machines:
+            problems.append(Problem("machines", "is missing: say how many machines, or give a [[machine]] for each"))
+        self._check(problems, servers, machines)
+        return parallel_router(servers[0], machines, balancing=self.balancing, **self._outside())
 
 
 # Where a file says what is wrong with the technique of a server: with the server, or once for all of them.
 
 
-def at_technology(problems: Sequence[Problem], tables: Sequence[ServerTable]) -> list[Problem]:
+def at_technology(problems: Sequence[Problem], tables: Sequence[Mapping[str, Any]]) -> list[Problem]:
     """Return problems of servers that name no technique of their own where the file says that of all, each once."""
     shared = {
-        f"server[{number}].technology": "technology" for number, table in enumerate(tables) if table.technology is None
+        f"server[{number}].technology": "technology" for number, table in enumerate(tables) if "technology" not in table
     }
     moved = []
     for place, message in problems:
@@ -42,77 +142,15 @@ def at_technology(problems: Sequence[Problem], tables: Sequence[ServerTable]) ->
     return list(dict.fromkeys(moved))
 
 
-def virtual_from(router: VirtualRouter, name: str, folder: Path | None = None) -> RouterModel:
-    """Build the virtual router that a file says.
-
-    Parameters
-    ----------
-    router : VirtualRouter
-    name : str
-    folder : Path or None
-        Where techniques that are files are looked for.
-
-    Raises
-    ------
-    routecast.errors.ModelProblem
-        With all faults, their places those of the file.
-    """
-    servers, problems = servers_from(router.server, router.technology, folder)
-    machines = [machine_from(table, servers) for table in router.machine]
-    problems += _one_of("server", len(servers), "virtual")
-    if len(machines) > 1:
-        problems.append(
-            Problem("machine", f'has {len(machines)} entries: builder "virtual" takes one, "parallel" several')
-        )
-    _raise(name, router, problems, servers, machines)
-    return virtual_router(
-        servers[0],
-        machines[0],
-        ports=router.ports,
-        interfaces=router.interfaces,
-        link_bps=router.link,
-        tx_ring_frames=router.tx_ring,
-        name=name,
-    )
-
-
-def parallel_from(router: ParallelRouter, name: str, folder: Path | None = None) -> RouterModel:
-    """Build the parallel routers that a file says; arguments and errors as for :func:`virtual_from`."""
-    servers, problems = servers_from(router.server, router.technology, folder)
-    machines = [machine_from(table, servers) for table in router.machine]
-    problems += _one_of("server", len(servers), "parallel")
-    if router.machines is not None:
-        if len(machines) > 1:
-            problems.append(
-                Problem("machines", f"is given beside {len(machines)} machines: leave it out, or all but one")
-            )
-        else:
-            alike = machines[0] if machines else machine_from(MachineTable(name="router"), servers)
-            machines = [replace(alike, name=f"{alike.name} {number}") for number in range(router.machines)]
-    elif not machines:
-        problems.append(Problem("machines", "is missing: say how many machines, or give a [[machine]] for each"))
-    _raise(name, router, problems, servers, machines)
-    return parallel_router(
-        servers[0],
-        machines,
-        balancing=router.balancing,
-        ports=router.ports,
-        interfaces=router.interfaces,
-        link_bps=router.link,
-        tx_ring_frames=router.tx_ring,
-        name=name,
-    )
-
-
 def servers_from(
-    tables: Sequence[ServerTable], technology: TechnologyTable | None, folder: Path | None = None
+    tables: Sequence[Mapping[str, Any]], technology: Mapping[str, Any] | None, folder: Path | None = None
 ) -> tuple[list[Server], list[Problem]]:
     """Return the servers that tables say, and what is wrong with their techniques.
 
     Parameters
     ----------
-    tables : sequence of ServerTable
-    technology : TechnologyTable or None
+    tables : sequence of mapping
+    technology : mapping or None
         Of servers that name none.
     folder : Path or None
         Where techniques that are files are looked for.
@@ -129,42 +167,21 @@ def servers_from(
     servers = []
     for number, table in enumerate(tables):
         own = common
-        if table.technology is not None:
-            own = _technology(table.technology, f"server[{number}].technology", folder, problems)
+        if "technology" in table:
+            own = _technology(table["technology"], f"server[{number}].technology", folder, problems)
         elif technology is None:
             place = "technology" if len(tables) == 1 else f"server[{number}].technology"
             problems.append(Problem(place, "is missing: say what the machines run on"))
-        servers.append(
-            Server(
-                name=table.name,
-                cores=table.cores,
-                technology=own or _UNKNOWN,
-                speed_ratio=table.speed,
-                interrupt_cores=tuple(table.interrupt_cores),
-                switch_cores=tuple(table.switch_cores),
-                power=table.power,
-            )
-        )
+        servers.append(Server(**{**table, "technology": own or _UNKNOWN}))
     return servers, problems
 
 
-def machine_from(table: MachineTable, servers: Sequence[Server]) -> Machine:
+def machine_from(table: Mapping[str, Any], servers: Sequence[Server]) -> Machine:
     """Return the machine that a table says; one that names no server is on the only one."""
-    server = table.server or (servers[0].name if len(servers) == 1 else "")
+    server = table.get("server") or (servers[0].name if len(servers) == 1 else "")
     known = next((one.technology.functions for one in servers if one.name == server), {})
-    return Machine(
-        name=table.name,
-        server=server,
-        vcpus=table.vcpus,
-        vcpu_cores=tuple(tuple(cores) for cores in table.vcpu_cores),
-        backend_cores=tuple(tuple(cores) for cores in table.backend_cores),
-        vcpu_priority=table.vcpu_priority,
-        backend_priority=table.backend_priority,
-        weight=table.weight,
-        functions={
-            function: cost_over(known.get(function, ServiceCost()), cost) for function, cost in table.functions.items()
-        },
-    )
+    functions = functions_over(known, table.get("functions", {}))
+    return Machine(**{**table, "server": server, "functions": functions})
 
 
 def further_problems(found: Sequence[Problem], told: Sequence[Problem], servers: Sequence[Server]) -> list[Problem]:
@@ -194,11 +211,13 @@ _UNKNOWN = Technology(
 )
 
 
-def _technology(table: TechnologyTable, place: str, folder: Path | None, problems: list[Problem]) -> Technology | None:
+def _technology(
+    table: Mapping[str, Any], place: str, folder: Path | None, problems: list[Problem]
+) -> Technology | None:
     try:
-        base = technology_from(TechnologyTable(base=table.base), folder=folder).functions
+        base = technology_from({"base": table.get("base", "")}, folder=folder).functions
         known = (*_BUILT, *base)
-        for function in table.functions:
+        for function in table.get("functions", ()):
             if function not in known:
                 message = f"is no function that builders lay or the base knows: {did_you_mean(function, known)}"
                 problems.append(Problem(f"{place}.functions.{function}", message))
@@ -214,20 +233,3 @@ def _one_of(kind: str, number: int, builder: str) -> list[Problem]:
     if number < 2:
         return []
     return [Problem(kind, f'has {number} entries: builder "{builder}" takes one, "multistage" several')]
-
-
-def _raise(
-    name: str,
-    router: VirtualRouter | ParallelRouter,
-    problems: list[Problem],
-    servers: Sequence[Server],
-    machines: Sequence[Machine],
-) -> None:
-    """Raise all problems, those of servers and machines included, in the order in which files give them."""
-    found = machine_problems(servers, machines)
-    found += size_problems(machines, ports=router.ports, interfaces=router.interfaces, link_bps=router.link)
-    if any(one.place == "machines" for one in problems):
-        found = [one for one in found if one.place != "machine"]
-    problems += further_problems(at_technology(found, router.server), problems, servers)
-    if problems:
-        raise ModelProblem(name, problems)

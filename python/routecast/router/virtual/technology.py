@@ -26,12 +26,23 @@ physical machine             none                                    softirqs of
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
-from routecast.router.model import Contention, Policy, RandomTime, ServiceCost
+from routecast.quantity.fields import Count, FrameCount, Number, Span, TimePerByte
+from routecast.quantity.schema import Given, field, value
+from routecast.router.model import Contention, Policy, RandomTime, ServiceCost, Variation
 
-__all__ = ["BACKEND_SOFTIRQ", "SOFTIRQ", "Backend", "BackendThreads", "Guest", "Technology"]
+__all__ = [
+    "BACKEND_SOFTIRQ",
+    "SOFTIRQ",
+    "Backend",
+    "BackendThreads",
+    "Cost",
+    "Guest",
+    "Mechanisms",
+    "Technology",
+    "Work",
+]
 
 Backend = Literal["thread", "softirq", "polling", "none"]
 BackendThreads = Literal["interface", "machine", "server"]
@@ -44,116 +55,111 @@ BACKEND_SOFTIRQ = 900
 """Priority of a backend that works in softirqs: what the card brings comes first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Technology:
-    """Costs and mechanisms of a virtualisation technique on its reference machine.
+@value
+class Work:
+    """Work for one frame on the reference machine; what is left out is as the base says, else 0."""
 
-    Parameters
-    ----------
-    name, title : str
-    nic_receive : ServiceCost
-        Work of the host for a frame that comes off a wire, until it waits for its machine: driver, bridge or macvtap.
-    nic_send : ServiceCost
-        Work of a polling vSwitch for a frame onto a wire; other backends have it in ``send``.
-    nic_interrupt_s : float
-        Work of an interrupt of the card.
-    nic_moderation_s : float
-        Least time between two interrupts of the card.
-    nic_queues : int
-        Receive queues of a card, each with a ring and an interrupt of its own, over which it spreads flows (RSS); no
-        more than there are cores for its interrupts.
-    nic_ring_frames, nic_budget_frames : int
-        Receive ring of a card's queue, and frames of a NAPI poll.
-    backend : {"thread", "softirq", "polling", "none"}
-        What moves frames between host and machine.
-    backend_threads : {"interface", "machine", "server"}
-        How many threads that takes: one for each interface of a machine (vhost-net), one for each machine, or those of
-        the server, one for each polling core (a vSwitch).
-    receive, send : ServiceCost
-        Work of the backend for a frame into the machine, and out of it.
-    queue_frames : int
-        Frames that wait for the backend (tap or macvtap queue).
-    backend_budget_frames : int
-        Frames of one direction before the backend turns to the next.
-    backend_wake_s : float
-        Work of a notification that wakes the backend.
-    backend_moderation_s : float
-        Least time between two notifications of a backend in softirqs, of each direction (coalescing).
-    switch : ServiceCost
-        Work for a frame that crosses the virtual switch from machine to machine; the sender's backend does it. A
-        polling vSwitch does it for every frame, off a wire and onto one too.
-    guest : {"thread", "softirq", "polling"}
-        What runs the function in the machine.
-    guest_ring_frames : int
-        Ring of the machine in each direction.
-    guest_queue_frames : int
-        Frames that wait in the machine, before its ring, for the backend to send (a Linux machine's qdisc); 0: none.
-    guest_budget_frames : int
-        Frames of a poll in the machine.
-    guest_wake_s : float
-        Work of a notification that wakes the machine: injected interrupt, exits, halt.
-    guest_driver : ServiceCost
-        Work in the machine for a frame besides its function: driver, and the exits of an emulated card.
-    interrupt_driven : tuple of str
-        Functions that do not poll for their frames: interrupts of the machine bring them, and go before the function
-        (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3), 1997, sec. 4). Only in threads.
-    guest_interrupt : ServiceCost
-        Work in the machine for a frame of such a function before it waits for it.
-    guest_backlog_frames : int
-        Frames that wait so; what comes beyond is dropped when that work is done.
-    guest_wakeup : RandomTime or None
-        From a notification until the machine asks for a core; it occupies nothing.
-    holds_back : bool
-        Whether the backend leaves a frame where it is while the machine's ring is full (vhost), or drops it.
-    functions : mapping of str to ServiceCost
-        Work of functions in a machine, by name: ``forward`` (route a frame), ``balance`` and ``return`` (a balancer
-        on the way in and on the way out).
-    policy : Policy
-        Scheduler of a server's cores.
-    switch_cost_s, migration_cost_s : float
-        Lost when a core turns to another thread, and when a thread goes on at another core.
-    contention : Contention
-        How much slower cores are when others work too.
-    smp_factor : float
-        Work in a machine of several vcpus relative to one: locks and cache lines that move, >= 1.
-    """
+    per_packet_s: Span = field("Work for a frame, s", default=0.0)
+    per_byte_s: TimePerByte = field("Work for a byte of a frame, s/B", default=0.0)
+    per_batch_s: Span = field("Work for a batch, shared by its frames, s", default=0.0)
+    variation: Variation = field("Distribution of the work for a frame around its mean", default="deterministic")
+    scv: Number | None = field("Squared coefficient of variation of that work (gamma, lognormal, …)", default=None)
 
-    name: str
-    title: str = ""
-    nic_receive: ServiceCost = field(default_factory=ServiceCost)
-    nic_send: ServiceCost = field(default_factory=ServiceCost)
-    nic_interrupt_s: float = 0.0
-    nic_moderation_s: float = 0.0
-    nic_queues: int = 1
-    nic_ring_frames: int = 512
-    nic_budget_frames: int = 64
-    backend: Backend = "thread"
-    backend_threads: BackendThreads = "interface"
-    receive: ServiceCost = field(default_factory=ServiceCost)
-    send: ServiceCost = field(default_factory=ServiceCost)
-    queue_frames: int = 512
-    backend_budget_frames: int = 256
-    backend_wake_s: float = 0.0
-    backend_moderation_s: float = 0.0
-    switch: ServiceCost = field(default_factory=ServiceCost)
-    guest: Guest = "thread"
-    guest_ring_frames: int = 256
-    guest_queue_frames: int = 0
-    guest_budget_frames: int = 64
-    guest_wake_s: float = 0.0
-    guest_driver: ServiceCost = field(default_factory=ServiceCost)
-    interrupt_driven: tuple[str, ...] = ()
-    guest_interrupt: ServiceCost = field(default_factory=ServiceCost)
-    guest_backlog_frames: int = 1000
-    guest_wakeup: RandomTime | None = None
-    holds_back: bool = True
-    functions: Mapping[str, ServiceCost] = field(default_factory=dict)
-    policy: Policy = field(default_factory=lambda: Policy(kind="linux", quantum_s=3e-3))
-    switch_cost_s: float = 0.0
-    migration_cost_s: float = 0.0
-    contention: Contention = field(default_factory=Contention)
-    smp_factor: float = 1.0
+
+Cost = Annotated[ServiceCost, Given(Work)]
+
+
+@value
+class Mechanisms:
+    """Costs and mechanisms of a virtualisation technique on its reference machine."""
+
+    # Driver, and bridge or macvtap.
+    nic_receive: Cost = field(
+        "Work of the host for a frame off a wire, until it waits for its machine", default_factory=ServiceCost
+    )
+    # Other backends have it in ``send``.
+    nic_send: Cost = field("Work of a polling vSwitch for a frame onto a wire", default_factory=ServiceCost)
+    nic_interrupt_s: Span = field("Work of an interrupt of a card, s", default=0.0)
+    nic_moderation_s: Span = field("Least time between two interrupts of a card, s", default=0.0)
+    # No more than there are cores for a card's interrupts.
+    nic_queues: Count = field(
+        "Receive queues of a card that it spreads flows over, each with an interrupt of its own",
+        default=1,
+        ge=1,
+        le=128,
+    )
+    nic_ring_frames: FrameCount = field("Receive ring of a card's queue, frames", default=512)
+    nic_budget_frames: FrameCount = field("Most frames of a poll of a card (NAPI weight), frames", default=64)
+    backend: Backend = field(
+        "What moves frames between host and machine: thread, softirq, polling, none", default="thread"
+    )
+    # One for each interface of a machine (vhost-net), one for each machine, or one for each polling core of the server
+    # (a vSwitch).
+    backend_threads: BackendThreads = field(
+        "How many threads the backend has: one for each interface, machine, or server", default="interface"
+    )
+    receive: Cost = field("Work of the backend for a frame into a machine", default_factory=ServiceCost)
+    send: Cost = field("Work of the backend for a frame out of a machine", default_factory=ServiceCost)
+    queue_frames: FrameCount = field("Frames that wait for the backend (tap or macvtap queue), frames", default=512)
+    backend_budget_frames: FrameCount = field(
+        "Frames of one direction before the backend turns to the next, frames", default=256
+    )
+    backend_wake_s: Span = field("Work of a notification that wakes the backend, s", default=0.0)
+    # Of each direction (coalescing).
+    backend_moderation_s: Span = field("Least time between two notifications of a backend in softirqs, s", default=0.0)
+    # From machine to machine; the sender's backend does it. A polling vSwitch does it for every frame, off a wire and
+    # onto one too.
+    switch: Cost = field("Work for a frame that crosses the virtual switch", default_factory=ServiceCost)
+    guest: Guest = field("What runs functions in a machine: thread, softirq, polling", default="thread")
+    guest_ring_frames: FrameCount = field("Ring of a machine in each direction, frames", default=256)
+    guest_queue_frames: FrameCount = field(
+        "Frames that wait in a machine, before its ring, to be sent (qdisc), frames", default=0
+    )
+    guest_budget_frames: FrameCount = field("Most frames of a poll in a machine, frames", default=64)
+    guest_wake_s: Span = field("Work of a notification that wakes a machine: injected interrupt, exits, s", default=0.0)
+    guest_driver: Cost = field(
+        "Work in a machine for a frame besides its function: driver, exits", default_factory=ServiceCost
+    )
+    # They do not poll: interrupts go before the function (receive livelock: Mogul and Ramakrishnan, ACM TOCS 15(3),
+    # 1997, sec. 4). Only in threads.
+    interrupt_driven: tuple[str, ...] = field(
+        "Functions whose frames interrupts of the machine bring, before any work of the function", default=()
+    )
+    guest_interrupt: Cost = field(
+        "Work in a machine for a frame of such a function before it waits for it", default_factory=ServiceCost
+    )
+    # What comes beyond is dropped when that work is done.
+    guest_backlog_frames: FrameCount = field("Frames that wait so for such a function, frames", default=1000)
+    guest_wakeup: RandomTime | None = field(
+        "From a notification until the machine asks for a core, occupying nothing", default=None
+    )
+    # vhost does; others drop it.
+    holds_back: bool = field(
+        "Whether the backend leaves a frame where it is while the machine's ring is full", default=True
+    )
+    # ``balance`` and ``return``: a balancer on the way in and on the way out.
+    functions: Mapping[str, Cost] = field(
+        "Work of functions in a machine, by name: forward, balance, return", default_factory=dict
+    )
+    policy: Annotated[Policy, Given()] = field(
+        "Scheduler of a server's cores", default=Policy(kind="linux", quantum_s=3e-3)
+    )
+    switch_cost_s: Span = field("Lost when a core turns to another thread, s", default=0.0)
+    migration_cost_s: Span = field("Lost when a thread goes on at another core, s", default=0.0)
+    contention: Annotated[Contention, Given()] = field(
+        "How much slower cores are when others work too", default=Contention()
+    )
+    # Locks and cache lines that move.
+    smp_factor: Number = field("Work in a machine of several vcpus relative to one, >= 1", default=1.0)
 
     def sending_frames(self, ways: int = 1) -> int:
         """Return how many frames wait in a machine to be sent on one of so many ways that share its ring and queue."""
         return max((self.guest_ring_frames + self.guest_queue_frames) // ways, 1)
+
+
+@value
+class Technology(Mechanisms):
+    """A virtualisation technique."""
+
+    name: str = field("Name of the technique")
+    title: str = field("What it is, in a line", default="")
