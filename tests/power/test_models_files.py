@@ -22,7 +22,7 @@ from routecast.power.form import PolynomialForm
 from routecast.power.linear import FormPower, LinearPower
 from routecast.power.load_fit import monotone_of
 from routecast.power.piecewise import PiecewisePower
-from routecast.power.port import PortClass, PortPower, PortsInUse
+from routecast.power.port import Equipped, PortClass, PortPower
 from routecast.power.software_router import CoreAt, SoftwareRouterPower
 from routecast.router.model import PowerDraw
 
@@ -43,7 +43,7 @@ MODELS: list[PowerModel] = [
     PortPower(
         device="switch",
         classes={"QSFP/PCC/100G": PortClass(base_w=253.9, port_w=0.93, trx_up_w=-0.04, bit_j=3.2e-12)},
-        equipped={"QSFP/PCC/100G": PortsInUse(plugged=4, enabled=4, up=2)},
+        equipped={"QSFP/PCC/100G": Equipped(plugged=4, enabled=4, up=2)},
         source="made up",
     ),
 ]

@@ -15,7 +15,7 @@ from routecast.errors import FileProblem, FitProblem, ModelProblem
 from routecast.power import OperatingPoint, PowerModel
 from routecast.power.fits import TERMS, fit_ports
 from routecast.power.netpowerbench import netpowerbench_text, parse_netpowerbench
-from routecast.power.port import PortClass, PortPower, PortsInUse
+from routecast.power.port import Equipped, PortClass, PortPower, PortsInUse
 from routecast.power.port_samples import PortSample, read_port_samples
 
 # Made up for the tests, of the order of what switches draw.
@@ -31,7 +31,7 @@ TRUE = PortClass(
 SWITCH = PortPower(
     device="switch",
     classes={"QSFP/PCC/100G": TRUE},
-    equipped={"QSFP/PCC/100G": PortsInUse(plugged=32, enabled=16, up=8)},
+    equipped={"QSFP/PCC/100G": Equipped(plugged=32, enabled=16, up=8)},
 )
 
 

@@ -11,13 +11,17 @@ enabled port without its transceiver, ``P_offset`` what a port draws more as soo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Annotated
 
 from routecast.errors import ModelProblem, Problem
-from routecast.power.model import OperatingPoint
+from routecast.power.model import SCOPE, OperatingPoint
+from routecast.quantity import parse_bit_energy_j, parse_packet_energy_j, parse_power_term_w
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.fields import Count, Length, Parsed, Power
+from routecast.quantity.schema import field, value
 
-__all__ = ["PASSED_PORTS", "PortClass", "PortPower", "PortsInUse", "equipped_with"]
+__all__ = ["PASSED_PORTS", "Equipped", "PortClass", "PortPower", "PortsInUse", "equipped_with"]
 
 
 PASSED_PORTS = 2
@@ -25,28 +29,26 @@ PASSED_PORTS = 2
 
 _SHOWN_CLASSES = 8
 
+PowerTerm = Annotated[float, Parsed(parse_power_term_w, "W", "0.9 W")]
+"""Watts that a fit may find a little below 0."""
+BitEnergy = Annotated[float, Parsed(parse_bit_energy_j, "J/bit", "3.2 pJ/bit")]
+PacketEnergy = Annotated[float, Parsed(parse_packet_energy_j, "J/packet", "13.4 nJ/packet")]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@value
 class PortClass:
     """Ports of one kind, with one kind of transceiver, at one speed. None: not measured, counted as nothing.
 
-    Parameters
-    ----------
-    base_w : float
-        P_base: the device as measured for this class, nothing plugged in and every port off.
-    port_w, trx_in_w, trx_up_w, offset_w : float or None
-        Per port, as the module says. A fit may find a small negative one.
-    bit_j, packet_j : float or None
-        E_bit and E_pkt: joules per bit and per packet that pass a port.
+    Per port, as the module says; a fit may find a small negative one.
     """
 
-    base_w: float
-    port_w: float | None = None
-    trx_in_w: float | None = None
-    trx_up_w: float | None = None
-    offset_w: float | None = None
-    bit_j: float | None = None
-    packet_j: float | None = None
+    base_w: Power = field('the bare device as measured for this class, every port off, such as "254 W"')
+    port_w: PowerTerm | None = field("an enabled port without its transceiver, W", default=None)
+    trx_in_w: PowerTerm | None = field("a transceiver that is plugged in, W", default=None)
+    trx_up_w: PowerTerm | None = field("besides, once its link is up, W", default=None)
+    offset_w: PowerTerm | None = field("besides, as soon as traffic passes, W", default=None)
+    bit_j: BitEnergy | None = field("of a bit that passes a port, J/bit", default=None)
+    packet_j: PacketEnergy | None = field("of a packet that passes a port, J/packet", default=None)
 
     @property
     def trx_w(self) -> float | None:
@@ -56,43 +58,48 @@ class PortClass:
         return self.trx_in_w + self.trx_up_w
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PortsInUse:
-    """How many ports of a class are in which state, and what passes them, summed over ports."""
+@value
+class Equipped:
+    """How many ports of a kind are plugged in, switched on, and up."""
 
-    plugged: int = 0
-    enabled: int = 0
-    up: int = 0
-    forwarding: int = 0
-    passed_bps: float = 0.0
-    passed_pps: float = 0.0
+    plugged: Count = field("with a transceiver in them", default=0, ge=0)
+    enabled: Count = field("switched on", default=0, ge=0)
+    up: Count = field("whose link is up", default=0, ge=0)
+
+
+@value
+class PortsInUse(Equipped):
+    """The same, and what passes them, summed over ports."""
+
+    forwarding: int = field("that forward", default=0)
+    passed_bps: float = field("through them, bit/s", default=0.0)
+    passed_pps: float = field("through them, packets/s", default=0.0)
 
 
 PortUse = Mapping[str, PortsInUse]
 """Ports in use, by the name of their class."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class PortPower:
-    """Watts of a device with ports.
+    """Watts of a device with ports."""
 
-    Parameters
-    ----------
-    device : str
-    classes : mapping of str to PortClass
-        By name, ``"QSFP/PCC/100G"``: kind of port, of transceiver, speed.
-    equipped : mapping of str to PortsInUse
-        The ports that are plugged in and up while :meth:`power_w` is asked; its traffic is ignored, the operating
-        point brings its own.
-    scope : str
-    source : str
-    """
+    device: str = field("what was modelled", default="", key="name")
+    # By name: kind of port, of transceiver, speed.
+    classes: Annotated[Mapping[str, PortClass], Length(1)] = field('by kind, such as "QSFP/PCC/100G"', key="ports")
+    # While :meth:`power_w` is asked; the operating point brings the traffic.
+    equipped: Mapping[str, Equipped] = field("the ports that are plugged in and up", default_factory=dict)
+    scope: str = field(SCOPE, default="wall")
+    source: str = field("where the figures come from", default="")
 
-    device: str
-    classes: Mapping[str, PortClass]
-    equipped: PortUse = field(default_factory=dict)
-    scope: str = "wall"
-    source: str = ""
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"equipped.{name}", f"is no kind of port of this file: {did_you_mean(name, self.classes)}")
+            for name in self.equipped
+            if name not in self.classes
+        ]
+        if problems:
+            raise ModelProblem(self.device, problems)
 
     def of(self, name: str) -> PortClass:
         """Return a class of ports.
@@ -185,10 +192,10 @@ def equipped_with(model: PortPower, said: Sequence[str]) -> PortPower:
     --------
     >>> from routecast.power.port import PortClass
     >>> switch = PortPower(device="switch", classes={"SFP/T/1G": PortClass(base_w=30.0, trx_in_w=0.5, trx_up_w=0.2)})
-    >>> equipped_with(switch, ["SFP/T/1G=10"]).use_power_w(equipped_with(switch, ["SFP/T/1G=10"]).equipped)
+    >>> equipped_with(switch, ["SFP/T/1G=10"]).power_w(OperatingPoint())
     37.0
     """
-    equipped: dict[str, PortsInUse] = {}
+    equipped: dict[str, Equipped] = {}
     problems = []
     for text in said:
         name, _, number = (part.strip() for part in text.rpartition("="))
@@ -201,7 +208,7 @@ def equipped_with(model: PortPower, said: Sequence[str]) -> PortPower:
         elif name in equipped:
             problems.append(Problem("equip", f'"{name}" is said twice: give one number for it'))
         else:
-            equipped[name] = PortsInUse(plugged=ports, enabled=ports, up=ports)
+            equipped[name] = Equipped(plugged=ports, enabled=ports, up=ports)
     if problems:
         raise ModelProblem(model.device, problems)
     return replace(model, equipped=equipped)

@@ -23,9 +23,11 @@ __all__ = [
     "FrameCount",
     "FrameRate",
     "Frequency",
+    "Length",
     "Number",
     "Parsed",
     "Power",
+    "Ratio",
     "Size",
     "Span",
     "TimePerByte",
@@ -42,7 +44,7 @@ class Parsed:
     A value of type ``ready`` is taken as it is. It says so to pydantic, which is loaded where files are read, not here.
     """
 
-    __slots__ = ("_known", "_schema", "parse", "ready")
+    __slots__ = ("_known", "_schema", "parse", "ready", "unit")
 
     def __init__(self, parse: Callable[[str], Any], unit: str = "", *examples: str, ready: type | None = None) -> None:
         self.parse = parse
@@ -51,6 +53,8 @@ class Parsed:
         self._known = lru_cache(maxsize=_TEXTS_KEPT)(parse)
         text = {"type": "string", "description": f"Text with a unit: {unit}", "examples": list(examples)}
         self._schema = text if unit else {}
+        symbol = unit.partition(",")[0]
+        self.unit = {"frames/s": "pps"}.get(symbol, symbol)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
@@ -59,6 +63,10 @@ class Parsed:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
         return dict(self._schema) if self._schema else handler(schema)
+
+    def write(self, value: Any) -> str:
+        """Return the text of a value."""
+        return f"{value!r} {self.unit}"
 
     def validate(self, value: Any) -> Any:
         """Read what a file holds, which may be anything: the parsers say themselves that they want a text."""
@@ -83,6 +91,26 @@ class _Strict:
         if source is float:
             number["allow_inf_nan"] = False
         return number
+
+
+class _Within:
+    """Beside the type of a number: its bounds."""
+
+    def __init__(self, least: float, most: float | None = None) -> None:
+        self._bounds = {"ge": least} | ({"le": most} if most is not None else {})
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(source) | self._bounds
+
+
+class Length:
+    """Beside the type of a list or table: how many entries it may have."""
+
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        self._bounds = {"min_length": least} | ({"max_length": most} if most is not None else {})
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(source) | self._bounds
 
 
 def _span(text: str) -> float:
@@ -117,4 +145,5 @@ CostPerByteCycles = Annotated[float, Parsed(lambda text: quantity.parse_cost_per
 CostPerByteSeconds = Annotated[float, Parsed(lambda text: quantity.parse_cost_per_byte(text)[1], *_COST_PER_BYTE)]
 TimePerByte = Annotated[float, Parsed(_time_per_byte, "s/B", "0.1 ns/B")]
 Number = Annotated[float, _Strict()]
+Ratio = Annotated[Number, _Within(0.0, 1.0)]
 Count = Annotated[int, _Strict()]

@@ -17,21 +17,40 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast, dataclass_transform, get_type_hints
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from routecast.errors import ModelProblem, Problem
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 __all__ = [
     "Given",
+    "Kinds",
     "Known",
     "OrBase",
     "adapter",
+    "bare",
     "extended",
     "field",
     "key_of",
     "keys_of",
     "over",
+    "said",
     "schema_of",
     "value",
 ]
@@ -101,6 +120,87 @@ def extended(declared: type, fields: Iterable[tuple[str, Any, Any]]) -> type:
     )
 
 
+def bare(made: Any, declared: type[_T]) -> _T:
+    """Return a value without the fields that only its file has."""
+    return declared(**{one.name: getattr(made, one.name) for one in dataclasses.fields(declared)})  # type: ignore[arg-type]
+
+
+def said(one: Any) -> dict[str, Any]:
+    """Return what a file says of a value, key by key, as plain data; what is None is left out."""
+    types = get_type_hints(type(one), include_extras=True)
+    return {
+        declared.metadata.get("alias", key_of(declared.name)): _said(getattr(one, declared.name), types[declared.name])
+        for declared in dataclasses.fields(one)
+        if getattr(one, declared.name) is not None
+    }
+
+
+def _said(one: Any, annotation: Any) -> Any:
+    write = next((note.write for note in getattr(annotation, "__metadata__", ()) if hasattr(note, "write")), None)
+    if write is not None:
+        return write(one)
+    if get_origin(annotation) is Annotated:
+        return _said(one, get_args(annotation)[0])
+    inner = [part for part in get_args(annotation) if part is not type(None)]
+    if isinstance(one, Mapping):
+        return {key: _said(each, inner[-1]) for key, each in one.items()}
+    if isinstance(one, tuple):
+        return [_said(each, inner[0]) for each in one]
+    if dataclasses.is_dataclass(one):
+        return said(one)
+    return _said(one, inner[0]) if inner and get_origin(annotation) in {Union, UnionType} else one
+
+
+_NAMED: list[tuple[Any, str]] = []
+"""Values that files say by a name."""
+
+
+class Kinds:
+    """Beside the type of a field: a table whose key ``kind`` says which value it is, or the name of a known one.
+
+    ``otherwise`` is what is said of anything else.
+    """
+
+    def __init__(self, kinds: Mapping[str, type], otherwise: str, *, known: Mapping[str, Any] | None = None) -> None:
+        self.kinds, self.otherwise, self.known = kinds, otherwise, known or {}
+        _NAMED.extend((one, name) for name, one in self.known.items())
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        def read(kind: str, declared: type) -> Any:
+            table = extended(declared, [("kind", Literal[kind], field("Which kind"))])
+            return core_schema.no_info_after_validator_function(
+                lambda made: bare(made, declared), handler.generate_schema(table)
+            )
+
+        names = {name: core_schema.literal_schema([name]) for name in self.known}
+        return core_schema.no_info_after_validator_function(
+            lambda made: self.known[made] if isinstance(made, str) else made,
+            core_schema.tagged_union_schema(
+                names | {kind: read(kind, declared) for kind, declared in self.kinds.items()},
+                self._kind,
+                custom_error_type="value",
+                custom_error_message=self.otherwise,
+            ),
+        )
+
+    def _kind(self, table: Any) -> str | None:
+        kind = table.get("kind") if isinstance(table, dict) else table
+        is_there = isinstance(kind, str) and kind in (self.kinds if isinstance(table, dict) else self.known)
+        return kind if is_there else None
+
+    def write(self, one: Any) -> Any:
+        """Return what a file says of such a value: its name, or its table."""
+        name = next((name for name, each in self.known.items() if each == one), None)
+        if name is not None:
+            return name
+        kind = next((kind for kind, declared in self.kinds.items() if isinstance(one, declared)), None)
+        if kind is None:
+            raise ModelProblem("value", [Problem("", f"a {type(one).__name__} has no file")])
+        return {"kind": kind, **said(one)}
+
+
 def adapter(declared: Any) -> TypeAdapter[Any]:
     """Return what reads values of a type from plain data."""
     return _adapter(declared)
@@ -120,6 +220,9 @@ def schema_of(declared: Any) -> dict[str, Any]:
 
     class Keys(GenerateJsonSchema):
         def encode_default(self, dft: Any) -> Any:
+            name = next((name for one, name in _NAMED if one is dft), None)
+            if name is not None:
+                return name
             if dataclasses.is_dataclass(dft):
                 return TypeAdapter(type(dft)).dump_python(dft, by_alias=True, mode="json")
             return super().encode_default(dft)

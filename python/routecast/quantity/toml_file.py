@@ -177,6 +177,9 @@ def _inside(annotation: object, step: int | str) -> object:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated and any(getattr(one, "tag", None) == step for one in arguments[1:]):
         return arguments[0]  # pydantic names the member of a tagged union in the path
+    for note in arguments[1:] if origin is typing.Annotated else ():
+        if step in getattr(note, "kinds", {}):
+            return note.kinds[step]
     if origin in {typing.Union, types.UnionType, typing.Annotated}:
         inner = (_inside(argument, step) for argument in arguments if argument is not type(None))
         return next((one for one in inner if one is not None), None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import time
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from routecast.cli.console import data, print_json, print_table, refuse_no_figur
 from routecast.errors import QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.power.files import power_model_document
-from routecast.power.port import PASSED_PORTS, PortClass, PortPower
+from routecast.power.port import PASSED_PORTS, PortClass, PortPower, PortsInUse
 from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -503,8 +502,10 @@ def _device_w(model: PortPower, load: float, frame_bytes: float) -> float:
     use = {}
     for name, ports in model.equipped.items():
         passed_pps = _passed_pps(load * _speed_bps(name), frame_bytes) * ports.up if load else 0.0
-        use[name] = replace(
-            ports,
+        use[name] = PortsInUse(
+            plugged=ports.plugged,
+            enabled=ports.enabled,
+            up=ports.up,
             forwarding=ports.up if load else 0,
             passed_bps=8.0 * frame_bytes * passed_pps,
             passed_pps=passed_pps,
