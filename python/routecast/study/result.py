@@ -95,17 +95,15 @@ class Statement:
 
 def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     """Return what the thesis says beside what is found; ``caption`` names its chapters."""
-    return Table(
+    return Table.of(
+        statements,
+        Column.text("Statement", "says", wrap=True),
+        Column.text("Where", "where", wide=True),
+        Column.text("Thesis", "thesis", wrap=True),
+        Column.text("Here", "here", wrap=True),
         name="statements",
         title="What the thesis says, and what is found here",
         caption=caption,
-        columns=(
-            Column(title="Statement", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Thesis", align="left", wrap=True),
-            Column(title="Here", align="left", wrap=True),
-        ),
-        rows=tuple((one.says, one.where, one.thesis, one.here) for one in statements),
     )
 
 

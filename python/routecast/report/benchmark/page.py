@@ -124,34 +124,29 @@ def _text(value: object) -> str:
 def deviations_table(result: BenchmarkResult) -> Table:
     """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
     found = result.compliance.deviations
-    return Table(
+    return Table.of(
+        found,
+        Column.text("Document", "document"),
+        Column.text("Sec.", "section"),
+        Column.text("Level", "requirement"),
+        Column.text("Asked for", "wanted", wrap=True),
+        Column.text("Done", "done", wrap=True),
         name="deviations",
         title="Deviations",
         caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
-        columns=(
-            Column(title="Document", align="left"),
-            Column(title="Sec.", align="left"),
-            Column(title="Level", align="left"),
-            Column(title="Asked for", align="left", wrap=True),
-            Column(title="Done", align="left", wrap=True),
-        ),
-        rows=tuple((one.document, one.section, one.requirement, one.wanted, one.done) for one in found),
-        strong=frozenset(number for number, one in enumerate(found) if one.requirement == "MUST"),
+        strong=lambda one: one.requirement == "MUST",
     )
 
 
 def not_run_table(result: BenchmarkResult) -> Table:
     """Return what the standards know and this run left out."""
-    return Table(
+    return Table.of(
+        result.not_run,
+        Column.text("Section", "section"),
+        Column.text("What", "what", wrap=True),
+        Column.text("Why", "reason", wrap=True),
         name="not-run",
         title="Not run",
-        caption="",
-        columns=(
-            Column(title="Section", align="left"),
-            Column(title="What", align="left", wrap=True),
-            Column(title="Why", align="left", wrap=True),
-        ),
-        rows=tuple((one.section, one.what, one.reason) for one in result.not_run),
     )
 
 
@@ -163,26 +158,26 @@ def trials_table(result: BenchmarkResult) -> Table:
         title="Every trial",
         caption=f"In the order of the run. Shaded rows are invalid ({invalid}): they are no result and were run again.",
         columns=(
-            Column(title="#", form="d"),
-            Column(title="Procedure", align="left"),
+            Column("#", "", "d"),
+            Column.text("Procedure"),
             STREAM,
             FRAME,
-            Column(title="For", align="left"),
-            Column(title="Attempt", form="d"),
-            Column(title="Length", form=time),
+            Column.text("For"),
+            Column("Attempt", "", "d"),
+            Column("Length", "", time),
             rate_column("Intended", "rates"),
             rate_column("Offered", "rates"),
             rate_column("Forwarded", "rates"),
-            Column(title="Sent", form=",d", group="frames"),
-            Column(title="Received", form=",d", group="frames"),
-            Column(title="Lost", form=",d", group="frames"),
-            Column(title="Twice", form=",d", group="frames"),
-            Column(title="Reordered", form=",d", group="frames"),
-            Column(title="Corrupt", form=",d", group="frames"),
-            Column(title="Loss", form=percent_of),
-            Column(title="Median", form=time, group="latency"),
-            Column(title="99 %", form=time, group="latency"),
-            Column(title="Invalid because", align="left"),
+            Column("Sent", "", ",d", group="frames"),
+            Column("Received", "", ",d", group="frames"),
+            Column("Lost", "", ",d", group="frames"),
+            Column("Twice", "", ",d", group="frames"),
+            Column("Reordered", "", ",d", group="frames"),
+            Column("Corrupt", "", ",d", group="frames"),
+            Column("Loss", "", percent_of),
+            Column("Median", "", time, group="latency"),
+            Column("99 %", "", time, group="latency"),
+            Column.text("Invalid because"),
         ),
         rows=tuple(
             (

@@ -45,10 +45,10 @@ def mismatch_table(result: ClusterResult) -> Table:
             "carried: the last column is the most of it."
         ),
         columns=(
-            Column(title="Designed for", align="left"),
-            Column(title="Machines", align="left", wide=True),
-            *(Column(title=f"{step / 60:g} min", unit="kWh/day", form=".3f", group="run at") for step in steps),
-            Column(title="Missed", unit="%", form=percent),
+            Column.text("Designed for"),
+            Column.text("Machines", wide=True),
+            *(Column(f"{step / 60:g} min", "kWh/day", ".3f", group="run at") for step in steps),
+            Column("Missed", "%", percent),
         ),
         rows=tuple(rows),
     )
@@ -80,13 +80,13 @@ def fleets_table(result: ClusterResult) -> Table:
             "differential algorithm; both know the present load and carry every step."
         ),
         columns=(
-            Column(title="Fleet", align="left"),
-            Column(title="Energy", unit="kWh/day", form=".3f", group="off-line"),
-            Column(title="Switched", unit="a day", form=".0f", group="off-line"),
-            Column(title="Energy", unit="%", form=signed_percent, group="worth"),
-            Column(title="Switched", unit="%", form=_whole, group="worth"),
-            Column(title="Energy", unit="%", form=signed_percent, group="fewest"),
-            Column(title="Switched", unit="%", form=_whole, group="fewest"),
+            Column.text("Fleet"),
+            Column("Energy", "kWh/day", ".3f", group="off-line"),
+            Column("Switched", "a day", ".0f", group="off-line"),
+            Column("Energy", "%", signed_percent, group="worth"),
+            Column("Switched", "%", _whole, group="worth"),
+            Column("Energy", "%", signed_percent, group="fewest"),
+            Column("Switched", "%", _whole, group="fewest"),
         ),
         rows=tuple(rows),
         strong=frozenset(

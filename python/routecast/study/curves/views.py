@@ -31,27 +31,18 @@ def _points(ratio: float) -> str:
 
 def calibrated_table(result: CurveResult) -> Table:
     """Return the costs that were calibrated, and on what."""
-    return Table(
+    return Table.of(
+        result.calibrated,
+        Column.text("Cost", lambda one: ", ".join(one.paths), wrap=True),
+        Column.text("Value", lambda one: format_duration(float(f"{one.value_s:.4g}"))),
+        Column("Stated", "kpps", _kpps, "stated_pps"),
+        Column("Found", "kpps", _kpps, "found_pps"),
+        Column.text(
+            "On", lambda one: f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}", wrap=True, wide=True
+        ),
         name="calibrated",
         title="Calibrated costs",
         caption="Each is set so that one stated rate is met; every other cost stands in the router's description.",
-        columns=(
-            Column(title="Cost", align="left", wrap=True),
-            Column(title="Value", align="left"),
-            Column(title="Stated", unit="kpps", form=_kpps),
-            Column(title="Found", unit="kpps", form=_kpps),
-            Column(title="On", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(
-            (
-                ", ".join(one.paths),
-                format_duration(float(f"{one.value_s:.4g}")),
-                one.stated_pps,
-                one.found_pps,
-                f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}",
-            )
-            for one in result.calibrated
-        ),
     )
 
 
@@ -85,17 +76,17 @@ def compared_table(result: CurveResult) -> Table:
             "with these values in sight: the techniques' files say so of each."
         ),
         columns=(
-            Column(title="Figure", align="left"),
-            Column(title="Curve", align="left"),
-            Column(title="At", align="left", wide=True),
-            Column(title="", align="left", wide=True),
-            Column(title="Stated", unit="kpps", form=_kpps),
-            Column(title="Found", unit="kpps", form=_kpps),
-            Column(title="Error", unit="%", form=signed_percent),
-            Column(title="Allowed", unit="%", form=_points, wide=True),
-            Column(title="Within", align="left"),
-            Column(title="", align="left"),
-            Column(title="Where", align="left", wrap=True, wide=True),
+            Column.text("Figure"),
+            Column.text("Curve"),
+            Column.text("At", wide=True),
+            Column.text("", wide=True),
+            Column("Stated", "kpps", _kpps),
+            Column("Found", "kpps", _kpps),
+            Column("Error", "%", signed_percent),
+            Column("Allowed", "%", _points, wide=True),
+            Column.text("Within"),
+            Column.text(""),
+            Column.text("Where", wrap=True, wide=True),
         ),
         rows=tuple(rows),
     )
@@ -122,13 +113,13 @@ def passed_table(result: CurveResult) -> Table:
         title="What each flow passes",
         caption="Forwarded over offered of each flow, in percent.",
         columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Offered", align="left"),
-            Column(title="Flow", form=".0f"),
-            Column(title="Stated", unit="%", form=_points),
-            Column(title="Found", unit="%", form=_points),
-            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}"),
-            Column(title="Where", align="left", wrap=True, wide=True),
+            Column.text("Curve"),
+            Column.text("Offered"),
+            Column("Flow", "", ".0f"),
+            Column("Stated", "%", _points),
+            Column("Found", "%", _points),
+            Column("Error", "points", lambda ratio: f"{100.0 * ratio:+.1f}"),
+            Column.text("Where", wrap=True, wide=True),
         ),
         rows=tuple(rows),
     )
@@ -141,8 +132,8 @@ def curves_table(one: FigureResult) -> Table:
         title=one.figure.title,
         caption="Forwarded rate in kpps.",
         columns=(
-            Column(title="Offered", unit="kpps", form=_kpps),
-            *(Column(title=name, unit="kpps", form=_kpps) for name in one.curves),
+            Column("Offered", "kpps", _kpps),
+            *(Column(name, "kpps", _kpps) for name in one.curves),
         ),
         rows=tuple(
             (load, *(points[number].forwarded_pps for points in one.curves.values()))
@@ -173,12 +164,12 @@ def threads_table(one: FigureResult) -> Table:
         title="Who works at the highest load",
         caption="Threads with the percent of a core that they keep busy; places of loss in kpps.",
         columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Busiest threads", unit="% of a core", align="left", wrap=True),
-            Column(title="Cores busy", form=".2f"),
-            Column(title="Lost at", unit="kpps", align="left", wrap=True),
-            Column(title="Closed form", unit="kpps", form=_kpps, wide=True),
-            Column(title="Simulated", unit="kpps", form=_kpps),
+            Column.text("Curve"),
+            Column.text("Busiest threads", unit="% of a core", wrap=True),
+            Column("Cores busy", "", ".2f"),
+            Column.text("Lost at", unit="kpps", wrap=True),
+            Column("Closed form", "kpps", _kpps, wide=True),
+            Column("Simulated", "kpps", _kpps),
         ),
         rows=tuple(rows),
     )

@@ -41,19 +41,14 @@ def _stated(one: Found) -> tuple[str, str]:
 
 def calibrated_table(result: ExperimentsResult) -> Table:
     """Return the values that were calibrated, and on what."""
-    return Table(
+    return Table.of(
+        result.calibrated,
+        Column.text("Value of", lambda one: ", ".join(one.paths), wrap=True),
+        Column.text("Set to", lambda one: f"{one.value:.4g} {one.unit}".strip()),
+        Column.text("By", lambda one: "; ".join(one.fitted_to), wrap=True),
         name="calibrated",
         title="Calibrated values",
         caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
-        columns=(
-            Column(title="Value of", align="left", wrap=True),
-            Column(title="Set to", align="left"),
-            Column(title="By", align="left", wrap=True),
-        ),
-        rows=tuple(
-            (", ".join(one.paths), f"{one.value:.4g} {one.unit}".strip(), "; ".join(one.fitted_to))
-            for one in result.calibrated
-        ),
     )
 
 
@@ -94,15 +89,15 @@ def facts_table(result: ExperimentsResult) -> Table:
         title="Stated and found",
         caption="What calibrates is met as well as it can be; what follows is of the same answers.",
         columns=(
-            Column(title="Fact", align="left", wrap=True),
-            Column(title="Experiment", align="left", wide=True),
-            Column(title="Stated"),
-            Column(title="Found"),
-            Column(title="Unit", align="left"),
-            Column(title="Allowed", align="left"),
-            Column(title="Within", align="left"),
-            Column(title="", align="left"),
-            Column(title="Where", align="left", wide=True),
+            Column.text("Fact", wrap=True),
+            Column.text("Experiment", wide=True),
+            Column("Stated"),
+            Column("Found"),
+            Column.text("Unit"),
+            Column.text("Allowed"),
+            Column.text("Within"),
+            Column.text(""),
+            Column.text("Where", wide=True),
         ),
         rows=tuple(rows),
     )
@@ -110,55 +105,32 @@ def facts_table(result: ExperimentsResult) -> Table:
 
 def expectations_table(result: ExperimentsResult) -> Table:
     """Return every expectation with the model's verdict."""
-    return Table(
+    return Table.of(
+        result.judged,
+        Column.text("Expectation", "expectation.says", wrap=True),
+        Column.text("Where", "expectation.where", wide=True),
+        Column.text("Model", lambda one: "confirms" if one.holds else "refutes"),
+        Column.text("Found", "here", wrap=True),
         name="expectations",
         title="Expected, confirmed or refuted",
         caption="What the source expects or claims, and what the model says.",
-        columns=(
-            Column(title="Expectation", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Model", align="left"),
-            Column(title="Found", align="left", wrap=True),
-        ),
-        rows=tuple(
-            (
-                one.expectation.says,
-                one.expectation.where,
-                "confirms" if one.holds else "refutes",
-                one.here,
-            )
-            for one in result.judged
-        ),
     )
 
 
 def arithmetic_table(result: ExperimentsResult) -> Table:
     """Return the source's calculations, done again."""
-    return Table(
+    return Table.of(
+        result.calculated,
+        Column.text("Says", "arithmetic.says", wrap=True),
+        Column("Stated", getter=lambda one: _number(one.arithmetic.stated)),
+        Column("Recomputed", getter=lambda one: _number(one.value)),
+        Column.text("Unit", "arithmetic.unit"),
+        Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
+        Column.text("Why", "arithmetic.why", wrap=True, wide=True),
+        Column.text("Formula", "arithmetic.formula", wide=True),
         name="arithmetic",
         title="Calculations, done again",
         caption="The number that the source states, and the calculation with everything in it.",
-        columns=(
-            Column(title="Says", align="left", wrap=True),
-            Column(title="Stated", align="right"),
-            Column(title="Recomputed", align="right"),
-            Column(title="Unit", align="left"),
-            Column(title="Agrees", align="left"),
-            Column(title="Why", align="left", wrap=True, wide=True),
-            Column(title="Formula", align="left", wide=True),
-        ),
-        rows=tuple(
-            (
-                one.arithmetic.says,
-                _number(one.arithmetic.stated),
-                _number(one.value),
-                one.arithmetic.unit,
-                "yes" if one.agrees else "NO",
-                one.arithmetic.why,
-                one.arithmetic.formula,
-            )
-            for one in result.calculated
-        ),
     )
 
 

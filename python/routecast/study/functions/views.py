@@ -33,17 +33,17 @@ def function_table(result: FunctionResult, title: str, *, shortest: bool = False
         title=title,
         caption="Throughput of one core; the marked rows refined the estimate. Spread is the range of the repeats.",
         columns=(
-            Column(title="Tables", align="left"),
-            Column(title="Found in", align="left"),
-            Column(title="Traffic", align="left"),
-            Column(title="Frame", unit="B", form="d"),
-            Column(title="Measured", unit="ns", form=".1f"),
-            Column(title="Measured", unit="Mpps", form=".2f"),
-            Column(title="Spread", unit="%", form=percent, wide=True),
-            Column(title="Estimate", unit="Mpps", form=".2f", group="from the probe"),
-            Column(title="Error", unit="%", form=_whole_percent, group="from the probe"),
-            Column(title="Refined", unit="Mpps", form=".2f", group="refined"),
-            Column(title="Error", unit="%", form=_whole_percent, group="refined"),
+            Column.text("Tables"),
+            Column.text("Found in"),
+            Column.text("Traffic"),
+            Column("Frame", "B", "d"),
+            Column("Measured", "ns", ".1f"),
+            Column("Measured", "Mpps", ".2f"),
+            Column("Spread", "%", percent, wide=True),
+            Column("Estimate", "Mpps", ".2f", group="from the probe"),
+            Column("Error", "%", _whole_percent, group="from the probe"),
+            Column("Refined", "Mpps", ".2f", group="refined"),
+            Column("Error", "%", _whole_percent, group="refined"),
         ),
         rows=tuple(_cells(row) for row in rows),
         strong=frozenset(number for number, row in enumerate(rows) if row.point.refines),
@@ -79,12 +79,12 @@ def summary_table(result: FunctionResult) -> Table:
         title="Error of the estimated throughput",
         caption="Absolute relative errors; the points that refined are left out of the refined errors.",
         columns=(
-            Column(title="Function", align="left"),
-            Column(title="Points", form="d"),
-            Column(title="Median", unit="%", form=percent, group="from the probe"),
-            Column(title="90th pct", unit="%", form=percent, group="from the probe"),
-            Column(title="Median", unit="%", form=percent, group="refined"),
-            Column(title="90th pct", unit="%", form=percent, group="refined"),
+            Column.text("Function"),
+            Column("Points", "", "d"),
+            Column("Median", "%", percent, group="from the probe"),
+            Column("90th pct", "%", percent, group="from the probe"),
+            Column("Median", "%", percent, group="refined"),
+            Column("90th pct", "%", percent, group="refined"),
         ),
         rows=tuple(rows),
         strong=frozenset({len(rows) - 1}),
@@ -101,38 +101,21 @@ def hand_table(result: FunctionResult) -> Table | None:
     rows = [row for row in result.rows if math.isfinite(row.hand.frames_s)]
     if not rows:
         return None
-    return Table(
+    return Table.of(
+        rows,
+        Column.text("Function", "point.title"),
+        Column.text("Tables", "point.size"),
+        Column.text("Found in", "found_in", wide=True),
+        Column("Function", "ns", ".1f", lambda row: 1e9 / row.measured_pps),
+        Column("Hand loop", "ns", ".1f", lambda row: 1e9 * row.hand.frames_s),
+        Column("Ratio", "", ".2f", lambda row: 1.0 / (row.measured_pps * row.hand.frames_s)),
+        Column("Lookup alone", "ns", ".1f", lambda row: 1e9 * row.hand.lookup_s),
+        Column("Batched", "ns", ".1f", lambda row: 1e9 * row.hand.bound_s, group="lines of tables alone"),
+        Column("One by one", "ns", ".1f", lambda row: 1e9 * row.hand.one_by_one_s, group="lines of tables alone"),
         name="hand-loops",
         title="Functions beside hand-written loops",
-        caption=(
-            "The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its keys "
-            "ready. The lines of the tables alone cost what the last columns say, as the probe found it."
-        ),
-        columns=(
-            Column(title="Function", align="left"),
-            Column(title="Tables", align="left"),
-            Column(title="Found in", align="left", wide=True),
-            Column(title="Function", unit="ns", form=".1f"),
-            Column(title="Hand loop", unit="ns", form=".1f"),
-            Column(title="Ratio", form=".2f"),
-            Column(title="Lookup alone", unit="ns", form=".1f"),
-            Column(title="Batched", unit="ns", form=".1f", group="lines of tables alone"),
-            Column(title="One by one", unit="ns", form=".1f", group="lines of tables alone"),
-        ),
-        rows=tuple(
-            (
-                row.point.title,
-                row.point.size,
-                row.found_in,
-                1e9 / row.measured_pps,
-                1e9 * row.hand.frames_s,
-                1.0 / (row.measured_pps * row.hand.frames_s),
-                1e9 * row.hand.lookup_s,
-                1e9 * row.hand.bound_s,
-                1e9 * row.hand.one_by_one_s,
-            )
-            for row in rows
-        ),
+        caption="The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its "
+        "keys ready. The lines of the tables alone cost what the last columns say, as the probe found it.",
     )
 
 

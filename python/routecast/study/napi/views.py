@@ -42,36 +42,28 @@ def _points(ratio: float) -> str:
 def idle_table(each: IdleResult) -> Table:
     """Return an idle curve: measured, simulated with the fitted costs, and predicted from other points."""
     telling = len(each.telling)
-    return Table(
+    return Table.of(
+        enumerate(each.points),
+        Column("Load", "Mpps", ".4g", lambda row: row[1].offered_pps / 1000000.0),
+        Column("Measured", "%", _points, lambda row: row[1].measured),
+        Column("Simulated", "%", _points, lambda row: row[1].simulated, group="three costs"),
+        Column(
+            "Error",
+            "points",
+            lambda ratio: f"{100.0 * ratio:+.1f}",
+            lambda row: row[1].simulated - row[1].measured,
+            group="three costs",
+        ),
+        Column("Closed form", "%", _points, lambda row: row[1].closed_form, group="three costs", wide=True),
+        Column("Left out", "%", _points, lambda row: row[1].left_out if row[0] < telling else None, group="predicted"),
+        Column(
+            "From half", "%", _points, lambda row: row[1].from_half if row[0] < telling else None, group="predicted"
+        ),
+        Column("IRQs", "per packet", ".3f", lambda row: row[1].interrupts_per_packet),
         name=f"idle-{each.curve.name}",
         title=f"{each.curve.title}: idle time of one core",
-        caption=(
-            "In percent of the time. Left out: fitted to all other points; from half: to every other point. "
-            "Points after the first without idle time do not count in the errors."
-        ),
-        columns=(
-            Column(title="Load", unit="Mpps", form=".4g"),
-            Column(title="Measured", unit="%", form=_points),
-            Column(title="Simulated", unit="%", form=_points, group="three costs"),
-            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}", group="three costs"),
-            Column(title="Closed form", unit="%", form=_points, group="three costs", wide=True),
-            Column(title="Left out", unit="%", form=_points, group="predicted"),
-            Column(title="From half", unit="%", form=_points, group="predicted"),
-            Column(title="IRQs", unit="per packet", form=".3f"),
-        ),
-        rows=tuple(
-            (
-                point.offered_pps / 1e6,
-                point.measured,
-                point.simulated,
-                point.simulated - point.measured,
-                point.closed_form,
-                point.left_out if number < telling else None,
-                point.from_half if number < telling else None,
-                point.interrupts_per_packet,
-            )
-            for number, point in enumerate(each.points)
-        ),
+        caption="In percent of the time. Left out: fitted to all other points; from half: to every other point. "
+        "Points after the first without idle time do not count in the errors.",
     )
 
 
@@ -97,10 +89,10 @@ def cost_table(idle: tuple[IdleResult, ...]) -> Table:
         title="Fitted costs",
         caption="Three for each curve, with 95 % intervals (Gauss-Newton, Student's t).",
         columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Cost", align="left"),
-            Column(title="Value", unit="ns", form=".1f"),
-            Column(title="95 % interval", unit="ns"),
+            Column.text("Curve"),
+            Column.text("Cost"),
+            Column("Value", "ns", ".1f"),
+            Column("95 % interval", "ns"),
         ),
         rows=tuple(rows),
     )
@@ -108,36 +100,26 @@ def cost_table(idle: tuple[IdleResult, ...]) -> Table:
 
 def error_table(idle: tuple[IdleResult, ...]) -> Table:
     """Return how far off the idle share is, and the maximum rate against the one measured apart."""
-    return Table(
+    return Table.of(
+        idle,
+        Column.text("Curve", "curve.title"),
+        Column("Points", "", "d", lambda each: len(each.telling)),
+        Column("Simulated", "points", percent, "rmse"),
+        Column("Left out", "points", percent, "left_out_rmse"),
+        Column("Other half", "points", percent, "from_half_rmse"),
+        Column("1/c", "Mpps", ".2f", lambda each: each.fitted.costs.maximum_pps / 1e6, group="maximum rate"),
+        Column(
+            "Measured",
+            "Mpps",
+            ".2f",
+            lambda each: each.curve.maximum / 1e6 if each.curve.maximum else None,
+            group="maximum rate",
+        ),
+        Column("Error", "%", signed_percent, "maximum_error_ratio", group="maximum rate"),
         name="errors",
         title="How wrong the three costs are",
-        caption=(
-            "Root mean square errors in percentage points of the time, over points up to the first without idle time. "
-            "The maximum was measured apart and not fitted."
-        ),
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Points", form="d"),
-            Column(title="Simulated", unit="points", form=percent),
-            Column(title="Left out", unit="points", form=percent),
-            Column(title="Other half", unit="points", form=percent),
-            Column(title="1/c", unit="Mpps", form=".2f", group="maximum rate"),
-            Column(title="Measured", unit="Mpps", form=".2f", group="maximum rate"),
-            Column(title="Error", unit="%", form=signed_percent, group="maximum rate"),
-        ),
-        rows=tuple(
-            (
-                each.curve.title,
-                len(each.telling),
-                each.rmse,
-                each.left_out_rmse,
-                each.from_half_rmse,
-                each.fitted.costs.maximum_pps / 1e6,
-                each.curve.maximum / 1e6 if each.curve.maximum else None,
-                each.maximum_error_ratio,
-            )
-            for each in idle
-        ),
+        caption="Root mean square errors in percentage points of the time, over points up to the first without idle "
+        "time. The maximum was measured apart and not fitted.",
     )
 
 
@@ -169,12 +151,12 @@ def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
             "they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart."
         ),
         columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Arrivals, polls, third", align="left"),
-            Column(title="Error", unit="points", form=percent),
-            Column(title="Packet", unit="ns", form=".1f"),
-            Column(title="Interrupt", unit="ns", form=".0f"),
-            Column(title="Third", unit="ns", form=".0f"),
+            Column.text("Curve"),
+            Column.text("Arrivals, polls, third"),
+            Column("Error", "points", percent),
+            Column("Packet", "ns", ".1f"),
+            Column("Interrupt", "ns", ".0f"),
+            Column("Third", "ns", ".0f"),
         ),
         rows=tuple(rows),
         strong=frozenset(strong),
@@ -205,14 +187,14 @@ def form_table(form: FormResult) -> Table:
             "while they are under way. All are given both rates. Error: busy share against the published form function."
         ),
         columns=(
-            Column(title="Polls", align="left"),
-            Column(title="Arrivals", align="left"),
-            Column(title="Interrupt", unit="ns", form=".0f"),
-            Column(title="Idle", unit="%", form=_points, group=at),
-            Column(title="IRQs", unit="per packet", form=".3f", group=at),
-            Column(title="Never idle", unit="from, kpps", form=".0f"),
-            Column(title="Maximum", unit="kpps", form=".0f"),
-            Column(title="Error", unit="points", form=_points),
+            Column.text("Polls"),
+            Column.text("Arrivals"),
+            Column("Interrupt", "ns", ".0f"),
+            Column("Idle", "%", _points, group=at),
+            Column("IRQs", "per packet", ".3f", group=at),
+            Column("Never idle", "from, kpps", ".0f"),
+            Column("Maximum", "kpps", ".0f"),
+            Column("Error", "points", _points),
         ),
         rows=tuple(row(curve) for curve in (*form.curves, *form.range)),
         strong=frozenset({0}),
@@ -221,17 +203,16 @@ def form_table(form: FormResult) -> Table:
 
 def clock_table(clock: ClockResult) -> Table:
     """Return maximum rates and plateaus by clock; illustration, but for what the simulator makes of them."""
-    columns = [Column(title="Clock", unit="GHz", form=".2f")]
+    columns = [Column("Clock", "GHz", ".2f")]
     columns += [
-        Column(title=f"{100.0 * share:.0f} % memory", unit="kpps", form=".0f", group="maximum rate")
-        for share in clock.part.memory
+        Column(f"{100.0 * share:.0f} % memory", "kpps", ".0f", group="maximum rate") for share in clock.part.memory
     ]
     shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
     columns += [
-        Column(title="Maximum", unit="kpps", form=".0f", group=shown),
-        Column(title="Gain", unit="%/% of clock", form=".2f", group=shown),
-        Column(title="Plateau", unit="us", form=".0f", group=shown),
-        Column(title="Ring alone", unit="us", form=".0f", group=shown),
+        Column("Maximum", "kpps", ".0f", group=shown),
+        Column("Gain", "%/% of clock", ".2f", group=shown),
+        Column("Plateau", "us", ".0f", group=shown),
+        Column("Ring alone", "us", ".0f", group=shown),
     ]
     rows: list[tuple[Cell, ...]] = [
         (
@@ -277,12 +258,12 @@ def law_table(clock: ClockResult) -> Table:
         title="Cycles and memory time of a frame",
         caption="r(f) = 1/(cycles/f + memory). The fit sees clocks and rates only.",
         columns=(
-            Column(title="Law", align="left"),
-            Column(title="Cycles", form=".1f"),
-            Column(title="Memory", unit="ns", form=".1f"),
-            Column(title="95 % interval", unit="cycles"),
-            Column(title="95 % interval", unit="memory"),
-            Column(title="Misfit", unit="%", form=percent),
+            Column.text("Law"),
+            Column("Cycles", "", ".1f"),
+            Column("Memory", "ns", ".1f"),
+            Column("95 % interval", "cycles"),
+            Column("95 % interval", "memory"),
+            Column("Misfit", "%", percent),
         ),
         rows=tuple(rows),
     )

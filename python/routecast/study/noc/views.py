@@ -51,8 +51,8 @@ def factor_table(result: NocResult) -> Table:
 
 def _by_case(result: NocResult, form: str) -> tuple[Column, ...]:
     return (
-        Column(title="Policy", align="left"),
-        *(Column(title=one.case.name, form=form) for one in result.cases),
+        Column.text("Policy"),
+        *(Column(one.case.name, "", form) for one in result.cases),
     )
 
 
@@ -80,8 +80,8 @@ def curves_table(one: CaseResult) -> Table:
         title=one.case.title,
         caption="Power relative to no scaling at load 1.",
         columns=(
-            Column(title="Load", form="g"),
-            *(Column(title=curve_name(curve), form=".4f") for curve in one.curves),
+            Column("Load", "", "g"),
+            *(Column(curve_name(curve), "", ".4f") for curve in one.curves),
         ),
         rows=tuple((load, *(one.mean(curve, load) for curve in one.curves)) for load in loads),
     )
@@ -104,11 +104,11 @@ def distance_table(result: NocResult) -> Table:
             "between 2P-4PHASE and that bound that our search saves."
         ),
         columns=(
-            Column(title="Traffic", align="left"),
-            Column(title=curve_name(BEFORE), form=".2f"),
-            Column(title=curve_name(OURS), form=".2f"),
-            Column(title="At most", form=".2f"),
-            Column(title="Closed", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
+            Column.text("Traffic"),
+            Column(curve_name(BEFORE), "", ".2f"),
+            Column(curve_name(OURS), "", ".2f"),
+            Column("At most", "", ".2f"),
+            Column("Closed", "%", lambda ratio: f"{100.0 * ratio:.0f}"),
         ),
         rows=tuple(rows),
     )
@@ -116,69 +116,39 @@ def distance_table(result: NocResult) -> Table:
 
 def compared_table(result: NocResult) -> Table:
     """Return every stated power beside ours."""
-    return Table(
+    return Table.of(
+        result.compared,
+        Column.text("Traffic", "case"),
+        Column.text("Policy", lambda one: curve_name(one.stated.curve) + (", at most" if one.stated.at_most else "")),
+        Column("Stated", "", ".3f", "stated.relative_power"),
+        Column("Found", "", ".3f", "found"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Stated", "times", ".2f", lambda one: one.stated.load / one.stated.relative_power),
+        Column("Found", "times", ".2f", lambda one: one.stated.load / one.found),
+        Column.text("Where", "stated.where", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Power relative to no scaling at load 1, and how many times below no scaling that is.",
-        columns=(
-            Column(title="Traffic", align="left"),
-            Column(title="Policy", align="left"),
-            Column(title="Stated", form=".3f"),
-            Column(title="Found", form=".3f"),
-            Column(title="Error", unit="%", form=signed_percent),
-            Column(title="Stated", unit="times", form=".2f"),
-            Column(title="Found", unit="times", form=".2f"),
-            Column(title="Where", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(
-            (
-                one.case,
-                curve_name(one.stated.curve) + (", at most" if one.stated.at_most else ""),
-                one.stated.relative_power,
-                one.found,
-                one.error_ratio,
-                one.stated.load / one.stated.relative_power,
-                one.stated.load / one.found,
-                one.stated.where,
-            )
-            for one in result.compared
-        ),
     )
 
 
 def flits_table(result: NocResult) -> Table:
     """Return table 6.1: power at the flit level with and without scaling, the thesis' beside ours."""
-    return Table(
+    return Table.of(
+        result.dvfs_rows,
+        Column("Load", "", "g", "load"),
+        Column("NoDVFS", "", ".3f", "without_dvfs.value", group="here"),
+        Column("DVFS", "", ".4f", "with_dvfs.value", group="here"),
+        Column("Ratio", "", ".3f", "ratio.value", group="here"),
+        Column("±", "", ".3f", "ratio.half_width", group="here"),
+        Column("NoDVFS", "", ".3f", "thesis.without_dvfs", group="thesis"),
+        Column("DVFS", "", ".4f", "thesis.with_dvfs", group="thesis"),
+        Column("Ratio", "", ".2f", "thesis.ratio", group="thesis"),
+        Column("Theory", "", ".2f", "theory"),
+        Column("Error", "%", signed_percent, lambda row: row.ratio.value / row.theory - 1.0),
         name="flits",
         title="Table 6.1: power flit by flit, XY, hot-spot",
         caption="Power relative to no scaling at load 1; 95 % half-widths from independent replications.",
-        columns=(
-            Column(title="Load", form="g"),
-            Column(title="NoDVFS", form=".3f", group="here"),
-            Column(title="DVFS", form=".4f", group="here"),
-            Column(title="Ratio", form=".3f", group="here"),
-            Column(title="±", form=".3f", group="here"),
-            Column(title="NoDVFS", form=".3f", group="thesis"),
-            Column(title="DVFS", form=".4f", group="thesis"),
-            Column(title="Ratio", form=".2f", group="thesis"),
-            Column(title="Theory", form=".2f"),
-            Column(title="Error", unit="%", form=signed_percent),
-        ),
-        rows=tuple(
-            (
-                row.load,
-                row.without_dvfs.value,
-                row.with_dvfs.value,
-                row.ratio.value,
-                row.ratio.half_width,
-                row.thesis.without_dvfs,
-                row.thesis.with_dvfs,
-                row.thesis.ratio,
-                row.theory,
-                row.ratio.value / row.theory - 1.0,
-            )
-            for row in result.dvfs_rows
-        ),
     )
 
 

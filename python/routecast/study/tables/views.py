@@ -12,12 +12,12 @@ from routecast.quantity import format_bps, format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
 from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.report.validation import LIMITS
 from routecast.study.result import TerminalSummary, format_percent
 from routecast.study.tables.document import StudyRouter
 from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, TablesResult
 
 __all__ = [
-    "LIMITS",
     "calibration_table",
     "error_table",
     "forecast_table",
@@ -31,19 +31,10 @@ __all__ = [
 # The tables of a study, for the terminal and for the report alike.
 
 
-LIMITS = {
-    "cpu": "cores",
-    "link": "links",
-    "nic": "NIC",
-    "shared": "shared",
-    "link and cpu": "links, cores",
-}
-"""What limits, in the words of a reader: short, for a column."""
-
 _LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
 
-_FLOWS = Column(title="Flows", form="d")
-_FRAME = Column(title="Frame", unit="B", form="d")
+_FLOWS = Column("Flows", "", "d")
+_FRAME = Column("Frame", "B", "d")
 
 
 def limited_by(limit: str) -> str:
@@ -63,25 +54,20 @@ def _gbps(estimate: Estimate, rate_pps: float) -> float:
 
 def calibration_table(result: TablesResult) -> Table:
     """Return the points that calibrate."""
-    return Table(
+    return Table.of(
+        result.calibrating,
+        replace(_FLOWS, getter="flows"),
+        replace(_FRAME, getter=lambda point: int(point.frame_bytes)),
+        Column(
+            "Measured",
+            "Gbit/s",
+            ".4f",
+            lambda point: point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
+        ),
+        Column("Measured", "Mpps", ".4f", lambda point: point.throughput_pps / 1e6),
         name="calibration",
         title="Points that calibrate",
         caption="All that the calibration sees.",
-        columns=(
-            _FLOWS,
-            _FRAME,
-            Column(title="Measured", unit="Gbit/s", form=".4f"),
-            Column(title="Measured", unit="Mpps", form=".4f"),
-        ),
-        rows=tuple(
-            (
-                point.flows,
-                int(point.frame_bytes),
-                point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
-                point.throughput_pps / 1e6,
-            )
-            for point in result.calibrating
-        ),
     )
 
 
@@ -98,25 +84,18 @@ def comparison_table(result: TablesResult) -> Table:
     columns = [
         _FLOWS,
         _FRAME,
-        Column(title="Measured", unit="Gbit/s", form=".4f"),
-        Column(title="Predicted", unit="Gbit/s", form=".4f", group="routecast"),
-        Column(title="95 % interval", unit="Gbit/s", group="routecast"),
-        Column(title="Error", unit="%", form=signed_percent, group="routecast"),
+        Column("Measured", "Gbit/s", ".4f"),
+        Column("Predicted", "Gbit/s", ".4f", group="routecast"),
+        Column("95 % interval", "Gbit/s", group="routecast"),
+        Column("Error", "%", signed_percent, group="routecast"),
     ]
     if has_simulated:
-        columns.append(Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True))
+        columns.append(Column("Simulated", "error, %", signed_percent, group="routecast", wide=True))
     if has_baseline:
-        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=signed_percent, group="others"))
+        columns.append(Column("Eqs. 5–7", "error, %", signed_percent, group="others"))
     if has_reported:
-        columns.append(
-            Column(
-                title=_titled(result.study.measurements.reported),
-                unit="error, %",
-                form=signed_percent,
-                group="others",
-            )
-        )
-    columns.append(Column(title="Limit", align="left"))
+        columns.append(Column(_titled(result.study.measurements.reported), "error, %", signed_percent, group="others"))
+    columns.append(Column.text("Limit"))
     rows: list[tuple[Cell, ...]] = []
     for row in result.comparisons:
         e = row.estimate
@@ -155,50 +134,32 @@ def error_table(result: TablesResult) -> Table:
         "reported": result.study.measurements.reported,
     }
     held, everywhere = result.errors(), result.errors_everywhere()
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            name,
-            held[key].mean_abs_error_ratio,
-            held[key].median_abs_error_ratio,
-            held[key].max_abs_error_ratio,
-            everywhere[key].mean_abs_error_ratio,
-            everywhere[key].max_abs_error_ratio,
-        )
-        for key, name in names.items()
-        if held[key].points
-    )
-    return Table(
+    return Table.of(
+        [(key, name) for (key, name) in names.items() if held[key].points],
+        Column.text("Model", lambda row: row[1]),
+        Column("Mean", "held out", percent, lambda row: held[row[0]].mean_abs_error_ratio),
+        Column("Median", "held out", percent, lambda row: held[row[0]].median_abs_error_ratio),
+        Column("Largest", "held out", percent, lambda row: held[row[0]].max_abs_error_ratio),
+        Column("Mean", "all", percent, lambda row: everywhere[row[0]].mean_abs_error_ratio),
+        Column("Largest", "all", percent, lambda row: everywhere[row[0]].max_abs_error_ratio),
         name="errors",
         title="Absolute errors",
-        caption=(
-            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
-            f"all models calibrate from the same {len(result.calibrating)}."
-        ),
-        columns=(
-            Column(title="Model", align="left"),
-            Column(title="Mean", unit="held out", form=percent),
-            Column(title="Median", unit="held out", form=percent),
-            Column(title="Largest", unit="held out", form=percent),
-            Column(title="Mean", unit="all", form=percent),
-            Column(title="Largest", unit="all", form=percent),
-        ),
-        rows=rows,
+        caption=f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
+        f"all models calibrate from the same {len(result.calibrating)}.",
         strong=frozenset({0}),
     )
 
 
 def hypothesis_table(result: TablesResult) -> Table:
     """Return the laws of contention that the prediction averages over, and their weights."""
-    return Table(
+    return Table.of(
+        result.hypotheses,
+        Column.text("Law", "name"),
+        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", "formula"),
+        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight_ratio"),
         name="hypotheses",
         title="How cores slow each other down",
         caption="No few points can tell which law holds; each is weighed by how well it explains them.",
-        columns=(
-            Column(title="Law", align="left"),
-            Column(title="k busy cores: c(k), or their joint speed g(k) = k/c(k)", align="left"),
-            Column(title="Weight", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
-        ),
-        rows=tuple((each.name, each.formula, each.weight_ratio) for each in result.hypotheses),
     )
 
 
@@ -209,11 +170,11 @@ def parameter_table(result: TablesResult) -> Table:
         title="Calibrated parameters",
         caption="With 95 % intervals where the points carry one.",
         columns=(
-            Column(title="Parameter", align="left"),
-            Column(title="Value", form=".4g"),
-            Column(title="95 % interval"),
-            Column(title="Unit", align="left"),
-            Column(title="Meaning", align="left"),
+            Column.text("Parameter"),
+            Column("Value", "", ".4g"),
+            Column("95 % interval"),
+            Column.text("Unit"),
+            Column.text("Meaning"),
         ),
         rows=tuple(_parameter_row(parameter) for parameter in result.parameters),
     )
@@ -240,13 +201,13 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
     columns = [
         _FLOWS,
         _FRAME,
-        Column(title="Predicted", unit="Mpps", form=".2f"),
-        Column(title="95 % interval", unit="Mpps"),
-        Column(title="Predicted", unit="Gbit/s", form=".2f"),
+        Column("Predicted", "Mpps", ".2f"),
+        Column("95 % interval", "Mpps"),
+        Column("Predicted", "Gbit/s", ".2f"),
     ]
-    columns += [Column(title="Simulated", unit="Mpps", form=".2f")] if has_simulated else []
-    columns += [Column(title="Eqs. 5–7", unit="Mpps", form=".2f")] if has_baseline else []
-    columns += [Column(title="Limit", align="left")]
+    columns += [Column("Simulated", "Mpps", ".2f")] if has_simulated else []
+    columns += [Column("Eqs. 5–7", "Mpps", ".2f")] if has_baseline else []
+    columns += [Column.text("Limit")]
     rows: list[tuple[Cell, ...]] = []
     for e in points:
         cells: list[Cell] = [

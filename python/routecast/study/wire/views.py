@@ -44,90 +44,62 @@ def series_table(series: Series) -> Table:
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
     fastest_pps = max(row.solved_pps for row in series.rows)
     scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.value,
-            scale * row.measured_pps.median,
-            row.measured_pps.spread_ratio,
-            scale * row.solved_pps,
-            scale * row.simulated_pps,
-            f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
-            "calibrates" if row.calibrates else signed_percent(row.error_ratio),
-        )
-        for row in series.rows
-    ]
-    return Table(
+    return Table.of(
+        series.rows,
+        Column(title, unit, "g", "value"),
+        Column("Measured", rate, _DIGITS, lambda row: scale * row.measured_pps.median),
+        Column("Spread", "%", percent, "measured_pps.spread_ratio"),
+        Column("Predicted", rate, _DIGITS, lambda row: scale * row.solved_pps, group="routecast"),
+        Column("Simulated", rate, _DIGITS, lambda row: scale * row.simulated_pps, group="routecast", wide=True),
+        Column(
+            "95 % interval",
+            rate,
+            getter=lambda row: f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
+            group="routecast",
+        ),
+        Column(
+            "Error",
+            "%",
+            getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio),
+            group="routecast",
+        ),
         name=f"throughput-{series.series.name}",
         title=series.series.title,
         caption="Forwarding rate in overload; the spread is the standard deviation of the repeated measurements.",
-        columns=(
-            Column(title=title, unit=unit, form="g"),
-            Column(title="Measured", unit=rate, form=_DIGITS),
-            Column(title="Spread", unit="%", form=percent),
-            Column(title="Predicted", unit=rate, form=_DIGITS, group="routecast"),
-            Column(title="Simulated", unit=rate, form=_DIGITS, group="routecast", wide=True),
-            Column(title="95 % interval", unit=rate, group="routecast"),
-            Column(title="Error", unit="%", group="routecast"),
-        ),
-        rows=tuple(rows),
-        strong=frozenset(number for number, row in enumerate(series.rows) if row.calibrates),
+        strong=lambda row: row.calibrates,
     )
 
 
 def loss_table(curve: LossCurve) -> Table:
     """Return loss against offered load."""
-    return Table(
+    return Table.of(
+        curve.rows,
+        Column("Offered", "of capacity", ".2f", "offered_ratio"),
+        Column("Offered", "kpps", _DIGITS, lambda row: _kpps(row.offered_pps)),
+        Column("Measured", "% loss", percent, "measured.median"),
+        Column("Solved", "% loss", percent, "solved", group="routecast"),
+        Column("Simulated", "% loss", percent, "simulated", group="routecast"),
+        Column("Error", "points", signed_percent, "error", group="routecast"),
         name=f"loss-{curve.series.name}-{curve.value:g}",
         title=f"Loss: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
         caption="None of these trials calibrates.",
-        columns=(
-            Column(title="Offered", unit="of capacity", form=".2f"),
-            Column(title="Offered", unit="kpps", form=_DIGITS),
-            Column(title="Measured", unit="% loss", form=percent),
-            Column(title="Solved", unit="% loss", form=percent, group="routecast"),
-            Column(title="Simulated", unit="% loss", form=percent, group="routecast"),
-            Column(title="Error", unit="points", form=signed_percent, group="routecast"),
-        ),
-        rows=tuple(
-            (
-                row.offered_ratio,
-                _kpps(row.offered_pps),
-                row.measured.median,
-                row.solved,
-                row.simulated,
-                row.error,
-            )
-            for row in curve.rows
-        ),
     )
 
 
 def latency_table(curve: LatencyCurve) -> Table:
     """Return latency against load."""
-    return Table(
+    return Table.of(
+        curve.rows,
+        Column("Load", "of capacity", ".2f", "load_ratio"),
+        Column("p50 measured", "us", ".3g", lambda row: _us(row.p50_s.median)),
+        Column("p50 simulated", "us", ".3g", lambda row: _us(row.simulated_p50_s)),
+        Column("Error", "%", getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio)),
+        Column("p99 measured", "us", ".3g", lambda row: _us(row.p99_s.median)),
+        Column("p99 simulated", "us", ".3g", lambda row: _us(row.simulated_p99_s)),
         name=f"latency-{curve.series.name}-{curve.value:g}",
         title=f"Latency: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
         caption="Medians of the repeated trials, and what the simulator predicts.",
-        columns=(
-            Column(title="Load", unit="of capacity", form=".2f"),
-            Column(title="p50 measured", unit="us", form=".3g"),
-            Column(title="p50 simulated", unit="us", form=".3g"),
-            Column(title="Error", unit="%"),
-            Column(title="p99 measured", unit="us", form=".3g"),
-            Column(title="p99 simulated", unit="us", form=".3g"),
-        ),
-        rows=tuple(
-            (
-                row.load_ratio,
-                _us(row.p50_s.median),
-                _us(row.simulated_p50_s),
-                "calibrates" if row.calibrates else signed_percent(row.error_ratio),
-                _us(row.p99_s.median),
-                _us(row.simulated_p99_s),
-            )
-            for row in curve.rows
-        ),
-        strong=frozenset(number for number, row in enumerate(curve.rows) if row.calibrates),
+        strong=lambda row: row.calibrates,
     )
 
 
@@ -166,10 +138,10 @@ def error_table(result: WireResult) -> Table:
         title="Errors at the held-out points",
         caption="What the calibration has not seen.",
         columns=(
-            Column(title="What", align="left"),
-            Column(title="Error"),
-            Column(title="Beside", align="left"),
-            Column(title="Points", form="d"),
+            Column.text("What"),
+            Column("Error"),
+            Column.text("Beside"),
+            Column("Points", "", "d"),
         ),
         rows=tuple(rows),
     )
@@ -420,9 +392,9 @@ def _facts(result: WireResult) -> Section:
         title="Devices under test and tester",
         caption="As they were when they were measured.",
         columns=(
-            Column(title="Device", align="left"),
-            Column(title="What", align="left"),
-            Column(title="Value", align="left"),
+            Column.text("Device"),
+            Column.text("What"),
+            Column.text("Value"),
         ),
         rows=tuple(rows),
     )
