@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-__all__ = ["Cell", "Column", "Table", "percent", "shown", "signed_percent", "table_html", "terminal_table"]
+__all__ = ["Cell", "Column", "Table", "percent", "scaled", "shown", "signed_percent", "table_html", "terminal_table"]
 
 Cell = str | float | int | bool | None
 
@@ -87,6 +87,17 @@ class Table:
         """Return a table without heads: what it is, and its value, as texts."""
         columns = (Column.text(""), Column.text(""))
         return cls(name=name, title=title, caption=caption, columns=columns, rows=tuple(rows))
+
+
+def scaled(factor: float, form: str) -> Callable[[float], str]:
+    """Return how a column writes numbers that it shows in another unit: so many times what they are.
+
+    Examples
+    --------
+    >>> scaled(1e-6, ".2f")(14_880_952.0)
+    '14.88'
+    """
+    return lambda value: format(factor * value, form)
 
 
 def percent(ratio: float) -> str:

@@ -361,15 +361,14 @@ def experiment_sections(
     return (
         _asked(results, analyses, anchor=anchor, lead=lead),
         *(section for pair in zip(found, trust, strict=True) for section in pair),
-        Section(
-            anchor=f"{anchor}runs",
-            title=f"{lead}Every run",
-            blocks=(
-                *((_drawing(course_picture(results, course)),) if course else ()),
-                Folded(
-                    summary=f"All {len(results.runs):,} runs with what they answered",
-                    table=runs_table(results, scales),
-                ),
+        Section.of(
+            f"{anchor}runs",
+            f"{lead}Every run",
+            "",
+            course is not None and _drawing(course_picture(results, course)),
+            Folded(
+                summary=f"All {len(results.runs):,} runs with what they answered",
+                table=runs_table(results, scales),
             ),
         ),
     )
@@ -384,36 +383,27 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     answered = sum(1 for one in results.answers if one.values)
     unsteady = sum(1 for one in results.answers if one.unsteady)
     tiles = [
-        Tile(value=f"{len(experiment.design.coded):,}", meaning="combinations of levels"),
+        Tile(f"{len(experiment.design.coded):,}", "combinations of levels"),
         Tile(
-            value=f"{answered:,}",
-            meaning="runs with an answer",
-            beside=f"of {len(results.runs):,}" if answered < len(results.runs) else "all of them",
+            f"{answered:,}",
+            "runs with an answer",
+            f"of {len(results.runs):,}" if answered < len(results.runs) else "all of them",
         ),
     ]
     if experiment.is_steadied:
-        tiles.append(
-            Tile(
-                value=f"{answered - unsteady:,}",
-                meaning="of them steady",
-                beside="transient cut off, tested for drift",
-            )
-        )
+        tiles.append(Tile(f"{answered - unsteady:,}", "of them steady", "transient cut off, tested for drift"))
     who = f"{_ANSWERS[experiment.evaluator]} answered each"
     if experiment.evaluator != "solve":
         who += f", {format_duration(experiment.duration_s)} long"
     read = ", ".join(f"{one.name} ({_path_said(one)})" for one in experiment.responses)
-    blocks: list[Block] = [
+    return Section.of(
+        f"{anchor}asked",
+        f"{lead}What was asked",
+        experiment.question,
         *_missing_notices(results, analyses),
         Tiles(tuple(tiles)),
         Prose((f"{design_said(experiment)}", f"{who[:1].upper()}{who[1:]}. Read from it: {read}.")),
         factors_table(experiment),
-    ]
-    return Section(
-        anchor=f"{anchor}asked",
-        title=f"{lead}What was asked",
-        lead=experiment.question,
-        blocks=tuple(blocks),
     )
 
 
@@ -540,10 +530,6 @@ def _trust(
     number: int,
 ) -> Section:
     doubtful = [check for check in (analysis.residuals.checks if analysis.residuals else ()) if check.is_doubtful]
-    blocks: list[Block] = [
-        Notice(mood="fair", title=f"Doubtful: {check.name}", text=f"{_sentence(check.verdict)} ({check.method})")
-        for check in doubtful
-    ]
     paragraphs = [f"Noise: {analysis.noise}."] if analysis.noise else []
     if analysis.s_e is not None and analysis.error_df > 0:
         spread = scale.amount(analysis.s_e)
@@ -561,29 +547,29 @@ def _trust(
             f" (Lenth's margin), and beyond {scale.amount(analysis.lenth.simultaneous_margin)} also with so many"
             " effects looked at."
         )
-    blocks.append(Prose(tuple(paragraphs)))
-    blocks += [_drawing(one) for one in pictures if not one.is_finding]
     checks = tuple(
         f"{check.name}: {check.verdict}"
         + (f" ({check.method}, p = {check.p_value:.2g})" if check.p_value is not None else "")
         for check in (analysis.residuals.checks if analysis.residuals else ())
         if not check.is_doubtful
     )
-    if checks:
-        blocks.append(Listing(title="What the analysis assumes", entries=checks))
     fit = analysis.surface.lack_of_fit if analysis.surface else None
     notes = [*analysis.notes, *((f"fit of the surface: {fit.verdict}",) if fit else ())]
-    if notes:
-        blocks.append(Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))))
-    if analysis.advice:
-        blocks.append(Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))))
-    if analysis.anova and analysis.sst > 0.0:
-        blocks.append(Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)))
-    return Section(
-        anchor=f"{anchor}trust-{number}",
-        title=f"{lead}{scale.name[:1].upper()}{scale.name[1:]}: can it be trusted?",
-        lead=_trust_said(analysis, len(doubtful)),
-        blocks=tuple(blocks),
+    return Section.of(
+        f"{anchor}trust-{number}",
+        f"{lead}{scale.name[:1].upper()}{scale.name[1:]}: can it be trusted?",
+        _trust_said(analysis, len(doubtful)),
+        *[
+            Notice(mood="fair", title=f"Doubtful: {check.name}", text=f"{_sentence(check.verdict)} ({check.method})")
+            for check in doubtful
+        ],
+        Prose(tuple(paragraphs)),
+        *[_drawing(one) for one in pictures if not one.is_finding],
+        bool(checks) and Listing(title="What the analysis assumes", entries=checks),
+        bool(notes) and Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))),
+        bool(analysis.advice) and Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))),
+        bool(analysis.anova and analysis.sst > 0.0)
+        and Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)),
     )
 
 

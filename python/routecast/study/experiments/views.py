@@ -9,8 +9,8 @@ from itertools import cycle
 
 from routecast.report.experiment import experiment_sections
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.page import Block, Page, Section
-from routecast.report.tables import Cell, Column, Table
+from routecast.report.page import Page, Section
+from routecast.report.tables import Column, Table
 from routecast.study.experiments import document
 from routecast.study.experiments.document import Fact
 from routecast.study.experiments.run import ExperimentsResult, Found, series
@@ -64,42 +64,31 @@ def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
 
 def facts_table(result: ExperimentsResult) -> Table:
     """Return every stated fact beside what is found."""
-    rows: list[tuple[Cell, ...]] = []
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
-    for one in result.facts:
-        stated, found = _stated(one)
-        between = one.fact.between
+
+    def says(one: Found) -> str:
+        # What is stated in words only stands in words.
+        in_words = one.fact.value is None and one.fact.says
+        return f"{one.fact.name}: “{one.fact.says}”" if in_words else one.fact.name
+
+    def allowed(one: Found) -> str:
         factor = 100.0 if one.fact.of == "share" else 1.0
-        rows.append(
-            (
-                # What is stated in words only stands in words.
-                f"{one.fact.name}: “{one.fact.says}”" if one.fact.value is None and one.fact.says else one.fact.name,
-                one.fact.experiment,
-                stated,
-                found,
-                "%" if one.fact.of == "share" else one.fact.unit,
-                "" if between is None else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
-                {None: "–", True: "yes", False: "NO"}[one.is_met],
-                _role(one.fact, fitted),
-                one.fact.where,
-            )
-        )
-    return Table(
+        return " to ".join(_number(factor * end) for end in one.fact.between or ())
+
+    return Table.of(
+        result.facts,
+        Column.text("Fact", says, wrap=True),
+        Column.text("Experiment", "fact.experiment", wide=True),
+        Column("Stated", getter=lambda one: _stated(one)[0]),
+        Column("Found", getter=lambda one: _stated(one)[1]),
+        Column.text("Unit", lambda one: "%" if one.fact.of == "share" else one.fact.unit),
+        Column.text("Allowed", allowed),
+        Column.text("Within", lambda one: {None: "–", True: "yes", False: "NO"}[one.is_met]),
+        Column.text("", lambda one: _role(one.fact, fitted)),
+        Column.text("Where", "fact.where", wide=True),
         name="facts",
         title="Stated and found",
         caption="What calibrates is met as well as it can be; what follows is of the same answers.",
-        columns=(
-            Column.text("Fact", wrap=True),
-            Column.text("Experiment", wide=True),
-            Column("Stated"),
-            Column("Found"),
-            Column.text("Unit"),
-            Column.text("Allowed"),
-            Column.text("Within"),
-            Column.text(""),
-            Column.text("Where", wide=True),
-        ),
-        rows=tuple(rows),
     )
 
 
@@ -136,17 +125,13 @@ def arithmetic_table(result: ExperimentsResult) -> Table:
 
 def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
     """Return what a terminal shows."""
-    tables = [
-        make(result)
-        for there, make in (
-            (result.calibrated, calibrated_table),
-            (result.facts, facts_table),
-            (result.judged, expectations_table),
-            (result.calculated, arithmetic_table),
-        )
-        if there
-    ]
-    return TerminalSummary(tables=tuple(tables), closing=result.criteria_met)
+    return TerminalSummary.of(
+        calibrated_table(result),
+        facts_table(result),
+        expectations_table(result),
+        arithmetic_table(result),
+        closing=result.criteria_met,
+    )
 
 
 # The figures of a study of designed experiments: responses over a factor.
@@ -192,34 +177,27 @@ def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
 def page(result: ExperimentsResult) -> Page:
     """Return the page of a study of designed experiments."""
     study, made = result.study, result.provenance
-    sections = [_summary(result)]
-    if study.figure:
-        sections.append(
-            Section(
-                anchor="figures",
-                title="How the responses go",
-                lead="Each point is a run of an experiment below.",
-                blocks=tuple(lines_figure(figure, result) for figure in study.figure),
-            )
-        )
-    if result.courses:
-        sections.append(
-            Section(
-                anchor="over-time",
-                title="Is it steady?",
-                lead="Throughput over time, and what one look at it would have said.",
-                blocks=tuple(block for course in result.courses for block in course.blocks()),
-            )
-        )
-    if result.calculated:
-        sections.append(
-            Section(
-                anchor="arithmetic",
-                title="Calculations, done again",
-                lead="Where the source's arithmetic and the sum of its parts differ, and why.",
-                blocks=(arithmetic_table(result),),
-            )
-        )
+    sections = [
+        _summary(result),
+        Section.of(
+            "figures",
+            "How the responses go",
+            "Each point is a run of an experiment below.",
+            *(lines_figure(figure, result) for figure in study.figure),
+        ),
+        Section.of(
+            "over-time",
+            "Is it steady?",
+            "Throughput over time, and what one look at it would have said.",
+            *(block for course in result.courses for block in course.blocks()),
+        ),
+        Section.of(
+            "arithmetic",
+            "Calculations, done again",
+            "Where the source's arithmetic and the sum of its parts differ, and why.",
+            bool(result.calculated) and arithmetic_table(result),
+        ),
+    ]
     for name, results in result.results.items():
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)
         sections += [first, *(replace(section, is_listed=False) for section in others)]
@@ -245,16 +223,11 @@ def _answer(result: ExperimentsResult) -> str:
 
 
 def _summary(result: ExperimentsResult) -> Section:
-    blocks: list[Block] = []
-    if result.facts:
-        blocks.append(facts_table(result))
-    if result.judged:
-        blocks.append(expectations_table(result))
-    if result.calibrated:
-        blocks.append(calibrated_table(result))
-    return Section(
-        anchor="summary",
-        title="Stated and found",
-        lead="What the source states, beside what the model says.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "summary",
+        "Stated and found",
+        "What the source states, beside what the model says.",
+        bool(result.facts) and facts_table(result),
+        bool(result.judged) and expectations_table(result),
+        bool(result.calibrated) and calibrated_table(result),
     )
