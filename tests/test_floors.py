@@ -146,3 +146,15 @@ def test_every_package_that_is_asked_for_is_imported() -> None:
     sources = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     imported = {name.lower() for name in re.findall(r"^ *(?:import|from) (\w+)", sources, re.MULTILINE)}
     assert {"yaml" if name == "pyyaml" else name for name in names} <= imported
+
+
+def test_tables_are_values_of_the_report() -> None:
+    """A command asks ``report`` for a table and prints it: none makes one, or a column, and none draws with rich."""
+    for path in (PACKAGE / "cli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "rich.table", f"{path}:{node.lineno}: draws a table"
+            if isinstance(node, ast.Call):
+                made = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+                name = made.id if isinstance(made, ast.Name) else ""
+                assert name not in {"Column", "Table"}, f"{path}:{node.lineno}: makes a table"

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 pytest.importorskip("routecast._core", reason="the extension is not built")
 
-from routecast.cli.trial import _resources
 from routecast.evaluate.protocol import Evaluator
 from routecast.evaluate.simulate import Simulate
 from routecast.evaluate.solve import Solve, lossless_pps
 from routecast.evaluate.trial import Trial
 from routecast.load import Arrivals, FlowSet, FrameMix, OfferedLoad
+from routecast.report.trial import resources_table
 from routecast.router import Contention, RouterModel, ServiceCost, multicore
 from routecast.router.files import read_router_and_load
 
@@ -32,7 +32,7 @@ def agrees(trial: Trial) -> None:
         assert resource.capacity_pps >= trial.forwarded_pps
         assert resource.margin_ratio >= 0.0
     assert min(resource.margin_ratio for resource in trial.resources) == 0.0
-    left = [row[3] for row in _resources(trial).rows]
+    left = [row[3] for row in resources_table(trial).rows]
     assert all(one is None or (isinstance(one, float) and one >= 0.0) for one in left)
     if trial.loss_ratio == 0.0 and trial.offered_pps >= trial.intended_pps:
         assert not trial.bottleneck.reason.startswith("limits")

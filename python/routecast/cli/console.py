@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,18 +16,19 @@ from routecast.errors import FileProblem, Problem
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
 
+    from routecast.evaluate.trial import Trial
     from routecast.report.figures import Figure
-    from routecast.report.tables import Column, Table
+    from routecast.report.tables import Table
 
 __all__ = [
     "Report",
     "data",
     "make_out_folder",
     "print_json",
+    "print_notes",
     "print_table",
+    "print_trial",
     "progress_bar",
     "refuse_no_figure_file",
     "remark",
@@ -37,6 +38,8 @@ __all__ = [
 
 def print_table(console: Console, table: Table) -> None:
     """Print a table between its title and its caption, and an empty line."""
+    from routecast.report.tables import terminal_table
+
     if table.title:
         console.print(table.title, style="bold", markup=False)
     console.print(terminal_table(table))
@@ -46,44 +49,22 @@ def print_table(console: Console, table: Table) -> None:
     console.print()
 
 
-def terminal_table(table: Table) -> RichTable:
-    """Return a report's table for the terminal: unit below each column's name, strong rows marked."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def print_trial(console: Console, trial: Trial) -> None:
+    """Print a trial as tables, the bottleneck in words, and what the reader must know."""
+    from routecast.report.trial import trial_tables
 
-    from routecast.report.tables import shown
-
-    rich = RichTable(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        padding=0,
-        show_header=any(column.title for column in table.columns),
-    )
-    kept = [number for number, column in enumerate(table.columns) if not column.wide]
-    rows = [[shown(row[number], table.columns[number]) for number in kept] for row in table.rows]
-    if table.strong:
-        rich.add_column("", width=1)
-    for place, number in enumerate(kept):
-        column = table.columns[number]
-        # Numbers never break; texts may.
-        least = max((len(row[place]) for row in rows), default=0) if column.align == "right" else None
-        rich.add_column(_head(column), justify=column.align, min_width=least, overflow="fold")
-    for number, row in enumerate(rows):
-        is_strong = number in table.strong
-        mark = ["▸" if is_strong else ""] if table.strong else []
-        rich.add_row(*[Text(cell) for cell in (*mark, *row)], style="bold" if is_strong else None)
-    return rich
+    for table in trial_tables(trial):
+        print_table(console, table)
+    console.print(f"Bottleneck: {trial.bottleneck.name} {trial.bottleneck.reason}.", markup=False)
+    for reason in trial.invalid:
+        console.print(f"Invalid, no result: {reason}", markup=False, style="bold red")
+    print_notes(console, trial.notes)
 
 
-def _head(column: Column) -> Text:
-    from rich.text import Text
-
-    head = Text(column.title)
-    if column.unit:
-        head.append(f"\n{column.unit}", style="not bold dim")
-    return head
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """Print notes, a line each."""
+    for note in notes:
+        console.print(f"Note: {note}", markup=False, style="dim")
 
 
 LINE_EVERY_S = 30.0

@@ -13,13 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["doctor"]
 
-_MARKS = {
-    "fine": ("✓", "green"),
-    "distorts": ("▲", "yellow"),
-    "missing": ("✗", "red"),
-    "unseen": ("?", "dim"),
-}
-
 
 def doctor(
     *,
@@ -82,42 +75,15 @@ def _count(findings: list[tuple[str, Finding]], state: str) -> int:
 
 
 def _print(findings: list[tuple[str, Finding]], *, everything: bool) -> None:
-    from itertools import groupby
-
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
+    from routecast.report.testbed import MARKS, findings_tables
+
     console = data()
-    for group, entries in groupby(findings, key=lambda entry: entry[0]):
-        of = group.removeprefix("Interface ") if group.startswith("Interface ") else ""
-        table = Table(
-            title=group,
-            title_justify="left",
-            title_style="bold",
-            box=box.SIMPLE_HEAD,
-            show_header=False,
-            show_edge=False,
-            pad_edge=False,
-            padding=(0, 1, 0, 0),
-        )
-        table.add_column(width=1)
-        table.add_column(width=14, overflow="fold")
-        table.add_column(overflow="fold")
-        for _, finding in entries:
-            mark, style = _MARKS[finding.state.value]
-            text = Text(finding.found)
-            if finding.effect and (finding.state != "fine" or everything):
-                text.append(f"\n{finding.effect}", style="dim")
-            if finding.advice:
-                text.append(f"\n→ {finding.advice}", style="cyan")
-            if finding.remedy:
-                text.append(f"\n$ {finding.remedy}", style="cyan")
-            name = finding.check.removesuffix(f" {of}") if of else finding.check
-            table.add_row(Text(mark, style=style), Text(name, style=style if finding.state != "fine" else ""), text)
+    for table in findings_tables(findings, everything=everything):
         console.print(table)
         console.print()
-    fine, distorts, missing, unseen = (_count(findings, state) for state in _MARKS)
+    fine, distorts, missing, unseen = (_count(findings, state) for state in MARKS)
     console.print(
         Text.assemble(
             (f"✓ {fine} fine", "green"),

@@ -151,13 +151,6 @@ def _list(shipped: dict[str, str], *, as_json: bool) -> None:
         )
         return
     from routecast.cli.console import print_table
-    from routecast.report.tables import Column, Table
+    from routecast.report.listings import examples_table
 
-    table = Table(
-        name="examples",
-        title="",
-        caption="`routecast examples NAME` copies one, with what it names, into ./examples; --all copies all.",
-        columns=(Column(title="Example", align="left"), Column(title="What it shows", align="left")),
-        rows=tuple((one, _shows(text)) for one, text in shipped.items()),
-    )
-    print_table(data(), table)
+    print_table(data(), examples_table((one, _shows(text)) for one, text in shipped.items()))

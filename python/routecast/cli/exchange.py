@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +14,6 @@ from routecast.cli.console import data, print_json, print_table, remark
 
 if TYPE_CHECKING:
     from routecast.benchmark.exchange import Record
-    from routecast.report.tables import Table
 
 __all__ = ["ExportFormat", "ImportFormat", "export_trials", "import_trials"]
 
@@ -69,7 +67,9 @@ def import_trials(
     if as_json:
         print_json({"file": str(file), "trials": [record.to_json() for record in records]})
         return
-    print_table(data(), _table(file, records))
+    from routecast.report.benchmark.records import records_table
+
+    print_table(data(), records_table(file.name, records))
     for line in _remarks(records):
         data().print(line, markup=False, style="dim")
 
@@ -162,51 +162,6 @@ def _give(text: str, out: Path | None) -> None:
     else:
         out.write_text(text, encoding="utf-8")
         remark(f"Wrote {out}")
-
-
-def _table(file: Path, records: Sequence[Record]) -> Table:
-    from routecast.quantity import format_duration, format_pps, format_ratio
-    from routecast.report.tables import Column, Table
-
-    rows = []
-    for number, record in enumerate(records, start=1):
-        trial, latency = record.trial, record.trial.latency
-        known = [value for value in (latency.p50_s, latency.mean_s) if math.isfinite(value)] if latency else []
-        rows.append(
-            (
-                number,
-                " ".join(filter(None, (record.goal, record.bound))) + ("" if trial.is_valid else " ✗"),
-                record.frame_bytes,
-                trial.offered_pps,
-                trial.forwarded_pps,
-                trial.loss_ratio,
-                known[0] if known else None,
-                record.title,
-            )
-        )
-    sources = ", ".join(dict.fromkeys(record.source for record in records))
-    invalid = sum(not record.trial.is_valid for record in records)
-    caption = f"{len(records)} trial{'s' if len(records) != 1 else ''}" + (
-        f", {invalid} of them invalid (✗)" if invalid else ""
-    )
-    if any(row[6] is not None for row in rows):
-        caption += "; latency is the median, the mean where no median is known"
-    return Table(
-        name="trials",
-        title=f"{sources}: {file.name}",
-        caption=f"{caption}.",
-        columns=(
-            Column(title="#", form="d"),
-            Column(title="Goal", align="left"),
-            Column(title="Frame", unit="B", form=".6g"),
-            Column(title="Offered", form=format_pps),
-            Column(title="Forwarded", form=format_pps),
-            Column(title="Loss", form=format_ratio),
-            Column(title="Latency", form=format_duration, wide=all(row[6] is None for row in rows)),
-            Column(title="Test", align="left", wide=len({record.title for record in records}) == 1),
-        ),
-        rows=tuple(rows),
-    )
 
 
 def _remarks(records: Sequence[Record]) -> list[str]:

@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.errors import ModelProblem, Problem, QuantityProblem, TransientProblem
-from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from routecast.calibrate.refine import Refined
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from routecast.load.frames import FrameMix
     from routecast.load.offered import OfferedLoad
     from routecast.load.popularity import Popularity
+    from routecast.report.function import FunctionRun
     from routecast.testbed.in_memory import InMemory
-    from routecast.testbed.instruction_counts import PacketCounts
 
 __all__ = ["function"]
 
@@ -324,14 +323,16 @@ def function(
     Without a name, lists the functions that ship.
     """
     from routecast.cli.console import print_table
+    from routecast.function.operations import OPERATIONS
     from routecast.load.frames import FrameMix
     from routecast.quantity import parse_duration_s, parse_rate_pps
+    from routecast.report.listings import functions_table, operations_table
 
     if operations or name is None:
         if as_json:
             print_json(operations_document() if operations else functions_document())
         else:
-            print_table(data(), registry_table() if operations else functions_table())
+            print_table(data(), operations_table(OPERATIONS.values()) if operations else functions_table(_shipped()))
         return
     _check_options(
         estimate_only={"--remote": bool(remote), "--simulate": simulate},
@@ -394,8 +395,7 @@ def _print(
     remote: float,
     trials: Sequence[Trial],
 ) -> None:
-    from routecast.cli.console import print_table
-    from routecast.cli.trial import print_trial
+    from routecast.cli.console import print_table, print_trial
     from routecast.report.function import limits_table, operations_table, throughput_table
 
     console = data()
@@ -526,91 +526,19 @@ def count_function(asked: Asked, *, as_json: bool = False) -> None:
         print_json({"function": asked.function.name, "counts": rows})
         return
     from routecast.cli.console import print_table
+    from routecast.report.function import counts_table
 
-    print_table(data(), _counts_table(asked, counted))
-
-
-def _counts_table(asked: Asked, counted: Sequence[tuple[str, FrameMix, PacketCounts]]) -> Table:
-    from routecast.report.tables import Column, Table
-
-    return Table(
-        name="counts",
-        title=f"{asked.function.title or asked.function.name}: instructions and memory accesses per packet",
-        caption="Counted by valgrind's cachegrind over frames in memory, the starting of the run taken off.",
-        columns=(
-            Column(title="Direction", align="left"),
-            Column(title="Frames", align="left"),
-            Column(title="Instructions", form=".1f"),
-            Column(title="Reads", form=".1f"),
-            Column(title="Writes", form=".1f"),
-        ),
-        rows=tuple(
-            (direction, frames.name, counts.instructions, counts.reads, counts.writes)
-            for direction, frames, counts in counted
-        ),
-    )
+    print_table(data(), counts_table(_titled(asked), counted))
 
 
-def functions_table() -> Table:
-    """Return the functions that ship."""
+def _shipped() -> list[NetworkFunction]:
     from routecast.function.catalogue import function_names, read_function
 
-    functions = [read_function(name) for name in function_names()]
-    return Table(
-        name="functions",
-        title="Network functions",
-        caption="Several in a row: `acl_firewall,nat44`. An own one: a *.function.toml. Real: --run runs it.",
-        columns=(
-            Column(title="Name", align="left"),
-            Column(title="What it is", align="left"),
-            Column(title="Directions", align="left"),
-            Column(title="Real", align="left"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                one.title,
-                ", ".join(direction.name for direction in one.directions),
-                "yes" if one.runs_as else "",
-            )
-            for one in functions
-        ),
-    )
-
-
-def registry_table() -> Table:
-    """Return the elementary operations."""
-    from routecast.function.operations import OPERATIONS
-
-    return Table(
-        name="registry",
-        title="Elementary operations",
-        caption="Row: number in Table 1 of Baldi & Sapio 2018. Parameters in brackets need not be given.",
-        columns=(
-            Column(title="Operation", align="left"),
-            Column(title="Parameters", align="left"),
-            Column(title="Row"),
-            Column(title="What it does", align="left"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                ", ".join(
-                    name if parameter.default is None else f"[{name}]" for name, parameter in one.parameters.items()
-                ),
-                "–" if one.row is None else str(one.row),
-                one.meaning,
-            )
-            for one in OPERATIONS.values()
-        ),
-    )
+    return [read_function(name) for name in function_names()]
 
 
 def functions_document() -> dict[str, object]:
     """Return the functions that ship as plain data."""
-    from routecast.function.catalogue import function_names, read_function
-
-    functions = [read_function(name) for name in function_names()]
     return {
         "functions": [
             {
@@ -621,7 +549,7 @@ def functions_document() -> dict[str, object]:
                 "runs_as": one.runs_as or None,
                 "source": one.source,
             }
-            for one in functions
+            for one in _shipped()
         ]
     }
 
@@ -743,41 +671,6 @@ def refine_file(hardware: Hardware, measured: Sequence[MeasuredFunction], path: 
     return refined
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ran:
-    """One run with the estimate beside it.
-
-    Parameters
-    ----------
-    direction : str
-    frames : FrameMix
-    estimate : Estimate or None
-        None where the hardware has no cost of one of the operations.
-    estimated_pps : float
-        Of cores and memory: card, link and bus have no part in a run in memory.
-    alone_s : float
-        What the lines of tables take one after the other, per packet.
-    trial : Trial
-    outcome : mapping
-        What the core told of the run.
-    """
-
-    direction: str
-    frames: FrameMix
-    estimate: Estimate | None
-    estimated_pps: float
-    alone_s: float
-    trial: Trial
-    outcome: Mapping[str, Any]
-
-    @property
-    def error_ratio(self) -> float:
-        """(estimated − measured) / measured rate; NaN for a paced run, whose rate is the load's."""
-        if self.outcome["latency"] is not None or not self.trial.forwarded_pps:
-            return math.nan
-        return self.estimated_pps / self.trial.forwarded_pps - 1.0
-
-
 def run_function(asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *, as_json: bool = False) -> None:
     """Run the real function for every direction and frame size and print it beside its estimate.
 
@@ -799,7 +692,7 @@ def run_function(asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *
     if asked.refine is not None:
         check_refining(asked)
     cases = [(direction, frames) for direction in asked.directions for frames in asked.frames]
-    ran: list[_Ran] = []
+    ran: list[FunctionRun] = []
     with progress_bar(f"running {asked.function.name}") as report:
         for number, (direction, frames) in enumerate(cases):
 
@@ -810,8 +703,7 @@ def run_function(asked: Asked, estimates: Callable[[str, FrameMix], Estimate], *
     refined = None
     if asked.refine is not None:
         measured = [
-            measured_function(asked, one.direction, one.frames, 1e-9 * _run_ns(one), one.outcome["pass_s"])
-            for one in ran
+            measured_function(asked, one.direction, one.frames, 1e-9 * one.run_ns, one.outcome["pass_s"]) for one in ran
         ]
         refined = refine_file(asked.hardware, measured, asked.refine)
     if as_json:
@@ -843,12 +735,14 @@ def _run_run(
     frames: FrameMix,
     estimates: Callable[[str, FrameMix], Estimate],
     progress: Callable[[float], object],
-) -> _Ran:
+) -> FunctionRun:
+    from routecast.report.function import FunctionRun
+
     evaluator = evaluator_of(asked, direction, progress)
     load = load_of(asked, direction, frames)
     estimate = None if _without_cost(asked, direction) else estimates(direction, frames)
     outcome = evaluator.run(load, asked.duration_s, hand_loop=asked.rate_pps is None)
-    return _Ran(
+    return FunctionRun(
         direction=direction,
         frames=frames,
         estimate=estimate,
@@ -872,12 +766,13 @@ def _without_cost(asked: Asked, direction: str) -> list[str]:
     return sorted({step.operation for step in steps} - asked.hardware.operations.keys())
 
 
-def _run_print(asked: Asked, ran: Sequence[_Ran]) -> None:
-    from routecast.cli.console import print_table
-    from routecast.cli.trial import print_trial
+def _run_print(asked: Asked, ran: Sequence[FunctionRun]) -> None:
+    from routecast.cli.console import print_table, print_trial
+    from routecast.report.function import cores_said, runs_table
 
     console = data()
-    print_table(console, _run_table(asked, ran))
+    title = f"{_titled(asked)}: estimate and run, {cores_said(asked.cores)}, {asked.popularity}"
+    print_table(console, runs_table(title, ran, asked.cores))
     missing = sorted({name for one in ran for name in _without_cost(asked, one.direction)})
     if missing:
         remark(
@@ -893,62 +788,12 @@ def _run_print(asked: Asked, ran: Sequence[_Ran]) -> None:
         console.print(f"Note: {note}", markup=False, style="dim")
 
 
-def _run_table(asked: Asked, ran: Sequence[_Ran]) -> Table:
-    from routecast.report.tables import Column, Table, signed_percent
-
-    per_core = f"{asked.cores} core" + ("s" if asked.cores > 1 else "")
-    return Table(
-        name="runs",
-        title=f"{asked.function.title or asked.function.name}: estimate and run, {per_core}, {asked.popularity}",
-        caption=(
-            "Hand: the same work as one loop by hand. Alone: what the table's lines alone take if each is waited for "
-            "before the next is asked for; a function below it has its misses overlap."
-        ),
-        columns=(
-            Column(title="Direction", align="left"),
-            Column(title="Frames", align="left"),
-            Column(title="Estimate", unit="Mpps", form=_mega),
-            Column(title="Run", unit="Mpps", form=_mega),
-            Column(title="Error", unit="%", form=signed_percent),
-            Column(title="Estimate", unit="ns", form=".1f"),
-            Column(title="Run", unit="ns", form=".1f"),
-            Column(title="Hand", unit="ns", form=".1f"),
-            Column(title="Alone", unit="ns", form=".1f"),
-        ),
-        rows=tuple(
-            (
-                one.direction,
-                one.frames.name,
-                one.estimated_pps,
-                one.trial.forwarded_pps,
-                one.error_ratio,
-                1e9 * asked.cores / one.estimated_pps,
-                _run_ns(one),
-                _hand_ns(one),
-                1e9 * one.alone_s,
-            )
-            for one in ran
-        ),
-    )
-
-
-def _mega(rate_pps: float) -> str:
-    return f"{rate_pps / 1e6:.2f}"
+def _titled(asked: Asked) -> str:
+    return asked.function.title or asked.function.name
 
 
 def _name(asked: Asked, direction: str) -> str:
     return asked.function.name if len(asked.directions) == 1 else f"{asked.function.name} {direction}"
-
-
-def _run_ns(one: _Ran) -> float:
-    """Return the time of a core for a frame, as measured."""
-    cores = one.outcome["per_core"]
-    return 1e9 * math.fsum(core["cycles_per_packet"] / core["core_hz"] for core in cores) / len(cores)
-
-
-def _hand_ns(one: _Ran) -> float:
-    hand = one.outcome.get("hand_loop")
-    return float(hand["ns_per_packet"]) if hand else math.nan
 
 
 def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
@@ -962,7 +807,7 @@ def _alone_s(estimate: Estimate, hardware: Hardware) -> float:
     )
 
 
-def _run_document(one: _Ran) -> dict[str, object]:
+def _run_document(one: FunctionRun) -> dict[str, object]:
     return {
         "direction": one.direction,
         "frames": one.frames.name,
@@ -970,8 +815,8 @@ def _run_document(one: _Ran) -> dict[str, object]:
         "estimated_pps": _or_none(one.estimated_pps),
         "measured_pps": one.trial.forwarded_pps,
         "error_ratio": _or_none(one.error_ratio),
-        "run_ns": _run_ns(one),
-        "hand_loop_ns": _or_none(_hand_ns(one)),
+        "run_ns": one.run_ns,
+        "hand_loop_ns": _or_none(one.hand_ns),
         "alone_ns": _or_none(1e9 * one.alone_s),
         "estimate": one.estimate.to_json() if one.estimate else None,
         "trial": one.trial.to_json(),

@@ -11,46 +11,12 @@ import typer
 from routecast.cli.console import data, print_json, progress_bar, remark
 
 if TYPE_CHECKING:
-    from routecast.hardware.model import Hardware, MemoryLevel, OperationCost
+    from routecast.hardware.model import Hardware
     from routecast.hardware.probe import Probed
-    from routecast.report.tables import Table
 
 __all__ = ["list_hardware", "probe", "show"]
 
-
-def levels_table(hardware: Hardware) -> Table:
-    """Return the levels with their sizes and what a line costs there, in nanoseconds."""
-    from routecast.quantity import format_binary_bytes
-    from routecast.report.tables import Column, Table
-
-    separate = hardware.stalls == "separate"
-    patterns = () if separate else ("dependent", "batched", "streamed")
-    clock = hardware.cpu.frequency_hz
-    return Table(
-        name="levels",
-        title="Levels of the memory",
-        caption="The cycles of the operations hold all that a core waits; lines in DRAM load the memory."
-        if separate
-        else "What a line costs on top of the operations' cycles, by the level where it is found.",
-        columns=(
-            Column(title="Level", align="left"),
-            Column(title="Size"),
-            *(Column(title=pattern, unit="ns", form=".3g") for pattern in patterns),
-        ),
-        rows=tuple(
-            (
-                level.name,
-                format_binary_bytes(level.size_bytes),
-                *(line_seconds(level, pattern, clock) * 1e9 for pattern in patterns),
-            )
-            for level in hardware.levels
-        ),
-    )
-
-
-def line_seconds(level: MemoryLevel, pattern: str, clock_hz: float) -> float:
-    """Return what a line of a level costs: ``pattern`` is dependent, batched or streamed."""
-    return level.line_cycles(pattern, clock_hz) / clock_hz
+_PATTERNS = ("dependent", "batched", "streamed")
 
 
 def probe(
@@ -101,6 +67,7 @@ def probe(
 def _print(probed: Probed) -> None:
     from routecast.cli.console import print_table
     from routecast.quantity.format import format_frequency
+    from routecast.report.hardware import probe_tables
 
     console = data()
     hardware = probed.hardware
@@ -111,52 +78,10 @@ def _print(probed: Probed) -> None:
         f"{'quiet' if probed.noise.is_quiet else 'noisy'}, measured for {probed.duration_s:.0f} s\n",
         markup=False,
     )
-    for table in (levels_table(hardware), _bandwidth(probed), _operations(probed)):
-        if table.rows:
-            print_table(console, table)
+    for table in probe_tables(hardware):
+        print_table(console, table)
     for note in hardware.notes:
         console.print(f"* {note}", markup=False)
-
-
-def _bandwidth(probed: Probed) -> Table:
-    from routecast.report.tables import Column, Table
-
-    facts = probed.hardware.facts
-    rows = [
-        (kind, float(str(facts[f"{kind}_bytes_per_s"])))
-        for kind in ("read", "write", "copy")
-        if f"{kind}_bytes_per_s" in facts
-    ]
-    return Table(
-        name="bandwidth",
-        title="Bandwidth of one core",
-        caption="",
-        columns=(
-            Column(title="", align="left"),
-            Column(title="Rate", unit="GB/s", form=lambda rate: f"{rate / 1e9:.1f}"),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _operations(probed: Probed) -> Table:
-    from routecast.report.tables import Column, Table, percent
-
-    return Table(
-        name="operations",
-        title="Elementary operations",
-        caption="Core cycles of one execution with its data in L1; misfit: root mean square of the relative residuals.",
-        columns=(
-            Column(title="Operation", align="left"),
-            Column(title="Cycles", align="left", wrap=True),
-            Column(title="Misfit", unit="%", form=percent),
-            Column(title="Samples", form=".0f"),
-        ),
-        rows=tuple(
-            (name, cost.cycles.text, cost.residual_ratio, cost.samples)
-            for name, cost in probed.hardware.operations.items()
-        ),
-    )
 
 
 def _document(probed: Probed, path: Path) -> dict[str, object]:
@@ -175,9 +100,7 @@ def _document(probed: Probed, path: Path) -> dict[str, object]:
             {
                 "name": level.name,
                 "size_bytes": level.size_bytes,
-                **{
-                    f"{pattern}_s": line_seconds(level, pattern, hz) for pattern in ("dependent", "batched", "streamed")
-                },
+                **{f"{pattern}_s": level.line_cycles(pattern, hz) / hz for pattern in _PATTERNS},
             }
             for level in hardware.levels
         ],
@@ -207,8 +130,7 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
     """List the hosts that come with routecast, and this one once it was probed."""
     from routecast.cli.console import print_table
     from routecast.hardware.catalogue import HOST, hardware_names, host_file, read_hardware
-    from routecast.quantity import format_frequency
-    from routecast.report.tables import Column, Table
+    from routecast.report.listings import hardware_table
 
     names = hardware_names()
     found = {name: read_hardware(name) for name in names}
@@ -227,21 +149,7 @@ def list_hardware(*, as_json: JsonOption = False) -> None:
             ]
         )
         return
-    table = Table(
-        name="hardware",
-        title="Hardware",
-        caption="",
-        columns=(
-            Column(title="Name", align="left"),
-            Column(title="Cores", form=".0f"),
-            Column(title="Clock"),
-            Column(title="What it is", align="left"),
-        ),
-        rows=tuple(
-            (name, one.cpu.cores, format_frequency(one.cpu.frequency_hz), one.title) for name, one in found.items()
-        ),
-    )
-    print_table(data(), table)
+    print_table(data(), hardware_table(found))
     if HOST not in names:
         remark(f"this host is not among them; `routecast hardware probe` writes {host_file()}")
 
@@ -258,6 +166,7 @@ def show(
     from routecast.cli.console import print_table
     from routecast.function.operations import OPERATIONS, cost_on, mapping_problems
     from routecast.hardware.catalogue import read_hardware
+    from routecast.report.hardware import formulas_table, levels_table
 
     hardware = read_hardware(name)
     for problem in mapping_problems(hardware):
@@ -271,7 +180,7 @@ def show(
         console.print(line, markup=False)
     console.print()
     print_table(console, levels_table(hardware))
-    print_table(console, _show_operations(hardware))
+    print_table(console, formulas_table(hardware))
     if unmapped:
         console.print(f"No cost of: {', '.join(unmapped)}.", markup=False)
     for note in hardware.notes:
@@ -305,34 +214,6 @@ def _facts(hardware: Hardware) -> list[str]:
         )
     lines.append(f"source     {hardware.source}")
     return lines
-
-
-def _show_operations(hardware: Hardware) -> Table:
-    from routecast.report.tables import Column, Table
-
-    rows = []
-    for name, cost in hardware.operations.items():
-        rows.append((name, _cost(cost)))
-        if cost.remote is not None:
-            rows.append((f"  remote {name}", _cost(cost.remote)))
-    return Table(
-        name="operations",
-        title="Elementary operations",
-        caption="Formulas over the operations' parameters, sizes in bytes; remote: the frame lies in the other "
-        "socket's L3.",
-        columns=(
-            Column(title="Operation", align="left"),
-            Column(title="Cycles, lines of memory, source", align="left"),
-        ),
-        rows=tuple(rows),
-    )
-
-
-def _cost(cost: OperationCost) -> str:
-    cycles = cost.cycles.text if cost.factor == 1.0 else f"{cost.factor:.4g} x ({cost.cycles.text})"
-    lines = [f"{access.of} lines: {access.lines.text}" for access in cost.accesses]
-    fit = f" ({cost.samples} samples, rms {cost.residual_ratio:.1%})" if cost.samples else ""
-    return "\n".join([cycles, *lines, f"{cost.source}{fit}"])
 
 
 def _show_document(hardware: Hardware, unmapped: list[str]) -> dict[str, object]:

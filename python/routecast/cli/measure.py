@@ -111,7 +111,7 @@ def run_until(
 def print_known(known: Known, *, until_ratio: float, as_json: bool) -> None:
     """Print what was measured, what is known at each frame size, and whether that is enough."""
     from routecast.calibrate.validate import Row
-    from routecast.cli.validation import rows_table
+    from routecast.report.validation import rows_table
 
     rows = [Row(prediction=made, role="calibrate") for made in known.fitted.predict(known.fitted.points)]
     if as_json:
@@ -411,7 +411,7 @@ def _one_way(load: OfferedLoad, *, bidirectional: bool) -> OfferedLoad:
 
 
 def _print(trial: Trial, facts: object, course: OverTime | None, *, as_json: bool) -> None:
-    from routecast.cli.trial import print_trial
+    from routecast.cli.console import print_trial
     from routecast.evaluate.plain import plain
 
     if as_json:

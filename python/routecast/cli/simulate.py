@@ -25,12 +25,10 @@ from routecast.cli.offered import (
 from routecast.cli.over_time import FigureOption, OverTime, OverTimeOption, ReadAtOption, instants_asked
 from routecast.cli.solve import RouterFile
 from routecast.errors import QuantityProblem
-from routecast.quantity import format_duration, format_pps, parse_duration_s
+from routecast.quantity import format_duration, parse_duration_s
 from routecast.quantity.did_you_mean import did_you_mean
 
 if TYPE_CHECKING:
-    from routecast.evaluate.trial import Trial
-    from routecast.report.tables import Table
     from routecast.router.multistage.failures import Absence
 
 __all__ = ["absences_asked", "simulate"]
@@ -194,45 +192,6 @@ def _for_each(option: str, given: Sequence[str], count: int) -> Sequence[str]:
     return given
 
 
-def phases_table(trial: Trial, absences: Sequence[Absence]) -> Table:
-    """Return how a trial went from one change to the next, from its rates over time."""
-    from routecast.report.tables import Column, Table
-
-    happens: dict[float, list[str]] = {0.0: []}
-    for away in absences:
-        for at_s, what in (
-            (away.down_s, "goes down"),
-            (away.avoided_s, "is avoided"),
-            (away.up_s, "is back"),
-            (away.used_s, "is used again"),
-        ):
-            if at_s < trial.duration_s:
-                happens.setdefault(at_s, []).append(f"{away.element} {what}")
-    starts = sorted(happens)
-    rows = []
-    for start_s, end_s in zip(starts, [*starts[1:], trial.duration_s], strict=True):
-        part_s = trial.duration_s / len(trial.over_time) if trial.over_time else 0.0
-        during = [one for one in trial.over_time if start_s <= one.time_s + part_s / 2 < end_s]
-        rates = [
-            sum(getattr(one, name) for one in during) / len(during) if during else None
-            for name in ("offered_pps", "forwarded_pps", "dropped_pps")
-        ]
-        rows.append((start_s, ", ".join(happens[start_s]), *rates))
-    return Table(
-        name="phases",
-        title="Over time",
-        caption="",
-        columns=(
-            Column(title="From", form=format_duration),
-            Column(title="What happens", align="left"),
-            Column(title="Offered", form=format_pps),
-            Column(title="Forwarded", form=format_pps),
-            Column(title="Dropped", form=format_pps),
-        ),
-        rows=tuple(rows),
-    )
-
-
 class Path(StrEnum):
     """Execution paths of the simulator."""
 
@@ -281,11 +240,11 @@ def simulate(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by simulating every packet: throughput, loss by place, latency percentiles, and the bottleneck."""
-    from routecast.cli.console import refuse_no_figure_file
-    from routecast.cli.trial import messages_table, print_trial
+    from routecast.cli.console import print_trial, refuse_no_figure_file
     from routecast.evaluate.plain import plain
     from routecast.evaluate.simulate import Simulate
     from routecast.quantity import parse_duration_s
+    from routecast.report.trial import messages_table, phases_table
     from routecast.router.files import read_router_and_load
     from routecast.router.multistage.failures import elements, events_of
 

@@ -39,7 +39,7 @@ def solve(
     as_json: Annotated[bool, typer.Option("--json", help="Print the trial as one JSON document.")] = False,
 ) -> None:
     """Answer by closed form, in milliseconds: throughput, loss, latency where theory knows it, and the bottleneck."""
-    from routecast.cli.trial import print_trial
+    from routecast.cli.console import print_trial
     from routecast.evaluate.solve import Solve
     from routecast.router.files import read_router_and_load
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,8 +10,7 @@ from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.cli.measure import DeviceOption, DeviceOptions, OwnNetworkOption
 
 if TYPE_CHECKING:
-    from routecast.report.tables import Table
-    from routecast.testbed.selftest import Check, SelfTest
+    from routecast.testbed.selftest import Check
 
 __all__ = ["devices", "down", "list_beds", "selftest", "up"]
 
@@ -86,7 +84,7 @@ def down(
 def list_beds(*, as_json: JsonOption = False) -> None:
     """List the test beds of this machine: in use, put up to stay, or left by a killed run."""
     from routecast.cli.console import print_table
-    from routecast.report.tables import Column, Table
+    from routecast.report.listings import beds_table
     from routecast.testbed import state
 
     found = [state.described(name) for name in state.beds()]
@@ -96,22 +94,13 @@ def list_beds(*, as_json: JsonOption = False) -> None:
     if not found:
         remark("no test beds")
         return
-    table = Table(
-        name="beds",
-        title="Test beds",
-        caption="",
-        columns=tuple(Column(title=title, align="left") for title in ("Name", "State", "Process", "Namespaces")),
-        rows=tuple(
-            (one["name"], one["state"], str(one["pid"]), ", ".join(map(str, one["namespaces"]))) for one in found
-        ),
-    )
-    print_table(data(), table)
+    print_table(data(), beds_table(found))
 
 
 def devices(*, as_json: JsonOption = False) -> None:
     """List the devices under test, their options, and what is missing for them and for the tester on this machine."""
     from routecast.cli.console import print_table
-    from routecast.report.tables import Column, Table
+    from routecast.report.listings import back_ends_table, devices_table
     from routecast.testbed.catalogue import devices as catalogue
     from routecast.testbed.tester import back_ends
 
@@ -121,26 +110,8 @@ def devices(*, as_json: JsonOption = False) -> None:
 
         print_json(plain(found))
         return
-    rows = []
-    for device in found:
-        missing = "; ".join(str(one) for one in device.missing)
-        rows.append((device.name, device.title, "router" if device.layer == 3 else "bridge", missing or "nothing"))
-    table = Table(
-        name="devices",
-        title="Devices under test",
-        caption="Options: routecast testbed devices --json",
-        columns=tuple(Column(title=title, align="left") for title in ("Name", "What", "Is a", "Missing")),
-        rows=tuple(rows),
-    )
-    print_table(data(), table)
-    ways = Table(
-        name="back-ends",
-        title="Back ends of the tester",
-        caption="",
-        columns=tuple(Column(title=title, align="left") for title in ("Name", "To", "Missing")),
-        rows=tuple((one.name, one.task, one.why_not or "nothing") for one in back_ends()),
-    )
-    print_table(data(), ways)
+    print_table(data(), devices_table(found))
+    print_table(data(), back_ends_table(back_ends()))
 
 
 def selftest(
@@ -158,6 +129,7 @@ def selftest(
     from routecast.cli.console import print_table
     from routecast.errors import CriterionFailed, EnvironmentProblem, FileProblem, Problem
     from routecast.evaluate.plain import plain
+    from routecast.report.testbed import selftest_tables
     from routecast.testbed.document import NamespacesFile
     from routecast.testbed.reading import read_testbed
     from routecast.testbed.selftest import self_test
@@ -171,7 +143,7 @@ def selftest(
     if as_json:
         print_json(plain(found))
     else:
-        for table in _tables(found):
+        for table in selftest_tables(found):
             print_table(data(), table)
         for reason in dict.fromkeys(f"{one.back_end}, {one.where}: {one.reason}" for one in found.checks if one.reason):
             remark(reason)
@@ -198,59 +170,3 @@ def _faults(check: Check) -> list[str]:
     if check.name == "rate" and not trial.is_valid:
         faults.append(f"{name}: {'; '.join(trial.invalid)}")
     return faults
-
-
-def _tables(found: SelfTest) -> list[Table]:
-    from routecast.quantity import format_duration, format_pps
-    from routecast.report.tables import Column, Table
-
-    left = ("Back end", "Receiver")
-    maxima, floors, rates = [], [], []
-    for check in found.checks:
-        trial, head = check.trial, (check.back_end, check.where)
-        if check.name == "maximum":
-            rate = trial.forwarded_pps if trial else None
-            lost = trial.loss_ratio if trial else None
-            maxima.append((*head, check.frame_bytes, rate, lost, trial.l1_bps / 1e9 if trial else None))
-        elif check.name == "latency" and trial is not None and trial.latency is not None:
-            delay = trial.latency
-            floors.append((*head, delay.min_s, delay.p50_s, delay.p99_s, delay.max_s))
-        elif check.name == "rate" and trial is not None:
-            error = check.rate_error_ratio
-            rates.append((format_pps(trial.intended_pps), error if math.isfinite(error) else None, trial.attempts))
-    titles = tuple(Column(title=title, align="left") for title in left)
-    times = tuple(Column(title=title, form=format_duration) for title in ("Least", "Median", "p99", "Most"))
-    tables = [
-        Table(
-            name="maxima",
-            title="Highest rate, gen to sink without a device, time stamp in every frame",
-            caption="",
-            columns=(
-                *titles,
-                Column(title="Frame", unit="B", form="d"),
-                Column(title="Received", form=format_pps),
-                Column(title="Lost", form=".2%"),
-                Column(title="On the wire", unit="Gbit/s", form=".1f"),
-            ),
-            rows=tuple(maxima),
-        ),
-        Table(
-            name="floor",
-            title="Latency floor at 100 kpps, 64 B",
-            caption="What a wire between generator and receiver takes: no device can be measured below it.",
-            columns=(*titles, *times),
-            rows=tuple(floors),
-        ),
-        Table(
-            name="rates",
-            title="Accuracy of the rate",
-            caption="",
-            columns=(
-                Column(title="Intended", align="left"),
-                Column(title="Error", form="+.4%"),
-                Column(title="Attempts", form="d"),
-            ),
-            rows=tuple(rates),
-        ),
-    ]
-    return [table for table in tables if table.rows]

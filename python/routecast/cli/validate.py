@@ -76,7 +76,7 @@ def next_measurement(
 
 def _print_advice(found: Sequence[Advice], until_ratio: float | None) -> None:
     """Print for each series what to measure next, how well the targets are known, and whether that is enough."""
-    from routecast.cli.validation import advice_table
+    from routecast.report.validation import advice_table
 
     print_table(data(), advice_table(found))
     for each in found:
@@ -125,7 +125,7 @@ def board(
     """
     from routecast.calibrate.board import run_board
     from routecast.calibrate.replay import run_replay
-    from routecast.cli.validation import board_remarks, board_tables, replay_table
+    from routecast.report.validation import board_remarks, board_tables, replay_table
 
     if replay:
         with progress_bar("replay") as progress:
@@ -180,7 +180,7 @@ def validate(
     from routecast.calibrate.advice import advise
     from routecast.calibrate.points import read_points
     from routecast.calibrate.validate import validate as run
-    from routecast.cli.validation import advice_table, validation_tables
+    from routecast.report.validation import advice_table, validation_tables
 
     points = read_points(file)
     validation = run(points, router=router, noise_ratio=noise)

@@ -1,17 +1,62 @@
-"""Estimates of functions as tables: cycles by operation, throughput, limits."""
+"""Functions as tables: estimates by operation, throughput, limits, and what ran beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from routecast.report.tables import Column, Table
+from routecast.quantity.schema import field, value
+from routecast.report.tables import Column, Table, signed_percent
 
 if TYPE_CHECKING:
+    from routecast.evaluate.trial import Trial
     from routecast.function.estimate import Estimate
     from routecast.function.step_estimate import StepEstimate
+    from routecast.load.frames import FrameMix
+    from routecast.testbed.instruction_counts import PacketCounts
 
-__all__ = ["limits_table", "operations_table", "throughput_table"]
+__all__ = [
+    "FunctionRun",
+    "cores_said",
+    "counts_table",
+    "limits_table",
+    "operations_table",
+    "runs_table",
+    "throughput_table",
+]
+
+
+@value
+class FunctionRun:
+    """One run of a function in memory, with the estimate beside it."""
+
+    direction: str
+    frames: FrameMix
+    estimate: Estimate | None = field("None where the hardware has no cost of one of the operations")
+    estimated_pps: float = field("Of cores and memory: card, link and bus have no part in a run in memory")
+    alone_s: float = field("What the lines of tables take one after the other, per packet")
+    trial: Trial
+    outcome: Mapping[str, Any] = field("What the core told of the run")
+
+    @property
+    def error_ratio(self) -> float:
+        """(estimated − measured) / measured rate; NaN for a paced run, whose rate is the load's."""
+        if self.outcome["latency"] is not None or not self.trial.forwarded_pps:
+            return math.nan
+        return self.estimated_pps / self.trial.forwarded_pps - 1.0
+
+    @property
+    def run_ns(self) -> float:
+        """Time of a core for a frame, as measured."""
+        cores = self.outcome["per_core"]
+        return 1e9 * math.fsum(core["cycles_per_packet"] / core["core_hz"] for core in cores) / len(cores)
+
+    @property
+    def hand_ns(self) -> float:
+        """Time of the same work as one loop by hand; NaN where none was run."""
+        hand = self.outcome.get("hand_loop")
+        return float(hand["ns_per_packet"]) if hand else math.nan
 
 
 _LEVELS = ("L2", "L3", "DRAM")
@@ -52,12 +97,12 @@ def operations_table(found: Estimate, direction: str, title: str) -> Table:
         title=title,
         caption="",
         columns=(
-            Column(title="Operation", align="left"),
-            Column(title="Parameters", align="left"),
-            Column(title="Cycles", form=_cycles),
-            *([Column(title="Waiting", unit="cycles", form=_cycles)] if waits else []),
-            *[Column(title=level, unit="lines", form=".3g") for level in levels],
-            Column(title="Share", unit="%", form=_whole_percent),
+            Column.text("Operation"),
+            Column.text("Parameters"),
+            Column("Cycles", "", _cycles),
+            *([Column("Waiting", "cycles", _cycles)] if waits else []),
+            *[Column(level, "lines", ".3g") for level in levels],
+            Column("Share", "%", _whole_percent),
         ),
         rows=tuple(rows),
         strong=frozenset({len(rows) - 1}),
@@ -67,49 +112,70 @@ def operations_table(found: Estimate, direction: str, title: str) -> Table:
 def throughput_table(rows: Sequence[tuple[str, Estimate]]) -> Table:
     """Return the throughput of estimates, each with what it is called."""
     ranged = any(found.range_pps[0] == found.range_pps[0] for _, found in rows)
-    return Table(
+    return Table.of(
+        rows,
+        Column.text("", lambda row: row[0]),
+        Column.text("Frames", lambda row: row[1].frames.name),
+        Column("Cycles", "", _cycles, lambda row: row[1].packet_cycles),
+        Column("DRAM", "lines", ".3g", lambda row: row[1].dram_accesses),
+        Column("Per core", "Mpps", _mega, lambda row: row[1].core_pps),
+        ranged
+        and Column.text(
+            "95 %", lambda row: f"{_mega(row[1].range_pps[0])} to {_mega(row[1].range_pps[1])}", unit="Mpps"
+        ),
+        Column("Machine", "Mpps", _mega, lambda row: row[1].pps),
+        Column.text("Limited by", lambda row: row[1].bottleneck.resource),
         name="throughput",
-        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {_cores(rows[0][1].cores)}",
+        title=f"Throughput of {rows[0][1].function} on {rows[0][1].hardware}, {cores_said(rows[0][1].cores)}",
         caption="95 %: by what the operations' costs are uncertain." if ranged else "",
-        columns=(
-            Column(title="", align="left"),
-            Column(title="Frames", align="left"),
-            Column(title="Cycles", form=_cycles),
-            Column(title="DRAM", unit="lines", form=".3g"),
-            Column(title="Per core", unit="Mpps", form=_mega),
-            *([Column(title="95 %", unit="Mpps", align="left")] if ranged else []),
-            Column(title="Machine", unit="Mpps", form=_mega),
-            Column(title="Limited by", align="left"),
-        ),
-        rows=tuple(
-            (
-                name,
-                found.frames.name,
-                found.packet_cycles,
-                found.dram_accesses,
-                found.core_pps,
-                *([f"{_mega(found.range_pps[0])} to {_mega(found.range_pps[1])}"] if ranged else []),
-                found.pps,
-                found.bottleneck.resource,
-            )
-            for name, found in rows
-        ),
     )
 
 
 def limits_table(found: Estimate) -> Table:
     """Return what limits the machine, the tightest first."""
-    return Table(
+    return Table.of(
+        found.limits,
+        Column.text("Resource", "resource"),
+        Column("At most", "Mpps", _mega, "pps"),
+        Column.text("Because", "reason"),
         name="limits",
         title=f"Limits, {found.frames.name}",
-        caption="",
-        columns=(
-            Column(title="Resource", align="left"),
-            Column(title="At most", unit="Mpps", form=_mega),
-            Column(title="Because", align="left"),
-        ),
-        rows=tuple((one.resource, one.pps, one.reason) for one in found.limits),
         strong=frozenset({0}),
+    )
+
+
+def runs_table(title: str, runs: Sequence[FunctionRun], cores: int) -> Table:
+    """Return what ran beside what was estimated."""
+    return Table.of(
+        runs,
+        Column.text("Direction", "direction"),
+        Column.text("Frames", "frames.name"),
+        Column("Estimate", "Mpps", _mega, "estimated_pps"),
+        Column("Run", "Mpps", _mega, "trial.forwarded_pps"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Estimate", "ns", ".1f", lambda one: 1e9 * cores / one.estimated_pps),
+        Column("Run", "ns", ".1f", "run_ns"),
+        Column("Hand", "ns", ".1f", "hand_ns"),
+        Column("Alone", "ns", ".1f", lambda one: 1e9 * one.alone_s),
+        name="runs",
+        title=title,
+        caption="Hand: the same work as one loop by hand. Alone: what the table's lines alone take if each is waited "
+        "for before the next is asked for; a function below it has its misses overlap.",
+    )
+
+
+def counts_table(title: str, counted: Sequence[tuple[str, FrameMix, PacketCounts]]) -> Table:
+    """Return instructions and memory accesses by direction and frames."""
+    return Table.of(
+        counted,
+        Column.text("Direction", lambda row: row[0]),
+        Column.text("Frames", lambda row: row[1].name),
+        Column("Instructions", "", ".1f", lambda row: row[2].instructions),
+        Column("Reads", "", ".1f", lambda row: row[2].reads),
+        Column("Writes", "", ".1f", lambda row: row[2].writes),
+        name="counts",
+        title=f"{title}: instructions and memory accesses per packet",
+        caption="Counted by valgrind's cachegrind over frames in memory, the starting of the run taken off.",
     )
 
 
@@ -136,7 +202,8 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _cores(count: int) -> str:
+def cores_said(count: int) -> str:
+    """Write how many cores."""
     return "1 core" if count == 1 else f"{count} cores"
 
 

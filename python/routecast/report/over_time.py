@@ -134,27 +134,20 @@ def _verdict_marks(verdict: Steadiness, rate: float, time: float, low: float, hi
 
 def readings_table(readings: Sequence[Reading], verdict: Steadiness) -> Table:
     """Return what a look at given instants would have said, beside the steady mean."""
-    return Table(
+    return Table.of(
+        readings,
+        Column("Read at", "", format_duration, "at_s"),
+        Column("Frames until then", "", ",.0f", "counted"),
+        Column("Mean since the start", "", format_pps, "so_far"),
+        Column("Rate then", "", format_pps, "now"),
+        Column("Steady mean", "", format_pps, lambda _: verdict.mean if verdict.is_steady else None),
+        Column(
+            "Difference",
+            "%",
+            signed_percent,
+            lambda one: one.so_far / verdict.mean - 1.0 if verdict.is_steady and verdict.mean else None,
+        ),
         name="readings",
         title="What a look would have said",
         caption="Difference: mean since the start, against the mean after the transient.",
-        columns=(
-            Column(title="Read at", form=format_duration),
-            Column(title="Frames until then", form=",.0f"),
-            Column(title="Mean since the start", form=format_pps),
-            Column(title="Rate then", form=format_pps),
-            Column(title="Steady mean", form=format_pps),
-            Column(title="Difference", unit="%", form=signed_percent),
-        ),
-        rows=tuple(
-            (
-                one.at_s,
-                one.counted,
-                one.so_far,
-                one.now,
-                verdict.mean if verdict.is_steady else None,
-                one.so_far / verdict.mean - 1.0 if verdict.is_steady and verdict.mean else None,
-            )
-            for one in readings
-        ),
     )

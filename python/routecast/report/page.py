@@ -44,7 +44,7 @@ class Prose:
     paragraphs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Tile:
     """One key number with what it means and what to compare it with."""
 
@@ -114,6 +114,12 @@ class Section:
     lead: str = ""
     blocks: tuple[Block, ...] = ()
     is_listed: bool = True
+
+    @classmethod
+    def of(cls, anchor: str, title: str, lead: str, *blocks: Block | bool | None) -> Section:
+        """Return a section; ``has_notes and Listing(...)`` is a block that may be left out."""
+        there = tuple(block for block in blocks if not isinstance(block, bool | None))
+        return cls(anchor=anchor, title=title, lead=lead, blocks=there)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

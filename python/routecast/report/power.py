@@ -1,22 +1,59 @@
-"""Figures of ``routecast power optimise``: watts against latency, and power over a day."""
+"""Tables and figures of power: models and their fits, a router by load, over a day, its best operating point."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from routecast.benchmark.power_table import PowerTable
 from routecast.plan.operating.day import Course, DayPlan
 from routecast.plan.operating.optimise import Machine
 from routecast.plan.operating.search import Found, Judged, latency_quantity
 from routecast.plan.operating.setting import AS_GIVEN, Setting
+from routecast.power.day import PowerDay
 from routecast.power.fits import DeviceFit, Fitted
+from routecast.power.form import MonotoneForm, PolynomialForm, greatest_deviation
 from routecast.power.load_fit import ErrorSummary, Parameter
-from routecast.power.model import OperatingPoint
-from routecast.quantity import format_duration, format_frequency
+from routecast.power.metrics import METRICS
+from routecast.power.model import OperatingPoint, PowerModel
+from routecast.power.platforms import Platform
+from routecast.power.port import PortClass, PortPower
+from routecast.power.software_router import SoftwareRouterPower
+from routecast.quantity import (
+    format_bps,
+    format_duration,
+    format_energy,
+    format_frequency,
+    format_power,
+    format_pps,
+    format_ratio,
+)
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.tables import Column, Table, percent
 
-__all__ = ["day_figure", "error_table", "fit_figure", "front_figure", "has_front", "parameter_table"]
+__all__ = [
+    "SHOWN_METRICS",
+    "day_figure",
+    "day_table",
+    "device_table",
+    "error_table",
+    "fit_figure",
+    "form_table",
+    "found_tables",
+    "front_figure",
+    "has_front",
+    "load_table",
+    "parameter_table",
+    "plan_tables",
+    "platforms_table",
+    "ports_table",
+    "power_tables",
+    "proportional_figure",
+    "router_table",
+    "scope_of",
+    "terms_table",
+]
 
 
 _SHOWN = {
@@ -41,11 +78,11 @@ def parameter_table(fit: DeviceFit) -> Table:
         title=fit.device,
         caption="Intervals are 95 %, where samples are more than parameters; a dash where none exists.",
         columns=(
-            Column(title="Parameter", align="left"),
-            Column(title="Value", form=".5g"),
-            Column(title="From", form=".5g"),
-            Column(title="To", form=".5g"),
-            Column(title="Unit", align="left"),
+            Column.text("Parameter"),
+            Column("Value", "", ".5g"),
+            Column("From", "", ".5g"),
+            Column("To", "", ".5g"),
+            Column.text("Unit"),
         ),
         rows=tuple(_parameter_row(name, one) for name, one in fit.parameters.items()),
     )
@@ -83,12 +120,12 @@ def error_table(model: str, fits: Sequence[DeviceFit]) -> Table:
         title=f"Model {model}: errors on samples that were not fitted",
         caption=f"{ways[:1].upper()}{ways[1:]}.",
         columns=(
-            Column(title="Device", align="left"),
-            Column(title="Fitted", form=".0f"),
-            Column(title="Left out", form=".0f"),
-            Column(title="Median", unit="%", form=percent),
-            Column(title="90th", unit="%", form=percent),
-            Column(title="Largest", unit="%", form=percent),
+            Column.text("Device"),
+            Column("Fitted", "", ".0f"),
+            Column("Left out", "", ".0f"),
+            Column("Median", "%", percent),
+            Column("90th", "%", percent),
+            Column("Largest", "%", percent),
         ),
         rows=tuple(rows),
         strong=strong,
@@ -333,4 +370,326 @@ def _staircase(course: Course, step_s: float, colour: str, *, dashed: bool) -> L
         y=tuple(watts for watts in course.power_w for _ in range(2)),
         colour=colour,
         dashed=dashed,
+    )
+
+
+# Tables of ``routecast power``.
+
+
+SHOWN_METRICS = ("eer", "eer_unweighted", "ecr", "epi")
+_SHOWN_SETTINGS = 12
+
+
+def scope_of(machine: Machine) -> str:
+    """Return what the watts of a machine cover."""
+    power = machine.model.pool(machine.choices.pool).power
+    return power.scope if power else "package"
+
+
+def found_tables(found: Found, machine: Machine, rate_pps: float) -> tuple[Table, Table]:
+    """Return the operating point, and the front about it."""
+    assert found.best is not None
+    of = f" of the {scope_of(machine)}"
+    watts = (
+        _interval(format_power, *found.check.power_w, of=of) if found.check else format_power(found.best.power_w) + of
+    )
+    rows = [("setting", str(found.best.setting)), ("power", watts)]
+    for number, target in enumerate(found.targets):
+        value = target.shown(found.best.values[number])
+        if found.check is not None:
+            mean, low, high = found.check.values[number]
+            value = _interval(target.shown, mean, low, high) if high > low else target.shown(mean)
+        rows.append((str(target), value))
+    if found.check is not None:
+        length = format_duration(found.check.duration_s)
+        rows.append(("checked by", f"{found.check.replications} simulations of {length}, other seeds"))
+    counts = (
+        f"{found.enumerated}: {len(found.overloaded)} overloaded, {len(found.judged)} evaluated, "
+        f"{found.pruned} ruled out by their bound"
+    )
+    title = f"{machine.model.name} at {format_pps(rate_pps)}: the fewest watts"
+    return Table.of_facts([*rows, ("settings", counts)], name="best", title=title), _front_table(found)
+
+
+def _interval(write: Callable[[float], str], mean: float, low: float, high: float, *, of: str = "") -> str:
+    return f"{write(mean)}{of} (95 %: {write(low)} to {write(high)})"
+
+
+def _front_table(found: Found) -> Table:
+    quantity = latency_quantity(found.targets)
+    front = found.front
+    chosen = [number for number, one in enumerate(front) if one is found.best]
+    first = max(min(chosen[0] - 2, len(front) - _SHOWN_SETTINGS), 0) if chosen else 0
+    shown = front[first : first + _SHOWN_SETTINGS]
+    left = len(front) - len(shown)
+    more = f" {left} more in --json." if left else ""
+    whole = "" if found.pruned == 0 else " Settings above the best were not all evaluated (--all)."
+    return Table.of(
+        shown,
+        Column("Power", "W", getter="power_w"),
+        Column(quantity, "", format_duration, lambda one: one.latency_s(quantity)),
+        Column("Cores", "", "d", "setting.cores"),
+        Column.text(
+            "Clock", lambda one: format_frequency(one.setting.frequency_hz) if one.setting.frequency_hz else ""
+        ),
+        Column.text("Sleep", lambda one: one.setting.sleep or "none"),
+        Column.text("Activation", lambda one: _activation(one.setting)),
+        Column.text("Targets", lambda one: "met" if one.is_met else "missed"),
+        name="front",
+        title=f"Watts against {quantity} latency",
+        caption=f"Nothing evaluated has both fewer watts and less latency.{more}{whole}",
+        strong=lambda one: one is found.best,
+    )
+
+
+def _activation(setting: Setting) -> str:
+    return setting.mode + (f" {format_duration(setting.linger_s)}" if setting.mode == "adaptive" else "")
+
+
+def plan_tables(plan: DayPlan, machine: Machine) -> tuple[Table, Table]:
+    """Return the plan of a day, one row for each stay in a setting, and what it is compared with."""
+    quantity = latency_quantity(plan.targets)
+    number = next((n for n, one in enumerate(plan.targets) if one.quantity == quantity), None)
+    settings, power_w = plan.plan.settings, plan.plan.power_w
+    stays = [list(group) for _, group in itertools.groupby(range(len(settings)), key=lambda step: settings[step])]
+
+    def worst_s(steps: Sequence[int]) -> float | None:
+        return None if number is None else max((plan.values[step][number] for step in steps), default=math.nan)
+
+    day = Table.of(
+        stays,
+        Column.text("Time", lambda steps: f"{_clock(steps[0], plan)}-{_clock(steps[-1] + 1, plan)}"),
+        Column("Load", "", format_pps, lambda steps: max(plan.rates_pps[step] for step in steps)),
+        Column.text("Setting", lambda steps: str(settings[steps[0]])),
+        Column("Power", "W", getter=lambda steps: math.fsum(power_w[step] for step in steps) / len(steps)),
+        Column(quantity, "", format_duration, worst_s),
+        name="plan",
+        title=f"{machine.model.name}: a day with {', '.join(map(str, plan.targets))}",
+        caption="Load: the highest; power: the mean; latency: the worst of the steps.",
+    )
+    always_j = plan.always.energy_j or math.nan
+    courses = {
+        "plan": plan.plan,
+        "fewest watts in each step": plan.per_step,
+        f"always {plan.always.settings[0]}": plan.always,
+    }
+    energy = Table.of(
+        [(name, one, one.energy_j + one.switching_j) for name, one in courses.items()],
+        Column.text("Course", lambda row: row[0]),
+        Column("Energy", "kWh", getter=lambda row: row[2] / 3.6e6),
+        Column("Switchings", "", "d", lambda row: row[1].switchings),
+        Column("of which switching", getter=lambda row: format_energy(row[1].switching_j)),
+        Column("Saved", "%", ".1f", lambda row: 100.0 * (1.0 - row[2] / always_j)),
+        Column("Steps missed", "", "d", lambda row: len(row[1].missed)),
+        name="courses",
+        title="Energy of the day",
+        strong=(0,),
+    )
+    return day, energy
+
+
+def _clock(step: int, plan: DayPlan) -> str:
+    minutes = round(step * plan.step_s / 60.0)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def power_tables(table: PowerTable) -> tuple[Table, Table]:
+    """Return the watts of a router by load (draft-ietf-bmwg-powerbench-02), and the metrics over them."""
+    watts = Table.of(
+        table.rows,
+        Column.text("", "name"),
+        Column.text("Load", "state"),
+        Column("Forwarded", "Gbit/s", getter=lambda row: row.l2_bps / 1e9),
+        Column("Power", "W", getter="power_w"),
+        Column("Packet", "uJ", getter=lambda row: 1e6 * row.packet_j),
+        Column("Bit", "nJ", getter=lambda row: 1e9 * row.bit_j),
+        name="power",
+        title=f"{table.router}, {table.frames}, {table.ports} ports: watts of the {table.scope}",
+    )
+    loads = "/".join(f"{100 * ratio:g}" for ratio in table.load_ratios)
+    weights = "/".join(f"{weight:g}" for weight in table.weights)
+    values = (
+        (f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
+        (
+            f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
+            "unweighted: not to be compared with the line above",
+        ),
+        (f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
+        (format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
+    )
+    metrics = Table(
+        name="metrics",
+        title="",
+        caption="",
+        columns=(Column.text(""), Column(""), Column.text("")),
+        rows=tuple((METRICS[key].name, *row) for key, row in zip(SHOWN_METRICS, values, strict=True)),
+    )
+    return watts, metrics
+
+
+def day_table(day: PowerDay, price: float | None) -> Table:
+    """Return the energy of a day, its cost and its carbon."""
+    rows = [
+        ("energy", f"{format_energy(day.energy_j)} a day"),
+        ("mean power", f"{format_power(day.mean_w)}, {format_power(day.least_w)} to {format_power(day.peak_w)}"),
+        ("traffic", f"{day.traffic_bits / 8e12:.4g} TB a day, at most {format_bps(max(day.l2_bps))}"),
+        ("energy per TB", format_energy(day.energy_per_terabyte_j)),
+        ("if proportional", f"{format_energy(day.proportional_j)} a day"),
+    ]
+    if day.cost is not None:
+        rows.append(("cost", f"{day.cost:.4g} a day, {365 * day.cost:.4g} a year at {price:g} a kWh"))
+    if day.carbon_g is not None:
+        rows.append(("carbon", f"{day.carbon_g / 1e3:.4g} kg CO2 a day"))
+    return Table.of_facts(rows, name="day", title=f"{day.profile}: watts of the {day.scope}, {day.source}")
+
+
+def proportional_figure(day: PowerDay) -> Figure:
+    """Return watts over a day, beside those in proportion to the traffic."""
+    hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
+    peak_bps = max(day.l2_bps)
+    at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
+    blue, orange = palette(2, ordered=False)
+    return Figure(
+        name="power-day",
+        title=f"{day.profile}: power over the day, {day.source}",
+        caption="",
+        x=Axis(title="hour of the day", low=0.0, high=24.0, ticks=(0.0, 6.0, 12.0, 18.0, 24.0)),
+        y=Axis(title=f"power of the {day.scope} (W)", low=0.0),
+        marks=(
+            Line(name="power", x=hours, y=day.power_w, colour=blue),
+            Line(
+                name="if proportional to traffic",
+                x=hours,
+                y=tuple(at_peak_w * rate / peak_bps for rate in day.l2_bps),
+                colour=orange,
+                dashed=True,
+            ),
+        ),
+    )
+
+
+def load_table(model: PowerModel, name: str, loads: Sequence[float], watts: Sequence[float]) -> Table:
+    """Return the watts of a model over load."""
+    return _watts_over_load(
+        zip(loads, watts, strict=True),
+        name="power",
+        title=name,
+        caption=f"{type(model).__name__}, scope {model.scope}.",
+    )
+
+
+def _watts_over_load(rows: Iterable[tuple[float, float]], *, name: str, title: str, caption: str) -> Table:
+    load = Column("Load", "%", ".3g", lambda row: 100.0 * row[0])
+    return Table.of(
+        rows, load, Column("Power", "W", ".5g", lambda row: row[1]), name=name, title=title, caption=caption
+    )
+
+
+def form_table(loads: Sequence[float], published: PolynomialForm, monotone: MonotoneForm) -> Table:
+    """Return the published form function beside the monotone one that lies nearest to it."""
+    gap, place = greatest_deviation(published, monotone)
+    return Table.of(
+        loads,
+        Column("t", "", ".3g", float),
+        Column("Published", "", ".6f", published.at),
+        Column("Monotone", "", ".6f", monotone.at),
+        Column("Difference", "", "+.6f", lambda t: monotone.at(t) - published.at(t)),
+        name="form",
+        title="Form function x(t) over normalised throughput t = r / r_max",
+        caption=f"Published: {published.source}. Monotone: the cubic spline nearest to it that never falls and "
+        f"stays within 0 and 1; it deviates by at most {gap:.4f}, at t = {place:.3f}.",
+    )
+
+
+def router_table(model: SoftwareRouterPower, points: Iterable[Sequence[float]]) -> Table:
+    """Return watts by clock, cores, load and throughput."""
+    return Table.of(
+        points,
+        Column("Clock", "GHz", ".4g", lambda row: row[0] / 1e9),
+        Column("Cores", "", ".0f", lambda row: row[1]),
+        Column("Load", "%", ".3g", lambda row: 100 * row[2]),
+        Column("Throughput", "kpps", ".5g", lambda row: row[3] / 1e3),
+        Column("Power", "W", ".5g", lambda row: row[4]),
+        name="power",
+        title="Power of the software router",
+        caption=f"Equal load on the forwarding cores, of {model.cores} in the machine; scope {model.scope}.",
+    )
+
+
+def platforms_table(platforms: Iterable[Platform]) -> Table:
+    """Return the paper's machines."""
+
+    def kpps(title: str, name: str) -> Column:
+        return Column(title, "kpps", lambda rate_pps: f"{rate_pps / 1e3:.4g}", name)
+
+    return Table.of(
+        platforms,
+        Column.text("Name", "name"),
+        Column.text("Processor", "cpu"),
+        Column("Cores", "", ".0f", "cores"),
+        Column("Clock", "GHz", ".3g", lambda one: one.frequency_hz / 1e9),
+        kpps("One core", "max_pps"),
+        kpps("Never idle from", "idle_zero_pps"),
+        kpps("Machine", "machine_pps"),
+        Column("2 cores", "x one", ".3g", "gain_of_two"),
+        Column("From", "W", ".3g", "least_w"),
+        Column("To", "W", ".3g", "greatest_w"),
+        name="platforms",
+        title="Machines of paper 003, with what its text states",
+        caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
+        "machine, and fit them with `routecast power fit SAMPLES --model router`.",
+    )
+
+
+def terms_table(model: PortPower) -> Table:
+    """Return the terms of each kind of port."""
+
+    def term(title: str, name: str, unit: str = "W", scale: float = 1.0) -> Column:
+        def shown(row: tuple[str, PortClass]) -> float | None:
+            value = getattr(row[1], name)
+            return None if value is None else value * scale
+
+        return Column(title, unit, ".4g", shown)
+
+    return Table.of(
+        model.classes.items(),
+        Column.text("Ports", lambda row: row[0]),
+        term("P_base", "base_w"),
+        term("P_port", "port_w"),
+        term("P_trx_in", "trx_in_w"),
+        term("P_trx_up", "trx_up_w"),
+        term("P_offset", "offset_w"),
+        term("E_bit", "bit_j", "pJ", 1e12),
+        term("E_pkt", "packet_j", "nJ", 1e9),
+        name="ports",
+        title=model.device,
+        caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
+        f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
+    )
+
+
+def ports_table(curves: Mapping[str, Sequence[float]], loads: Sequence[float], frame: str) -> Table:
+    """Return the watts of a port of each kind over load."""
+    return Table(
+        name="port_power",
+        title=f"Power of one port over load, frames {frame}",
+        caption="Plugged in, on and up, the load in each direction, in percent of the line rate; the device's P_base "
+        "comes on top, once.",
+        columns=(Column("Load", "%", ".3g"), *(Column(name, "W", ".4g") for name in curves)),
+        rows=tuple((100.0 * load, *watts) for load, *watts in zip(loads, *curves.values(), strict=True)),
+    )
+
+
+def device_table(model: PortPower, loads: Sequence[float], watts: Sequence[float], frame: str | None) -> Table:
+    """Return the watts of the device as it is equipped, over load."""
+    ports = ", ".join(
+        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up" for name, one in model.equipped.items()
+    )
+    traffic = "no traffic" if frame is None else f"frames {frame}"
+    return _watts_over_load(
+        zip(loads, watts, strict=True),
+        name="device_power",
+        title=f"Power of {model.device} as equipped, {traffic}",
+        caption=f"{ports}. The load in each direction of every port that is up, in percent of its line rate; the mean "
+        "P_base of its classes is counted once.",
     )

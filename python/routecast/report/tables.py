@@ -1,6 +1,6 @@
 """Tables as values: columns that know their unit and format, rows of plain values.
 
-The same table is shown on a terminal (:mod:`routecast.cli`) and in a page (:func:`table_html`).
+The same table is drawn on a terminal (:func:`terminal_table`) and in a page (:func:`table_html`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-__all__ = ["Cell", "Column", "Table", "percent", "shown", "signed_percent", "table_html"]
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+__all__ = ["Cell", "Column", "Table", "percent", "scaled", "shown", "signed_percent", "table_html", "terminal_table"]
 
 Cell = str | float | int | bool | None
 
@@ -36,9 +40,9 @@ class Column:
     wrap: bool = False
 
     @classmethod
-    def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", *, wide: bool = False) -> Column:
-        """Return a column of texts, which begin at its left edge."""
-        return cls(title, getter=getter, align="left", wide=wide)
+    def text(cls, title: str, getter: str | Callable[[Any], Cell] = "", **more: Any) -> Column:
+        """Return a column of texts, which begin at its left edge; ``more`` are the other fields."""
+        return cls(title, getter=getter, align="left", **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +60,44 @@ class Table:
     def of(
         cls,
         rows: Iterable[Any],
-        *columns: Column,
+        *columns: Column | bool | None,
         name: str,
         title: str = "",
         caption: str = "",
-        strong: frozenset[int] = frozenset(),
+        strong: Iterable[int] | Callable[[Any], bool] = (),
     ) -> Table:
         """Return the table of some objects, each cell taken by its column's getter.
+
+        ``has_flows and Column(...)`` is a column that may be left out. ``strong`` are numbers of rows, or says of an
+        object whether its row is.
 
         Examples
         --------
         >>> Table.of([1 + 2j, 3j], Column("Re", getter="real"), Column("Im", getter="imag"), name="z").rows
         ((1.0, 2.0), (0.0, 3.0))
         """
-        getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in columns]
+        rows, kept = tuple(rows), tuple(one for one in columns if isinstance(one, Column))
+        getters = [attrgetter(one.getter) if isinstance(one.getter, str) else one.getter for one in kept]
         cells = tuple(tuple(get(row) for get in getters) for row in rows)
-        return cls(name=name, title=title, caption=caption, columns=columns, rows=cells, strong=strong)
+        numbers = (n for n, row in enumerate(rows) if strong(row)) if callable(strong) else strong
+        return cls(name=name, title=title, caption=caption, columns=kept, rows=cells, strong=frozenset(numbers))
+
+    @classmethod
+    def of_facts(cls, rows: Iterable[tuple[str, str]], *, name: str, title: str, caption: str = "") -> Table:
+        """Return a table without heads: what it is, and its value, as texts."""
+        columns = (Column.text(""), Column.text(""))
+        return cls(name=name, title=title, caption=caption, columns=columns, rows=tuple(rows))
+
+
+def scaled(factor: float, form: str) -> Callable[[float], str]:
+    """Return how a column writes numbers that it shows in another unit: so many times what they are.
+
+    Examples
+    --------
+    >>> scaled(1e-6, ".2f")(14_880_952.0)
+    '14.88'
+    """
+    return lambda value: format(factor * value, form)
 
 
 def percent(ratio: float) -> str:
@@ -114,6 +140,44 @@ def shown(cell: Cell, column: Column) -> str:
     if text[:1] in "+-" and not text.strip("+-0.% "):
         text = text[1:]  # what rounds to zero has no sign
     return text.replace("-", "−") if text[:1] == "-" else text
+
+
+def terminal_table(table: Table) -> RichTable:
+    """Return a report's table for the terminal: unit below each column's name, strong rows marked."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rich = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=0,
+        show_header=any(column.title for column in table.columns),
+    )
+    kept = [number for number, column in enumerate(table.columns) if not column.wide]
+    rows = [[shown(row[number], table.columns[number]) for number in kept] for row in table.rows]
+    if table.strong:
+        rich.add_column("", width=1)
+    for place, number in enumerate(kept):
+        column = table.columns[number]
+        # Numbers never break; texts may.
+        least = max((len(row[place]) for row in rows), default=0) if column.align == "right" else None
+        rich.add_column(_head(column), justify=column.align, min_width=least, overflow="fold")
+    for number, row in enumerate(rows):
+        is_strong = number in table.strong
+        mark = ["▸" if is_strong else ""] if table.strong else []
+        rich.add_row(*[Text(cell) for cell in (*mark, *row)], style="bold" if is_strong else None)
+    return rich
+
+
+def _head(column: Column) -> Text:
+    from rich.text import Text
+
+    head = Text(column.title)
+    if column.unit:
+        head.append(f"\n{column.unit}", style="not bold dim")
+    return head
 
 
 def table_html(table: Table) -> str:

@@ -134,7 +134,7 @@ def _facts(answer: Characterisation) -> Table:
         name="facts",
         title="Code, memory and time",
         caption="Lines have 64 B and are those of the whole trace.",
-        columns=(Column(title="What", align="left"), Column(title="")),
+        columns=(Column.text("What"), Column("")),
         rows=tuple(rows),
     )
 
@@ -198,9 +198,9 @@ def counted_table(answer: Characterisation, counted: CachegrindCounts) -> Table:
         "instruction that reads and writes a place counts as a read alone, and one that repeats itself "
         "(clearing a table) counts each time.",
         columns=(
-            Column(title="What", align="left"),
-            Column(title="Trace", form=".2f"),
-            Column(title="Cachegrind", form=".2f"),
+            Column.text("What"),
+            Column("Trace", "", ".2f"),
+            Column("Cachegrind", "", ".2f"),
         ),
         rows=rows,
     )

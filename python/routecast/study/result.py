@@ -25,6 +25,7 @@ __all__ = [
     "TerminalSummary",
     "criteria_of",
     "format_percent",
+    "statements_section",
     "statements_table",
 ]
 
@@ -93,19 +94,26 @@ class Statement:
     here: str
 
 
+def statements_section(
+    statements: Sequence[Statement], lead: str, *, anchor: str = "thesis", of: str = "thesis", caption: str
+) -> Section | None:
+    """Return the section of a source's statements; None where there are none."""
+    if not statements:
+        return None
+    return Section.of(anchor, f"The {of} beside it", lead, statements_table(statements, caption=caption))
+
+
 def statements_table(statements: Sequence[Statement], *, caption: str) -> Table:
     """Return what the thesis says beside what is found; ``caption`` names its chapters."""
-    return Table(
+    return Table.of(
+        statements,
+        Column.text("Statement", "says", wrap=True),
+        Column.text("Where", "where", wide=True),
+        Column.text("Thesis", "thesis", wrap=True),
+        Column.text("Here", "here", wrap=True),
         name="statements",
         title="What the thesis says, and what is found here",
         caption=caption,
-        columns=(
-            Column(title="Statement", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Thesis", align="left", wrap=True),
-            Column(title="Here", align="left", wrap=True),
-        ),
-        rows=tuple((one.says, one.where, one.thesis, one.here) for one in statements),
     )
 
 
@@ -138,6 +146,14 @@ class TerminalSummary:
     lead: str = ""
     closing: str = ""
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, *tables: Table | bool | None, lead: str = "", closing: str = "", notes: tuple[str, ...] = ()
+    ) -> TerminalSummary:
+        """Return a summary of the tables that there are, and have rows."""
+        there = tuple(table for table in tables if isinstance(table, Table) and table.rows)
+        return cls(tables=there, lead=lead, closing=closing, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +199,7 @@ class StudyResult(Generic[Document]):
     def page(
         self,
         answer: str,
-        sections: Iterable[Section],
+        sections: Iterable[Section | bool | None],
         *made: tuple[str, str],
         terms: tuple[tuple[str, str], ...] = (),
         source: str | None = None,
@@ -195,6 +211,7 @@ class StudyResult(Generic[Document]):
         answer : str
             To the study's question.
         sections : iterable of Section
+            Those without blocks, and what is none, are left out.
         *made : tuple of str
             Rows of the foot that say how it was made, besides those of every study.
         terms : tuple
@@ -206,7 +223,7 @@ class StudyResult(Generic[Document]):
             title=self.study.title,
             question=self.study.question,
             answer=answer,
-            sections=tuple(sections),
+            sections=tuple(one for one in sections if isinstance(one, Section) and one.blocks),
             made=(*self.provenance.rows(*made), *terms),
             source=getattr(self.study, "source", "") if source is None else source,
         )

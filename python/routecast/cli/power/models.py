@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routecast.cli.console import data, print_json, print_table, refuse_no_figure_file, remark, write_figure
+from routecast.cli.console import (
+    data,
+    print_json,
+    print_notes,
+    print_table,
+    refuse_no_figure_file,
+    remark,
+    write_figure,
+)
 from routecast.errors import QuantityProblem
 from routecast.load.frames import FrameMix
 from routecast.power.files import power_model_document
 from routecast.power.port import PASSED_PORTS, PortClass, PortPower, PortsInUse
-from routecast.report.tables import Column, Table
 
 if TYPE_CHECKING:
     from routecast.errors import ModelProblem
@@ -143,7 +150,6 @@ def fit(
         if unwritten is not None:
             raise unwritten
         return
-    from routecast.cli.console import print_table
     from routecast.report.power import error_table, parameter_table
 
     console = data()
@@ -338,22 +344,9 @@ def _show_form(loads: list[float], *, as_json: bool) -> None:
             }
         )
         return
-    from routecast.report.tables import Column, Table
+    from routecast.report.power import form_table
 
-    table = Table(
-        name="form",
-        title="Form function x(t) over normalised throughput t = r / r_max",
-        caption=f"Published: {PUBLISHED_FORM.source}. Monotone: the cubic spline nearest to it that never falls and "
-        f"stays within 0 and 1; it deviates by at most {gap:.4f}, at t = {place:.3f}.",
-        columns=(
-            Column(title="t", form=".3g"),
-            Column(title="Published", form=".6f"),
-            Column(title="Monotone", form=".6f"),
-            Column(title="Difference", form="+.6f"),
-        ),
-        rows=tuple((t, PUBLISHED_FORM.at(t), monotone.at(t), monotone.at(t) - PUBLISHED_FORM.at(t)) for t in loads),
-    )
-    _print(table)
+    print_table(data(), form_table(loads, PUBLISHED_FORM, monotone))
 
 
 def _show_load(model: PowerModel, name: str, loads: list[float], *, as_json: bool) -> None:
@@ -363,18 +356,9 @@ def _show_load(model: PowerModel, name: str, loads: list[float], *, as_json: boo
     if as_json:
         print_json({"scope": model.scope, "load_ratio": loads, "power_w": watts})
         return
-    from routecast.report.tables import Column, Table
+    from routecast.report.power import load_table
 
-    rows = tuple((100 * load, power) for load, power in zip(loads, watts, strict=True))
-    _print(
-        Table(
-            name="power",
-            title=name,
-            caption=f"{type(model).__name__}, scope {model.scope}.",
-            columns=(Column(title="Load", unit="%", form=".3g"), Column(title="Power", unit="W", form=".5g")),
-            rows=rows,
-        )
-    )
+    print_table(data(), load_table(model, name, loads, watts))
 
 
 def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: bool) -> None:
@@ -391,23 +375,9 @@ def _show_router(model: SoftwareRouterPower, loads: list[float], *, as_json: boo
         keys = ("frequency_hz", "cores", "load_ratio", "rate_pps", "power_w")
         print_json({"scope": model.scope, "points": [dict(zip(keys, row, strict=True)) for row in shown]})
         return
-    from routecast.report.tables import Column, Table
+    from routecast.report.power import router_table
 
-    _print(
-        Table(
-            name="power",
-            title="Power of the software router",
-            caption=f"Equal load on the forwarding cores, of {model.cores} in the machine; scope {model.scope}.",
-            columns=(
-                Column(title="Clock", unit="GHz", form=".4g"),
-                Column(title="Cores", form=".0f"),
-                Column(title="Load", unit="%", form=".3g"),
-                Column(title="Throughput", unit="kpps", form=".5g"),
-                Column(title="Power", unit="W", form=".5g"),
-            ),
-            rows=tuple((hz / 1e9, cores, 100 * load, rate / 1e3, watts) for hz, cores, load, rate, watts in shown),
-        )
-    )
+    print_table(data(), router_table(model, shown))
 
 
 def _show_platforms(*, as_json: bool) -> None:
@@ -418,49 +388,9 @@ def _show_platforms(*, as_json: bool) -> None:
     if as_json:
         print_json([plain(one) for one in platforms])
         return
-    from routecast.report.tables import Column, Table
+    from routecast.report.power import platforms_table
 
-    rates = ("One core", "Never idle from", "Machine")
-    _print(
-        Table(
-            name="platforms",
-            title="Machines of paper 003, with what its text states",
-            caption="Idle and active powers by clock are drawn in its figures and printed nowhere: measure your own "
-            "machine, and fit them with `routecast power fit SAMPLES --model router`.",
-            columns=(
-                Column(title="Name", align="left"),
-                Column(title="Processor", align="left"),
-                Column(title="Cores", form=".0f"),
-                Column(title="Clock", unit="GHz", form=".3g"),
-                *(Column(title=title, unit="kpps", form=".4g") for title in rates),
-                Column(title="2 cores", unit="x one", form=".3g"),
-                Column(title="From", unit="W", form=".3g"),
-                Column(title="To", unit="W", form=".3g"),
-            ),
-            rows=tuple(
-                (
-                    one.name,
-                    one.cpu,
-                    one.cores,
-                    one.frequency_hz / 1e9,
-                    *(
-                        None if rate is None else rate / 1e3
-                        for rate in (one.max_pps, one.idle_zero_pps, one.machine_pps)
-                    ),
-                    one.gain_of_two,
-                    one.least_w,
-                    one.greatest_w,
-                )
-                for one in platforms
-            ),
-        )
-    )
-
-
-def _print(table: Table) -> None:
-    from routecast.cli.console import print_table
-
-    print_table(data(), table)
+    print_table(data(), platforms_table(platforms))
 
 
 _SPEED = re.compile(r"(\d+(?:\.\d+)?)([MG])")
@@ -480,12 +410,14 @@ def show_ports(model: PortPower, loads: list[float], frame: str | None, *, as_js
             document["device_power_w"] = {"load_ratio": at, "power_w": device}
         print_json(document)
         return
+    from routecast.report.power import device_table, ports_table, terms_table
+
     console = data()
-    print_table(console, _terms(model))
+    print_table(console, terms_table(model))
     if curves:
-        print_table(console, _over_load(curves, loads, frame or ""))
+        print_table(console, ports_table(curves, loads, frame or ""))
     if device:
-        print_table(console, _of_device(model, at, device, frame))
+        print_table(console, device_table(model, at, device, frame))
 
 
 def _curves(model: PortPower, loads: list[float], frame_bytes: float) -> dict[str, list[float]]:
@@ -532,64 +464,6 @@ def _speed_bps(name: str) -> float:
     return float(found[1]) * (1e9 if found[2] == "G" else 1e6) if found else 0.0
 
 
-def _terms(model: PortPower) -> Table:
-    watts = ("P_base", "P_port", "P_trx_in", "P_trx_up", "P_offset")
-    return Table(
-        name="ports",
-        title=model.device,
-        caption="P_base once, P_port, P_trx_in, P_trx_up and P_offset per port enabled, plugged in, up and "
-        f"forwarding; E_bit and E_pkt per bit and packet at each port it passes. Scope {model.scope}.",
-        columns=(
-            Column(title="Ports", align="left"),
-            *(Column(title=title, unit="W", form=".4g") for title in watts),
-            Column(title="E_bit", unit="pJ", form=".4g"),
-            Column(title="E_pkt", unit="nJ", form=".4g"),
-        ),
-        rows=tuple(
-            (
-                name,
-                one.base_w,
-                one.port_w,
-                one.trx_in_w,
-                one.trx_up_w,
-                one.offset_w,
-                None if one.bit_j is None else one.bit_j * 1e12,
-                None if one.packet_j is None else one.packet_j * 1e9,
-            )
-            for name, one in model.classes.items()
-        ),
-    )
-
-
-def _over_load(curves: dict[str, list[float]], loads: list[float], frame: str) -> Table:
-    return Table(
-        name="port_power",
-        title=f"Power of one port over load, frames {frame}",
-        caption="Plugged in, on and up, the load in each direction, in percent of the line rate; the device's P_base "
-        "comes on top, once.",
-        columns=(
-            Column(title="Load", unit="%", form=".3g"),
-            *(Column(title=name, unit="W", form=".4g") for name in curves),
-        ),
-        rows=tuple((100.0 * load, *(watts[number] for watts in curves.values())) for number, load in enumerate(loads)),
-    )
-
-
-def _of_device(model: PortPower, loads: list[float], watts: list[float], frame: str | None) -> Table:
-    ports = ", ".join(
-        f"{one.plugged} x {name} plugged in, {one.enabled} enabled, {one.up} up" for name, one in model.equipped.items()
-    )
-    traffic = "no traffic" if frame is None else f"frames {frame}"
-    return Table(
-        name="device_power",
-        title=f"Power of {model.device} as equipped, {traffic}",
-        caption=f"{ports}. The load in each direction of every port that is up, in percent of its line rate; the mean "
-        "P_base of its classes is counted once.",
-        columns=(Column(title="Load", unit="%", form=".3g"), Column(title="Power", unit="W", form=".5g")),
-        rows=tuple((100.0 * load, power) for load, power in zip(loads, watts, strict=True)),
-    )
-
-
 _LOOK_S = 0.25
 
 
@@ -598,9 +472,8 @@ def meters(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """List the power meters: what each covers, whether it can be read here, and if not, why and what to do."""
-    from routecast.cli.console import print_table
     from routecast.evaluate.plain import plain
-    from routecast.report.tables import Column, Table
+    from routecast.report.listings import meters_table
     from routecast.testbed.power import find_meters, no_power
 
     found = find_meters()
@@ -608,27 +481,7 @@ def meters(
     if as_json:
         print_json({"meters": plain(found), "no_power": None if is_any else no_power(found)})
         return
-    table = Table(
-        name="meters",
-        title="Power meters",
-        caption="",
-        columns=(
-            Column(title="Meter", align="left"),
-            Column(title="Scope", align="left"),
-            Column(title="Readable", align="left"),
-            Column(title="Why not, and what to do", align="left"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                one.scope,
-                "yes" if one.is_readable else "if told where" if one.needs_address else "no",
-                one.why_not,
-            )
-            for one in found
-        ),
-    )
-    print_table(data(), table)
+    print_table(data(), meters_table(found))
     if not is_any:
         data().print(
             "No power can be read from inside this machine; trials go on without. A meter outside is named with "
@@ -726,51 +579,13 @@ def _metered(meter: PowerMeter, duration_s: float) -> PowerReading:
 
 
 def _meters_print(reading: PowerReading) -> None:
-    from routecast.cli.console import print_table
-    from routecast.quantity import format_duration, format_power
-    from routecast.report.tables import Column, Table
+    from routecast.quantity import format_duration
+    from routecast.report.testbed import reading_tables
 
-    rows = [
-        ("mean power", format_power(reading.mean_w)),
-        ("least, most", f"{format_power(reading.min_w)}, {format_power(reading.max_w)}"),
-        ("energy", f"{reading.energy_j:.4g} J in {format_duration(reading.metered_s)}"),
-        ("samples", f"{reading.samples}"),
-    ]
-    if math.isfinite(reading.quantum_w):
-        rows.append(("least step", format_power(reading.quantum_w)))
     console = data()
-    print_table(
-        console,
-        Table(
-            name="reading",
-            title=f"{reading.meter}, scope {reading.scope}",
-            caption="",
-            columns=(Column(title="", align="left"), Column(title="", align="left")),
-            rows=tuple(rows),
-        ),
-    )
-    if len(reading.zones) > 1:
-        print_table(
-            console,
-            Table(
-                name="zones",
-                title="Zones",
-                caption="Zones that are not in the sum lie within others, or beside what it covers.",
-                columns=(
-                    Column(title="Zone", align="left"),
-                    Column(title="Scope", align="left"),
-                    Column(title="In the sum", align="left"),
-                    Column(title="Mean", form=format_power),
-                    Column(title="Energy", unit="J"),
-                ),
-                rows=tuple(
-                    (zone.name, zone.scope, "yes" if zone.is_counted else "no", zone.mean_w, zone.energy_j)
-                    for zone in reading.zones
-                ),
-            ),
-        )
+    for table in reading_tables(reading):
+        print_table(console, table)
+    notes = list(reading.notes)
     if reading.is_partial:
-        text = f"Note: {format_duration(reading.metered_s)} of {format_duration(reading.interval_s)} were metered"
-        console.print(text, markup=False, style="dim")
-    for note in reading.notes:
-        console.print(f"Note: {note}", markup=False, style="dim")
+        notes.insert(0, f"{format_duration(reading.metered_s)} of {format_duration(reading.interval_s)} were metered")
+    print_notes(console, notes)

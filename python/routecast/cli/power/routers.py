@@ -13,6 +13,7 @@ import typer
 from routecast.cli.console import (
     data,
     print_json,
+    print_notes,
     print_table,
     progress_bar,
     refuse_no_figure_file,
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from routecast.plan.operating.day import Switching
     from routecast.plan.operating.optimise import Effort, Machine
     from routecast.plan.operating.targets import Target
-    from routecast.power.day import PowerDay, Watts
-    from routecast.report.figures import Figure
+    from routecast.power.day import Watts
     from routecast.router.model import RouterModel
     from routecast.testbed.document import PowerTable as PowerTableOfFile
     from routecast.testbed.power import PowerMeter
@@ -318,58 +318,18 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
 
 def _print(console: Console, table: PowerTable) -> None:
     from routecast.power.metrics import METRICS
-    from routecast.quantity import format_bps, format_duration, format_pps, format_ratio
-    from routecast.report.tables import Column, Table
+    from routecast.quantity import format_bps, format_duration, format_pps
+    from routecast.report.power import SHOWN_METRICS, power_tables
 
-    print_table(
-        console,
-        Table(
-            name="power",
-            title=f"{table.router}, {table.frames}, {table.ports} ports: watts of the {table.scope}",
-            caption="",
-            columns=(
-                Column(title="", align="left"),
-                Column(title="Load", align="left"),
-                Column(title="Forwarded", unit="Gbit/s"),
-                Column(title="Power", unit="W"),
-                Column(title="Packet", unit="uJ"),
-                Column(title="Bit", unit="nJ"),
-            ),
-            rows=tuple(
-                (row.name, row.state, row.l2_bps / 1e9, row.power_w, 1e6 * row.packet_j, 1e9 * row.bit_j)
-                for row in table.rows
-            ),
-        ),
-    )
-    loads = "/".join(f"{100 * ratio:g}" for ratio in table.load_ratios)
-    weights = "/".join(f"{weight:g}" for weight in table.weights)
-    figures = (
-        ("eer", f"{table.eer_bit_per_j / 1e9:.4g} {METRICS['eer'].unit}", f"{loads} % weighted {weights}"),
-        (
-            "eer_unweighted",
-            f"{table.eer_unweighted_bit_per_j / 1e9:.4g} {METRICS['eer_unweighted'].unit}",
-            "unweighted: not to be compared with the line above",
-        ),
-        ("ecr", f"{table.ecr_w_per_bps * 1e9:.4g} {METRICS['ecr'].unit}", ""),
-        ("epi", format_ratio(table.proportionality_ratio), "100 % draws nothing when idle"),
-    )
-    print_table(
-        console,
-        Table(
-            name="metrics",
-            title="",
-            caption="",
-            columns=(Column(title="", align="left"), Column(title=""), Column(title="", align="left")),
-            rows=tuple((METRICS[key].name, value, remark) for key, value, remark in figures),
-        ),
-    )
+    for one in power_tables(table):
+        print_table(console, one)
     lines = [
         f"Throughput without loss: {format_pps(table.throughput_pps)}, {format_bps(table.throughput_bps)}.",
         f"Stabilisation {format_duration(table.stabilise_s)}, measurement {format_duration(table.measure_s)}; "
         f"average: {table.averaging}.",
         f"Watts: {table.source} ({table.evaluator}).",
         *(f"Not measured: {row.name}, {row.not_measured}." for row in table.rows if row.not_measured),
-        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key, _, _ in figures),
+        *(f"{METRICS[key].name}: {METRICS[key].formula}. {METRICS[key].source}." for key in SHOWN_METRICS),
         *(f"Note: {note}" for note in table.notes),
     ]
     for line in lines:
@@ -450,6 +410,7 @@ def power_day_command(
     """
     from routecast.power.day import power_day
     from routecast.power.files import is_power_model
+    from routecast.report.power import day_table, proportional_figure
 
     refuse_no_figure_file(figure)
     is_router = not is_power_model(file)
@@ -469,11 +430,12 @@ def power_day_command(
         day = power_day(series, watts, scope=scope, source=source, price_per_kwh=price, carbon_g_per_kwh=carbon)
     day = replace(day, notes=(*day.notes, *notes))
     if figure is not None:
-        write_figure(_day_figure(day), figure)
+        write_figure(proportional_figure(day), figure)
     if as_json:
         print_json(day.to_json())
         return
-    _day_print(data(), day, price)
+    print_table(data(), day_table(day, price))
+    print_notes(data(), day.notes)
 
 
 def _of_router(
@@ -541,64 +503,6 @@ def _of_model(
         up = ", ".join(f"{ports.up} x {name}" for name, ports in model.equipped.items() if ports.up)
         notes.append(f"ports that are up: {up}, as {'given' if equip else 'the file says'}")
     return watts, model.scope, f"power model {file.name}", notes
-
-
-def _day_figure(day: PowerDay) -> Figure:
-    from routecast.report.figures import Axis, Figure, Line, palette
-
-    hours = tuple((index + 0.5) * day.step_s / 3600.0 for index in range(len(day.power_w)))
-    peak_bps = max(day.l2_bps)
-    at_peak_w = day.power_w[day.l2_bps.index(peak_bps)]
-    blue, orange = palette(2, ordered=False)
-    return Figure(
-        name="power-day",
-        title=f"{day.profile}: power over the day, {day.source}",
-        caption="",
-        x=Axis(title="hour of the day", low=0.0, high=24.0, ticks=(0.0, 6.0, 12.0, 18.0, 24.0)),
-        y=Axis(title=f"power of the {day.scope} (W)", low=0.0),
-        marks=(
-            Line(name="power", x=hours, y=day.power_w, colour=blue),
-            Line(
-                name="if proportional to traffic",
-                x=hours,
-                y=tuple(at_peak_w * rate / peak_bps for rate in day.l2_bps),
-                colour=orange,
-                dashed=True,
-            ),
-        ),
-    )
-
-
-def _day_print(console: Console, day: PowerDay, price: float | None) -> None:
-    from routecast.quantity import format_bps, format_energy, format_power
-    from routecast.report.tables import Column, Table
-
-    rows = [
-        ("energy", f"{format_energy(day.energy_j)} a day"),
-        (
-            "mean power",
-            f"{format_power(day.mean_w)}, {format_power(day.least_w)} to {format_power(day.peak_w)}",
-        ),
-        ("traffic", f"{day.traffic_bits / 8e12:.4g} TB a day, at most {format_bps(max(day.l2_bps))}"),
-        ("energy per TB", format_energy(day.energy_per_terabyte_j)),
-        ("if proportional", f"{format_energy(day.proportional_j)} a day"),
-    ]
-    if day.cost is not None:
-        rows.append(("cost", f"{day.cost:.4g} a day, {365 * day.cost:.4g} a year at {price:g} a kWh"))
-    if day.carbon_g is not None:
-        rows.append(("carbon", f"{day.carbon_g / 1e3:.4g} kg CO2 a day"))
-    print_table(
-        console,
-        Table(
-            name="day",
-            title=f"{day.profile}: watts of the {day.scope}, {day.source}",
-            caption="",
-            columns=(Column(title="", align="left"), Column(title="", align="left")),
-            rows=tuple(rows),
-        ),
-    )
-    for note in day.notes:
-        console.print(f"Note: {note}", markup=False, style="dim")
 
 
 _RETRIES = 4
@@ -877,9 +781,9 @@ def _one_load(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power.optimise_tables import found_document, print_found
+    from routecast.cli.power.optimise_tables import found_document, found_notes
     from routecast.plan.operating.optimise import operating_point, why_none
-    from routecast.report.power import front_figure, has_front
+    from routecast.report.power import found_tables, front_figure, has_front
 
     found = operating_point(machine, load, targets, effort, on_progress=progress)
     if figure is not None and has_front(found):
@@ -889,7 +793,9 @@ def _one_load(
     if as_json:
         print_json(found_document(found, machine, load))
     elif found.best is not None:
-        print_found(data(), found, machine, load)
+        for table in found_tables(found, machine, load.rate_pps):
+            print_table(data(), table)
+        print_notes(data(), found_notes(found, machine))
     if not found.is_whole:
         best = "this is the best so far; it was not checked, and a better one may exist"
         remark(f"Interrupted: {best if found.best else 'no setting met the targets yet'}.")
@@ -910,9 +816,9 @@ def _whole_day(
     *,
     as_json: bool,
 ) -> None:
-    from routecast.cli.power.optimise_tables import day_document, print_day
+    from routecast.cli.power.optimise_tables import day_document, day_notes
     from routecast.plan.operating.optimise import optimise_day
-    from routecast.report.power import day_figure
+    from routecast.report.power import day_figure, plan_tables
 
     bits = 8.0 * load.frames.mean_bytes
     plan = optimise_day(
@@ -930,7 +836,9 @@ def _whole_day(
     if as_json:
         print_json(day_document(plan, machine, series))
     else:
-        print_day(data(), plan, machine, series)
+        for table in plan_tables(plan, machine):
+            print_table(data(), table)
+        print_notes(data(), day_notes(plan, machine, series))
     if not plan.is_whole:
         remark("Interrupted: this is the best plan so far; it was not checked, and a better one may exist.")
         raise KeyboardInterrupt

@@ -124,34 +124,29 @@ def _text(value: object) -> str:
 def deviations_table(result: BenchmarkResult) -> Table:
     """Return every way in which the run differs from the standards, the MUSTs first to the eye."""
     found = result.compliance.deviations
-    return Table(
+    return Table.of(
+        found,
+        Column.text("Document", "document"),
+        Column.text("Sec.", "section"),
+        Column.text("Level", "requirement"),
+        Column.text("Asked for", "wanted", wrap=True),
+        Column.text("Done", "done", wrap=True),
         name="deviations",
         title="Deviations",
         caption="What the standards ask for, and what was done instead. Shaded rows are MUSTs.",
-        columns=(
-            Column(title="Document", align="left"),
-            Column(title="Sec.", align="left"),
-            Column(title="Level", align="left"),
-            Column(title="Asked for", align="left", wrap=True),
-            Column(title="Done", align="left", wrap=True),
-        ),
-        rows=tuple((one.document, one.section, one.requirement, one.wanted, one.done) for one in found),
-        strong=frozenset(number for number, one in enumerate(found) if one.requirement == "MUST"),
+        strong=lambda one: one.requirement == "MUST",
     )
 
 
 def not_run_table(result: BenchmarkResult) -> Table:
     """Return what the standards know and this run left out."""
-    return Table(
+    return Table.of(
+        result.not_run,
+        Column.text("Section", "section"),
+        Column.text("What", "what", wrap=True),
+        Column.text("Why", "reason", wrap=True),
         name="not-run",
         title="Not run",
-        caption="",
-        columns=(
-            Column(title="Section", align="left"),
-            Column(title="What", align="left", wrap=True),
-            Column(title="Why", align="left", wrap=True),
-        ),
-        rows=tuple((one.section, one.what, one.reason) for one in result.not_run),
     )
 
 
@@ -163,26 +158,26 @@ def trials_table(result: BenchmarkResult) -> Table:
         title="Every trial",
         caption=f"In the order of the run. Shaded rows are invalid ({invalid}): they are no result and were run again.",
         columns=(
-            Column(title="#", form="d"),
-            Column(title="Procedure", align="left"),
+            Column("#", "", "d"),
+            Column.text("Procedure"),
             STREAM,
             FRAME,
-            Column(title="For", align="left"),
-            Column(title="Attempt", form="d"),
-            Column(title="Length", form=time),
+            Column.text("For"),
+            Column("Attempt", "", "d"),
+            Column("Length", "", time),
             rate_column("Intended", "rates"),
             rate_column("Offered", "rates"),
             rate_column("Forwarded", "rates"),
-            Column(title="Sent", form=",d", group="frames"),
-            Column(title="Received", form=",d", group="frames"),
-            Column(title="Lost", form=",d", group="frames"),
-            Column(title="Twice", form=",d", group="frames"),
-            Column(title="Reordered", form=",d", group="frames"),
-            Column(title="Corrupt", form=",d", group="frames"),
-            Column(title="Loss", form=percent_of),
-            Column(title="Median", form=time, group="latency"),
-            Column(title="99 %", form=time, group="latency"),
-            Column(title="Invalid because", align="left"),
+            Column("Sent", "", ",d", group="frames"),
+            Column("Received", "", ",d", group="frames"),
+            Column("Lost", "", ",d", group="frames"),
+            Column("Twice", "", ",d", group="frames"),
+            Column("Reordered", "", ",d", group="frames"),
+            Column("Corrupt", "", ",d", group="frames"),
+            Column("Loss", "", percent_of),
+            Column("Median", "", time, group="latency"),
+            Column("99 %", "", time, group="latency"),
+            Column.text("Invalid because"),
         ),
         rows=tuple(
             (
@@ -256,23 +251,18 @@ def _answer(result: BenchmarkResult) -> str:
 def _compliance(result: BenchmarkResult) -> Section:
     compliance = result.compliance
     mood, title = _LEVELS[compliance.level]
-    blocks: list[Block] = [
+    return Section.of(
+        "compliance",
+        "Compliance",
+        "RFC 2544 sec. 5: a test that meets all MUSTs is conditionally compliant, one that meets all SHOULDs as "
+        "well unconditionally.",
         Notice(
             mood="good" if mood == "good" else "fair" if mood == "fair" else "bad",
             title=title,
             text=compliance.statement,
-        )
-    ]
-    if compliance.deviations:
-        blocks.append(deviations_table(result))
-    if result.notes:
-        blocks.append(Prose(tuple(f"**Note.** {_ended(note)}" for note in result.notes)))
-    return Section(
-        anchor="compliance",
-        title="Compliance",
-        lead="RFC 2544 sec. 5: a test that meets all MUSTs is conditionally compliant, one that meets all SHOULDs as "
-        "well unconditionally.",
-        blocks=tuple(blocks),
+        ),
+        bool(compliance.deviations) and deviations_table(result),
+        bool(result.notes) and Prose(tuple(f"**Note.** {_ended(note)}" for note in result.notes)),
     )
 
 
@@ -282,48 +272,43 @@ def _procedures(result: BenchmarkResult) -> Iterator[Section]:
     if result.latency:
         yield _latency(result, result.latency)
     if result.frame_loss:
-        yield Section(
-            anchor="frame-loss",
-            title="Frame loss rate",
-            lead="What part of the frames is lost when more is offered than the router can forward. From the maximum "
+        yield Section.of(
+            "frame-loss",
+            "Frame loss rate",
+            "What part of the frames is lost when more is offered than the router can forward. From the maximum "
             "rate downwards, until two trials in a row lose nothing.",
-            blocks=(
-                *frame_loss_figures(result.frame_loss),
-                _long(frame_loss_table(result.frame_loss)),
-                *_open(result.frame_loss.rows),
-            ),
+            *frame_loss_figures(result.frame_loss),
+            _long(frame_loss_table(result.frame_loss)),
+            *_open(result.frame_loss.rows),
         )
     if result.back_to_back:
-        yield Section(
-            anchor="back-to-back",
-            title="Back-to-back frames",
-            lead="The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
-            blocks=(
-                Prose((_ended(result.back_to_back.algorithm),)),
-                back_to_back_table(result.back_to_back),
-                *_open(result.back_to_back.rows),
-            ),
+        yield Section.of(
+            "back-to-back",
+            "Back-to-back frames",
+            "The longest burst at the maximum rate that the router takes without loss: a measure of its buffers.",
+            Prose((_ended(result.back_to_back.algorithm),)),
+            back_to_back_table(result.back_to_back),
+            *_open(result.back_to_back.rows),
         )
     if result.recovery:
-        yield Section(
-            anchor="recovery",
-            title="System recovery",
-            lead="How long the router goes on losing frames after an overload of 110 % has ended.",
-            blocks=(recovery_table(result.recovery), *_open(result.recovery.rows)),
+        yield Section.of(
+            "recovery",
+            "System recovery",
+            "How long the router goes on losing frames after an overload of 110 % has ended.",
+            recovery_table(result.recovery),
+            *_open(result.recovery.rows),
         )
     if result.reset:
         statements = tuple(
             f"{row.statement[:1].upper()}{row.statement[1:]}." for row in result.reset.rows if row.statement
         )
-        yield Section(
-            anchor="reset",
-            title="Reset",
-            lead="How long the router forwards nothing when it, or a part of it, is restarted.",
-            blocks=(
-                *([Prose(statements)] if statements else []),
-                reset_table(result.reset),
-                *_open(result.reset.rows, of_kind=True),
-            ),
+        yield Section.of(
+            "reset",
+            "Reset",
+            "How long the router forwards nothing when it, or a part of it, is restarted.",
+            bool(statements) and Prose(statements),
+            reset_table(result.reset),
+            *_open(result.reset.rows, of_kind=True),
         )
 
 
@@ -396,9 +381,9 @@ def _throughput_tile(result: BenchmarkResult, row: ThroughputRow) -> Tile:
     named = protocol if stream and stream.name == stream.protocol else f"{protocol}, {row.stream}"
     loss = "no loss" if row.loss_ratio == 0.0 else f"at most {percent_of(row.loss_ratio)} loss"
     return Tile(
-        value=frames_per_second(row.throughput_pps),
-        meaning=f"frames/s of {row.frame_bytes} bytes, {loss}",
-        beside=f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
+        frames_per_second(row.throughput_pps),
+        f"frames/s of {row.frame_bytes} bytes, {loss}",
+        f"theoretical limit {frames_per_second(row.theoretical_pps)} frames/s "
         f"({percent_of(row.of_theoretical_ratio)}); {named}; {format_bps(row.l1_bps)} on the wire{_watts(row)}",
     )
 
@@ -411,9 +396,6 @@ def _watts(row: ThroughputRow) -> str:
 
 
 def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
-    blocks: list[Block] = [Prose((f"**Definition.** {_ended(latency.definition)}",))]
-    blocks += [latency_table(latency), *_open(latency.rows)]
-    blocks += [*latency_figures(latency), latency_statistics_table(latency)]
     at_throughput = [row for row in latency.rows if row.rate_ratio == 1.0 and math.isfinite(row.latency_s.mean)]
     lead = "How late a frame leaves the router, at the rate found as throughput."
     if at_throughput:
@@ -421,15 +403,24 @@ def _latency(result: BenchmarkResult, latency: LatencyResult) -> Section:
         most = max(at_throughput, key=lambda row: row.latency_s.mean)
         ends = [time(row.latency_s.mean).replace(" ", "\u00a0") for row in (least, most)]
         lead += f" The average is {ends[0]}." if least is most else f" Averages are from {ends[0]} to {ends[1]}."
-    return Section(anchor="latency", title="Latency", lead=lead, blocks=tuple(blocks))
+    return Section.of(
+        "latency",
+        "Latency",
+        lead,
+        Prose((f"**Definition.** {_ended(latency.definition)}",)),
+        latency_table(latency),
+        *_open(latency.rows),
+        *latency_figures(latency),
+        latency_statistics_table(latency),
+    )
 
 
 def _not_run(result: BenchmarkResult) -> Section:
-    return Section(
-        anchor="not-run",
-        title="What was not run",
-        lead="What the standards know and this run left out, with the reason.",
-        blocks=(not_run_table(result),),
+    return Section.of(
+        "not-run",
+        "What was not run",
+        "What the standards know and this run left out, with the reason.",
+        not_run_table(result),
     )
 
 

@@ -57,8 +57,9 @@ def _object(kind: type, definitions: dict[str, Json]) -> Json:
     properties = {}
     for field in dataclasses.fields(kind):
         schema = _of(hints[field.name], definitions)
-        if field.name in says:
-            schema = {**schema, "description": says[field.name]}
+        meaning = field.metadata.get("description") or says.get(field.name)
+        if meaning:
+            schema = {**schema, "description": _plain(meaning)}
         properties[field.name] = schema
     return {
         "type": "object",

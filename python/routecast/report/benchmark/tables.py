@@ -58,14 +58,14 @@ class Row(Protocol):
         ...
 
 
-STREAM = Column(title="Stream", align="left")
-FRAME = Column(title="Frame", unit="B", form="d")
-STATE = Column(title="", align="left")
+STREAM = Column.text("Stream")
+FRAME = Column("Frame", "B", "d")
+STATE = Column.text("")
 
 
 def rate_column(title: str, group: str = "") -> Column:
     """Return a column of rates in frames/s, written in full as RFC 2544 wants them."""
-    return Column(title=title, unit="frames/s", form=frames_per_second, group=group)
+    return Column(title, "frames/s", frames_per_second, group=group)
 
 
 def reasons(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -114,19 +114,19 @@ def throughput_table(result: ThroughputResult) -> Table:
     columns = [
         STREAM,
         FRAME,
-        Column(title="Goal", align="left"),
+        Column.text("Goal"),
         rate_column("Throughput"),
         rate_column("Theoretical"),
-        Column(title="Share", form=percent_of),
+        Column("Share", "", percent_of),
         rate_column("Upper bound"),
-        Column(title="Frames", unit="Gbit/s", form=".3f"),
-        Column(title="Wire", unit="Gbit/s", form=".3f"),
-        Column(title="Power", unit="W"),
-        Column(title="Packet", unit="uJ"),
+        Column("Frames", "Gbit/s", ".3f"),
+        Column("Wire", "Gbit/s", ".3f"),
+        Column("Power", "W"),
+        Column("Packet", "uJ"),
     ]
     if repeated:
-        columns += [Column(title="Searches", form="d"), Column(title="sd", form=percent_of)]
-    columns += [Column(title="Trials", form="d"), STATE]
+        columns += [Column("Searches", "", "d"), Column("sd", "", percent_of)]
+    columns += [Column("Trials", "", "d"), STATE]
     rows: list[tuple[Cell, ...]] = []
     for row in result.rows:
         cells: list[Cell] = [
@@ -184,13 +184,13 @@ def latency_table(result: LatencyResult) -> Table:
                 FRAME,
                 STREAM,
                 rate_column("Rate"),
-                Column(title="Of throughput", form=percent_of),
-                Column(title="Media", align="left"),
-                Column(title="Latency", unit="average", form=time),
-                Column(title="Least", form=time, group="of the repetitions"),
-                Column(title="Most", form=time, group="of the repetitions"),
-                Column(title="Number", form="d", group="of the repetitions"),
-                Column(title="Loss", form=percent_of),
+                Column("Of throughput", "", percent_of),
+                Column.text("Media"),
+                Column("Latency", "average", time),
+                Column("Least", "", time, group="of the repetitions"),
+                Column("Most", "", time, group="of the repetitions"),
+                Column("Number", "", "d", group="of the repetitions"),
+                Column("Loss", "", percent_of),
             ),
             rows=tuple(
                 (
@@ -224,17 +224,17 @@ def latency_statistics_table(result: LatencyResult) -> Table:
             columns=(
                 FRAME,
                 STREAM,
-                Column(title="Of throughput", form=percent_of),
-                Column(title="Least", form=time),
-                Column(title="1 %", form=time, group="percentiles"),
-                Column(title="50 %", unit="typical", form=time, group="percentiles"),
-                Column(title="99 %", form=time, group="percentiles"),
-                Column(title="99.9 %", unit="worst", form=time, group="percentiles"),
-                Column(title="Most", form=time),
-                Column(title="PDV", form=time),
-                Column(title="Least", form=time, group="IPDV"),
-                Column(title="Median", form=time, group="IPDV"),
-                Column(title="Most", form=time, group="IPDV"),
+                Column("Of throughput", "", percent_of),
+                Column("Least", "", time),
+                Column("1 %", "", time, group="percentiles"),
+                Column("50 %", "typical", time, group="percentiles"),
+                Column("99 %", "", time, group="percentiles"),
+                Column("99.9 %", "worst", time, group="percentiles"),
+                Column("Most", "", time),
+                Column("PDV", "", time),
+                Column("Least", "", time, group="IPDV"),
+                Column("Median", "", time, group="IPDV"),
+                Column("Most", "", time, group="IPDV"),
             ),
             rows=tuple(
                 (
@@ -267,10 +267,10 @@ def frame_loss_table(result: FrameLossResult) -> Table:
         columns=(
             STREAM,
             FRAME,
-            Column(title="Input rate", unit="% of theoretical", form=lambda ratio: f"{100.0 * ratio:.1f}"),
+            Column("Input rate", "% of theoretical", lambda ratio: f"{100.0 * ratio:.1f}"),
             rate_column("Offered"),
             rate_column("Forwarded"),
-            Column(title="Loss", unit="%", form=lambda ratio: f"{100.0 * ratio:.4g}"),
+            Column("Loss", "%", lambda ratio: f"{100.0 * ratio:.4g}"),
         ),
         rows=tuple(
             (row.stream, row.frame_bytes, row.rate_ratio, row.offered_pps, row.forwarded_pps, row.loss_ratio)
@@ -287,40 +287,23 @@ def back_to_back_table(result: BackToBackResult) -> Table:
         "skipped": "not tested",
         "undetermined": "not determined",
     }
-    table = Table(
+    table = Table.of(
+        result.rows,
+        replace(FRAME, getter="frame_bytes"),
+        replace(STREAM, getter="stream"),
+        Column("Average", "frames", ",.1f", "burst_frames.mean", group="length of burst"),
+        Column("Least", "frames", ",.0f", "burst_frames.least", group="length of burst"),
+        Column("Most", "frames", ",.0f", "burst_frames.most", group="length of burst"),
+        Column("sd", "frames", ",.1f", "burst_frames.sd", group="length of burst"),
+        Column("Tests", "", "d", "burst_frames.repeats"),
+        Column("Step", "frames", "d", "resolution_frames"),
+        Column("Implied", "", time, "implied_buffer_s", group="buffer time"),
+        Column("Corrected", "", time, "corrected_buffer_s", group="buffer time"),
+        replace(STATE, getter=lambda row: words[row.outcome]),
         name="back-to-back",
         title="Back-to-back frames",
         caption=sentences(
             "RFC 9004 sec. 6: longest bursts at the maximum rate without loss, and the buffer that explains them.",
-        ),
-        columns=(
-            FRAME,
-            STREAM,
-            Column(title="Average", unit="frames", form=",.1f", group="length of burst"),
-            Column(title="Least", unit="frames", form=",.0f", group="length of burst"),
-            Column(title="Most", unit="frames", form=",.0f", group="length of burst"),
-            Column(title="sd", unit="frames", form=",.1f", group="length of burst"),
-            Column(title="Tests", form="d"),
-            Column(title="Step", unit="frames", form="d"),
-            Column(title="Implied", form=time, group="buffer time"),
-            Column(title="Corrected", form=time, group="buffer time"),
-            STATE,
-        ),
-        rows=tuple(
-            (
-                row.frame_bytes,
-                row.stream,
-                row.burst_frames.mean,
-                row.burst_frames.least,
-                row.burst_frames.most,
-                row.burst_frames.sd,
-                row.burst_frames.repeats,
-                row.resolution_frames,
-                row.implied_buffer_s,
-                row.corrected_buffer_s,
-                words[row.outcome],
-            )
-            for row in result.rows
         ),
     )
     return known(table)
@@ -341,10 +324,10 @@ def recovery_table(result: RecoveryResult) -> Table:
             rate_column("As throughput", "rates"),
             rate_column("Overload", "rates"),
             rate_column("Then", "rates"),
-            Column(title="Recovery", unit="average", form=time),
-            Column(title="Most", form=time),
-            Column(title="Tests", form="d"),
-            Column(title="Loss", unit="in the overload", form=percent_of),
+            Column("Recovery", "average", time),
+            Column("Most", "", time),
+            Column("Tests", "", "d"),
+            Column("Loss", "in the overload", percent_of),
             STATE,
         ),
         rows=tuple(
@@ -373,17 +356,17 @@ def reset_table(result: ResetResult) -> Table:
         title="Reset",
         caption=sentences(f"RFC 6201, {result.method}."),
         columns=(
-            Column(title="Reset", align="left"),
-            Column(title="RFC 6201 sec.", align="left"),
+            Column.text("Reset"),
+            Column.text("RFC 6201 sec."),
             FRAME,
             STREAM,
             rate_column("Rate"),
-            Column(title="Rate", unit="Mbit/s", form=",.1f"),
-            Column(title="Lost", unit="frames, average", form=",.0f"),
-            Column(title="Reset time", unit="average", form=time),
-            Column(title="Least", form=time),
-            Column(title="Most", form=time),
-            Column(title="Trials", form="d"),
+            Column("Rate", "Mbit/s", ",.1f"),
+            Column("Lost", "frames, average", ",.0f"),
+            Column("Reset time", "average", time),
+            Column("Least", "", time),
+            Column("Most", "", time),
+            Column("Trials", "", "d"),
         ),
         rows=tuple(
             (

@@ -75,12 +75,12 @@ def designs_table(answer: ClusterAnswer) -> Table:
             "bound. The gap is the proven distance to the best fleet of the same budget."
         ),
         columns=(
-            Column(title="Design", align="left"),
-            Column(title="Machines", align="left"),
-            Column(title="Price", unit=case.currency),
-            Column(title="Energy", unit="kWh/day", form=".3f"),
-            Column(title="Above bound", unit="%", form=signed_percent),
-            Column(title="Gap", unit="%", form=percent),
+            Column.text("Design"),
+            Column.text("Machines"),
+            Column("Price", case.currency),
+            Column("Energy", "kWh/day", ".3f"),
+            Column("Above bound", "%", signed_percent),
+            Column("Gap", "%", percent),
         ),
         rows=tuple(rows),
         strong=frozenset(strong),
@@ -110,11 +110,11 @@ def plan_table(answer: ClusterAnswer, *, most: int = 96) -> Table:
         title="Machines that are on",
         caption=f"The first {most} of {len(on)} steps." if len(on) > most else "",
         columns=(
-            Column(title="From", align="left"),
-            Column(title="Load", unit="Gbit/s", form=".2f"),
-            *(Column(title=problem.groups[k].name, form="d") for k in used),
-            Column(title="Switched", align="left"),
-            Column(title="Power", unit="W", form=".0f"),
+            Column.text("From"),
+            Column("Load", "Gbit/s", ".2f"),
+            *(Column(problem.groups[k].name, "", "d") for k in used),
+            Column.text("Switched"),
+            Column("Power", "W", ".0f"),
         ),
         rows=tuple(rows),
     )
@@ -135,38 +135,31 @@ def savings_table(savings: Sequence[Saving], days: float, *, name: str, title: s
     ``traffic`` is a sentence on what they were given.
     """
     offline = savings[1].schedule
-    return Table(
+    return Table.of(
+        savings,
+        Column.text("Algorithm", "name"),
+        Column("Energy", "kWh/day", ".3f", lambda one: one.schedule.energy_j / KWH_J / days),
+        Column(
+            "Energy",
+            "%",
+            signed_percent,
+            lambda one: one.schedule.energy_j / offline.energy_j - 1.0,
+            group="against off-line",
+        ),
+        Column(
+            "Switchings",
+            "%",
+            lambda ratio: f"{100.0 * ratio:.0f}",
+            lambda one: one.schedule.switchings / offline.switchings if offline.switchings else None,
+            group="against off-line",
+        ),
+        Column("Switchings", "a day", ".1f", lambda one: one.schedule.switchings / days),
+        Column("Missed", "%", ".3f", lambda one: 100.0 * one.missed_ratio),
         name=name,
         title=title,
-        caption=(
-            "Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
-            "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
-            + "".join(f" {said}" for said in (*_notes(savings), traffic) if said)
-        ),
-        columns=(
-            Column(title="Algorithm", align="left"),
-            Column(title="Energy", unit="kWh/day", form=".3f"),
-            Column(title="Energy", unit="%", form=signed_percent, group="against off-line"),
-            Column(
-                title="Switchings",
-                unit="%",
-                form=lambda ratio: f"{100.0 * ratio:.0f}",
-                group="against off-line",
-            ),
-            Column(title="Switchings", unit="a day", form=".1f"),
-            Column(title="Missed", unit="%", form=".3f"),
-        ),
-        rows=tuple(
-            (
-                one.name,
-                one.schedule.energy_j / KWH_J / days,
-                one.schedule.energy_j / offline.energy_j - 1.0,
-                one.schedule.switchings / offline.switchings if offline.switchings else None,
-                one.schedule.switchings / days,
-                100.0 * one.missed_ratio,
-            )
-            for one in savings
-        ),
+        caption="Switchings are machines switched on or off; missed is traffic that found no machine. Relative to "
+        "off-line, each step; the whole trace's leaves out switchings that save less than they must be worth."
+        + "".join(f" {said}" for said in (*_notes(savings), traffic) if said),
         strong=frozenset({3} if len(savings) > 3 else set()),
     )
 

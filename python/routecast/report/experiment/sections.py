@@ -33,26 +33,23 @@ _MOST_ROWS = 1000
 
 def factors_table(experiment: Experiment) -> Table:
     """Return what was varied, and between what."""
-    return Table(
-        name="factors",
-        title="What varied",
-        caption="Letters stand for the factors in the tables; −1 and +1 for the first and the last level.",
-        columns=(
-            Column(title="", align="left"),
-            Column(title="Factor", align="left"),
-            Column(title="Levels", align="left", wrap=True),
-        ),
-        rows=tuple(
-            (
-                factor.letter,
-                factor.name,
+    return Table.of(
+        experiment.factors,
+        Column.text("", "letter"),
+        Column.text("Factor", "name"),
+        Column.text(
+            "Levels",
+            lambda factor: (
                 (" … " if experiment.design.kind in {"latin_hypercube", "sobol"} else ", ").join(
                     level.label for level in factor.levels
                 )
-                + (" (steps are ratios)" if factor.is_log else ""),
-            )
-            for factor in experiment.factors
+                + (" (steps are ratios)" if factor.is_log else "")
+            ),
+            wrap=True,
         ),
+        name="factors",
+        title="What varied",
+        caption="Letters stand for the factors in the tables; −1 and +1 for the first and the last level.",
     )
 
 
@@ -94,20 +91,20 @@ def effects_table(analysis: Analysis, scale: Scale) -> Table:
             + (" Shaded rows are told from noise." if any(one.is_significant for one in analysis.effects) else "")
         ),
         columns=(
-            Column(title="", align="left"),
-            Column(title="Effect of", align="left", wrap=True),
-            Column(title="Share", unit="%", form=percent),
-            *((Column(title="Effect", unit=unit, form="+.4g"),) if has_value else ()),
+            Column.text(""),
+            Column.text("Effect of", wrap=True),
+            Column("Share", "%", percent),
+            *((Column("Effect", unit, "+.4g"),) if has_value else ()),
             *(
                 (
-                    Column(title="from", unit=unit, form="+.3g", group=f"{level} interval"),
-                    Column(title="to", unit=unit, form="+.3g", group=f"{level} interval"),
+                    Column("from", unit, "+.3g", group=f"{level} interval"),
+                    Column("to", unit, "+.3g", group=f"{level} interval"),
                 )
                 if has_interval
                 else ()
             ),
-            *((Column(title="Cannot be told from", align="left", wrap=True),) if has_aliases else ()),
-            Column(title="Verdict", align="left", wrap=True),
+            *((Column.text("Cannot be told from", wrap=True),) if has_aliases else ()),
+            Column.text("Verdict", wrap=True),
         ),
         rows=tuple(rows),
         strong=frozenset(number for number, one in enumerate(analysis.effects) if one.is_significant is True),
@@ -131,12 +128,12 @@ def level_effects_table(analysis: Analysis, scale: Scale) -> Table | None:
         title="Effect of each level",
         caption="",
         columns=(
-            Column(title="", align="left"),
-            Column(title="Factor", align="left"),
-            Column(title="Level", align="left"),
-            Column(title="Effect", unit=unit, form="+.4g"),
-            Column(title="from", unit=unit, form="+.3g"),
-            Column(title="to", unit=unit, form="+.3g"),
+            Column.text(""),
+            Column.text("Factor"),
+            Column.text("Level"),
+            Column("Effect", unit, "+.4g"),
+            Column("from", unit, "+.3g"),
+            Column("to", unit, "+.3g"),
         ),
         rows=tuple(rows),
     )
@@ -154,31 +151,19 @@ def anova_table(analysis: Analysis, scale: Scale) -> Table:
     """Return the table of the analysis of variance, as textbooks print it."""
     square = scale.step**2 if scale.transform == "none" else 1.0
     unit = f"({scale.unit})²" if scale.transform == "none" and scale.unit else ""
-    return Table(
+    return Table.of(
+        analysis.anova,
+        Column.text("Component", "component"),
+        Column("Degrees of freedom", "", "d", "df"),
+        Column("Sum of squares", unit, ".5g", lambda row: _cleared(row.ss, analysis.sst) / square),
+        Column("Share", "%", percent, lambda row: row.ss / analysis.sst if analysis.sst > 0.0 else None),
+        Column(
+            "Mean square", unit, ".5g", lambda row: None if row.ms is None else _cleared(row.ms, analysis.sst) / square
+        ),
+        Column("F", "", ".4g", "f"),
+        Column("p", "", ".3g", "p_value"),
         name="anova",
         title=f"Analysis of variance of {scale.name}",
-        caption="",
-        columns=(
-            Column(title="Component", align="left"),
-            Column(title="Degrees of freedom", form="d"),
-            Column(title="Sum of squares", unit=unit, form=".5g"),
-            Column(title="Share", unit="%", form=percent),
-            Column(title="Mean square", unit=unit, form=".5g"),
-            Column(title="F", form=".4g"),
-            Column(title="p", form=".3g"),
-        ),
-        rows=tuple(
-            (
-                row.component,
-                row.df,
-                _cleared(row.ss, analysis.sst) / square,
-                row.ss / analysis.sst if analysis.sst > 0.0 else None,
-                None if row.ms is None else _cleared(row.ms, analysis.sst) / square,
-                row.f,
-                row.p_value,
-            )
-            for row in analysis.anova
-        ),
     )
 
 
@@ -214,18 +199,18 @@ def cells_table(experiment: Experiment, analysis: Analysis, scale: Scale) -> Tab
         title=f"{scale.name[:1].upper()}{scale.name[1:]} of each combination",
         caption=f"{cut}Predicted: what the effects add up to. A dash: no run answered.",
         columns=(
-            *(Column(title=factor.name, align="left") for factor in experiment.factors),
-            Column(title="Answered", unit=scale.unit),
-            Column(title="Predicted", unit=scale.unit),
+            *(Column.text(factor.name) for factor in experiment.factors),
+            Column("Answered", scale.unit),
+            Column("Predicted", scale.unit),
             *(
                 (
-                    Column(title="from", unit=scale.unit, group=level),
-                    Column(title="to", unit=scale.unit, group=level),
+                    Column("from", scale.unit, group=level),
+                    Column("to", scale.unit, group=level),
                 )
                 if has_interval
                 else ()
             ),
-            *((Column(title="Runs", form="d"),) if is_repeated else ()),
+            *((Column("Runs", "", "d"),) if is_repeated else ()),
         ),
         rows=tuple(rows),
     )
@@ -259,11 +244,11 @@ def runs_table(results: Results, scales: Mapping[str, Scale]) -> Table:
         title="Every run",
         caption=cut,
         columns=(
-            Column(title="Run", form="d"),
-            *(Column(title=factor.name, align="left") for factor in experiment.factors),
-            Column(title="Replication", form="d"),
-            *(Column(title=scale.name, unit=scale.unit) for scale in scales.values()),
-            Column(title="What limited it, or why it has no answer", align="left", wrap=True),
+            Column("Run", "", "d"),
+            *(Column.text(factor.name) for factor in experiment.factors),
+            Column("Replication", "", "d"),
+            *(Column(scale.name, scale.unit) for scale in scales.values()),
+            Column.text("What limited it, or why it has no answer", wrap=True),
         ),
         rows=tuple(rows),
     )
@@ -276,9 +261,9 @@ def missing_table(experiment: Experiment, missing: Sequence[Missing], *, title: 
         title=title,
         caption=caption,
         columns=(
-            Column(title="Run", form="d"),
-            *(Column(title=factor.name, align="left") for factor in experiment.factors),
-            Column(title="Why", align="left", wrap=True),
+            Column("Run", "", "d"),
+            *(Column.text(factor.name) for factor in experiment.factors),
+            Column.text("Why", wrap=True),
         ),
         rows=tuple(
             (
@@ -299,8 +284,8 @@ def screening_table(screening: Screening) -> Table:
     has_shares = any(one.first_order_ratio is not None for one in screening.factors)
     shares = (
         (
-            Column(title="Alone", unit="%", form=percent),
-            Column(title="With interactions", unit="%", form=percent),
+            Column("Alone", "%", percent),
+            Column("With interactions", "%", percent),
         )
         if has_shares
         else ()
@@ -313,10 +298,10 @@ def screening_table(screening: Screening) -> Table:
             f" has a part in. Direction: −1 to +1, the sign says which way. {screening.method}"
         ),
         columns=(
-            Column(title="Rank", form="d"),
-            Column(title="Factor", align="left"),
+            Column("Rank", "", "d"),
+            Column.text("Factor"),
             *shares,
-            Column(title="Direction", form="+.2f"),
+            Column("Direction", "", "+.2f"),
         ),
         rows=tuple(
             (
@@ -376,15 +361,14 @@ def experiment_sections(
     return (
         _asked(results, analyses, anchor=anchor, lead=lead),
         *(section for pair in zip(found, trust, strict=True) for section in pair),
-        Section(
-            anchor=f"{anchor}runs",
-            title=f"{lead}Every run",
-            blocks=(
-                *((_drawing(course_picture(results, course)),) if course else ()),
-                Folded(
-                    summary=f"All {len(results.runs):,} runs with what they answered",
-                    table=runs_table(results, scales),
-                ),
+        Section.of(
+            f"{anchor}runs",
+            f"{lead}Every run",
+            "",
+            course is not None and _drawing(course_picture(results, course)),
+            Folded(
+                summary=f"All {len(results.runs):,} runs with what they answered",
+                table=runs_table(results, scales),
             ),
         ),
     )
@@ -399,36 +383,27 @@ def _asked(results: Results, analyses: Mapping[str, Analysis], *, anchor: str, l
     answered = sum(1 for one in results.answers if one.values)
     unsteady = sum(1 for one in results.answers if one.unsteady)
     tiles = [
-        Tile(value=f"{len(experiment.design.coded):,}", meaning="combinations of levels"),
+        Tile(f"{len(experiment.design.coded):,}", "combinations of levels"),
         Tile(
-            value=f"{answered:,}",
-            meaning="runs with an answer",
-            beside=f"of {len(results.runs):,}" if answered < len(results.runs) else "all of them",
+            f"{answered:,}",
+            "runs with an answer",
+            f"of {len(results.runs):,}" if answered < len(results.runs) else "all of them",
         ),
     ]
     if experiment.is_steadied:
-        tiles.append(
-            Tile(
-                value=f"{answered - unsteady:,}",
-                meaning="of them steady",
-                beside="transient cut off, tested for drift",
-            )
-        )
+        tiles.append(Tile(f"{answered - unsteady:,}", "of them steady", "transient cut off, tested for drift"))
     who = f"{_ANSWERS[experiment.evaluator]} answered each"
     if experiment.evaluator != "solve":
         who += f", {format_duration(experiment.duration_s)} long"
     read = ", ".join(f"{one.name} ({_path_said(one)})" for one in experiment.responses)
-    blocks: list[Block] = [
+    return Section.of(
+        f"{anchor}asked",
+        f"{lead}What was asked",
+        experiment.question,
         *_missing_notices(results, analyses),
         Tiles(tuple(tiles)),
         Prose((f"{design_said(experiment)}", f"{who[:1].upper()}{who[1:]}. Read from it: {read}.")),
         factors_table(experiment),
-    ]
-    return Section(
-        anchor=f"{anchor}asked",
-        title=f"{lead}What was asked",
-        lead=experiment.question,
-        blocks=tuple(blocks),
     )
 
 
@@ -555,10 +530,6 @@ def _trust(
     number: int,
 ) -> Section:
     doubtful = [check for check in (analysis.residuals.checks if analysis.residuals else ()) if check.is_doubtful]
-    blocks: list[Block] = [
-        Notice(mood="fair", title=f"Doubtful: {check.name}", text=f"{_sentence(check.verdict)} ({check.method})")
-        for check in doubtful
-    ]
     paragraphs = [f"Noise: {analysis.noise}."] if analysis.noise else []
     if analysis.s_e is not None and analysis.error_df > 0:
         spread = scale.amount(analysis.s_e)
@@ -576,29 +547,29 @@ def _trust(
             f" (Lenth's margin), and beyond {scale.amount(analysis.lenth.simultaneous_margin)} also with so many"
             " effects looked at."
         )
-    blocks.append(Prose(tuple(paragraphs)))
-    blocks += [_drawing(one) for one in pictures if not one.is_finding]
     checks = tuple(
         f"{check.name}: {check.verdict}"
         + (f" ({check.method}, p = {check.p_value:.2g})" if check.p_value is not None else "")
         for check in (analysis.residuals.checks if analysis.residuals else ())
         if not check.is_doubtful
     )
-    if checks:
-        blocks.append(Listing(title="What the analysis assumes", entries=checks))
     fit = analysis.surface.lack_of_fit if analysis.surface else None
     notes = [*analysis.notes, *((f"fit of the surface: {fit.verdict}",) if fit else ())]
-    if notes:
-        blocks.append(Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))))
-    if analysis.advice:
-        blocks.append(Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))))
-    if analysis.anova and analysis.sst > 0.0:
-        blocks.append(Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)))
-    return Section(
-        anchor=f"{anchor}trust-{number}",
-        title=f"{lead}{scale.name[:1].upper()}{scale.name[1:]}: can it be trusted?",
-        lead=_trust_said(analysis, len(doubtful)),
-        blocks=tuple(blocks),
+    return Section.of(
+        f"{anchor}trust-{number}",
+        f"{lead}{scale.name[:1].upper()}{scale.name[1:]}: can it be trusted?",
+        _trust_said(analysis, len(doubtful)),
+        *[
+            Notice(mood="fair", title=f"Doubtful: {check.name}", text=f"{_sentence(check.verdict)} ({check.method})")
+            for check in doubtful
+        ],
+        Prose(tuple(paragraphs)),
+        *[_drawing(one) for one in pictures if not one.is_finding],
+        bool(checks) and Listing(title="What the analysis assumes", entries=checks),
+        bool(notes) and Listing(title="Know before you use the numbers", entries=tuple(map(_sentence, notes))),
+        bool(analysis.advice) and Listing(title="What to do next", entries=tuple(map(_sentence, analysis.advice))),
+        bool(analysis.anova and analysis.sst > 0.0)
+        and Folded(summary="The analysis of variance in full", table=anova_table(analysis, scale)),
     )
 
 

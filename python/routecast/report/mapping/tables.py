@@ -53,12 +53,12 @@ def mappings_table(answer: MappingAnswer) -> Table:
             " the bound: a full engine drops its part, and the others of its stage forward theirs."
         ),
         columns=(
-            Column(title="Mapping", align="left"),
-            Column(title="Engines", form="d"),
-            Column(title="Bound", unit="Mpps", form=".3f"),
-            Column(title="Closed form", unit="Mpps", form=".3f"),
-            Column(title="Simulated", unit="Mpps", form=".3f"),
-            Column(title="First limit", align="left", wrap=True),
+            Column.text("Mapping"),
+            Column("Engines", "", "d"),
+            Column("Bound", "Mpps", ".3f"),
+            Column("Closed form", "Mpps", ".3f"),
+            Column("Simulated", "Mpps", ".3f"),
+            Column.text("First limit", wrap=True),
         ),
         rows=tuple(rows),
         strong=frozenset({0}),
@@ -87,12 +87,12 @@ def stages_table(answer: MappingAnswer) -> Table:
         title="Stages",
         caption="Blocks that a thread runs one after the other, and what that takes of each engine at the bound.",
         columns=(
-            Column(title="Blocks", align="left", wrap=True),
-            Column(title="Engines", align="left"),
-            Column(title="Threads", form="d"),
-            Column(title="Fed by", align="left"),
-            Column(title="Engine busy", unit="%", form=percent),
-            Column(title="Threads used", unit="%", form=percent),
+            Column.text("Blocks", wrap=True),
+            Column.text("Engines"),
+            Column("Threads", "", "d"),
+            Column.text("Fed by"),
+            Column("Engine busy", "%", percent),
+            Column("Threads used", "%", percent),
         ),
         rows=tuple(rows),
     )
@@ -100,20 +100,14 @@ def stages_table(answer: MappingAnswer) -> Table:
 
 def memories_table(answer: MappingAnswer) -> Table:
     """Return what is kept in which memory."""
-    rows: list[tuple[Cell, ...]] = [
-        (load.memory, ", ".join(load.holds) or "–", load.busy_ratio)
-        for load in memory_loads(answer.best.mapping, answer.best.predicted_pps)
-    ]
-    return Table(
+    return Table.of(
+        memory_loads(answer.best.mapping, answer.best.predicted_pps),
+        Column.text("Memory", "memory"),
+        Column.text("Holds", lambda load: ", ".join(load.holds) or "–", wrap=True),
+        Column("Busy", "%", percent, "busy_ratio"),
         name="memories",
         title="Memories",
         caption="States and rings by memory, and how busy its channels are at the bound.",
-        columns=(
-            Column(title="Memory", align="left"),
-            Column(title="Holds", align="left", wrap=True),
-            Column(title="Busy", unit="%", form=percent),
-        ),
-        rows=tuple(rows),
     )
 
 

@@ -51,15 +51,15 @@ def simulation_table(answer: SimulationAnswer) -> Table:
             "busiest link carries a flit. Power beside the flow level's at these clocks."
         ),
         columns=(
-            *((Column(title="Routing", align="left"),) if several else ()),
-            Column(title="Load", form=".3g"),
-            *((Column(title="Alpha", align="right"),) if has_alpha else ()),
-            Column(title="Latency", align="right"),
-            *(Column(title=f"p{percentile}", form=".0f") for percentile in percentiles),
-            Column(title="Accepted", form=".4f"),
-            Column(title="Busiest", form=".3f"),
-            Column(title="Power", form=".4g"),
-            Column(title="of flow", unit="%", form=signed_percent),
+            *((Column.text("Routing"),) if several else ()),
+            Column("Load", "", ".3g"),
+            *((Column("Alpha"),) if has_alpha else ()),
+            Column("Latency"),
+            *(Column(f"p{percentile}", "", ".0f") for percentile in percentiles),
+            Column("Accepted", "", ".4f"),
+            Column("Busiest", "", ".3f"),
+            Column("Power", "", ".4g"),
+            Column("of flow", "%", signed_percent),
         ),
         rows=tuple(
             (

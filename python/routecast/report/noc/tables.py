@@ -66,7 +66,7 @@ def _each(values: Sequence[float], form: str) -> str:
 
 
 def _load_column(answer: PowerAnswer) -> tuple[Column, ...]:
-    return (Column(title="Load", form=".3g"),) if len(answer.case.loads) > 1 else ()
+    return (Column("Load", "", ".3g"),) if len(answer.case.loads) > 1 else ()
 
 
 def power_table(answer: PowerAnswer) -> Table:
@@ -103,13 +103,13 @@ def power_table(answer: PowerAnswer) -> Table:
         ),
         columns=(
             *_load_column(answer),
-            Column(title="Routing", align="left"),
-            Column(title="Bottleneck", align="right"),
-            Column(title="Alpha", align="right"),
-            Column(title="Hop flow", form=".3f"),
-            Column(title="Power", form=".4g"),
-            Column(title="of NoDVFS", unit="%", form=percent),
-            Column(title="of XY, DVFS", unit="%", form=percent),
+            Column.text("Routing"),
+            Column("Bottleneck"),
+            Column("Alpha"),
+            Column("Hop flow", "", ".3f"),
+            Column("Power", "", ".4g"),
+            Column("of NoDVFS", "%", percent),
+            Column("of XY, DVFS", "%", percent),
         ),
         rows=tuple(rows),
         strong=frozenset(strong),
@@ -133,9 +133,9 @@ def watts_table(answer: PowerAnswer) -> Table | None:
             + (" A plane without traffic sleeps." if answer.case.power.asleep < 1.0 else "")
         ),
         columns=(
-            Column(title="Load", form=".3g"),
-            Column(title="Routing", align="left"),
-            *(Column(title=name if is_bounded else "Power", unit="W", form=".4g") for name in kept),
+            Column("Load", "", ".3g"),
+            Column.text("Routing"),
+            *(Column(name if is_bounded else "Power", "W", ".4g") for name in kept),
         ),
         rows=tuple((row.load, row.name, *((row.watts or ())[-len(kept) :])) for row in known),
     )
@@ -160,35 +160,20 @@ def power_headline(answer: PowerAnswer) -> tuple[str, ...]:
 
 def optima_table(answer: OptimumAnswer) -> Table:
     """Return the optimum by load: expansion of each plane, power, proven bound and gap, work."""
-    return Table(
+    return Table.of(
+        answer.rows,
+        Column("Load", "", ".3g", "load"),
+        Column("Alpha", getter=lambda row: _each([plane.alpha for plane in row.optimum.planes], ".4f")),
+        Column("Power", "", ".6g", "optimum.power"),
+        Column("Bound", "", ".6g", "optimum.lower_bound"),
+        Column("Gap", "%", gap_percent, "optimum.gap"),
+        Column("Programs", "", "d", "optimum.programs"),
+        Column("Time", getter=lambda row: format_duration(row.seconds)),
         name="optimum",
         title="The optimum",
-        caption=(
-            f"Flows split over {_paths(answer)} paths"
-            + (" and all planes" if answer.case.has_planes else "")
-            + ". The bound is proven by linear programming duality: no routing needs less."
-        ),
-        columns=(
-            Column(title="Load", form=".3g"),
-            Column(title="Alpha", align="right"),
-            Column(title="Power", form=".6g"),
-            Column(title="Bound", form=".6g"),
-            Column(title="Gap", unit="%", form=gap_percent),
-            Column(title="Programs", form="d"),
-            Column(title="Time", align="right"),
-        ),
-        rows=tuple(
-            (
-                row.load,
-                _each([plane.alpha for plane in row.optimum.planes], ".4f"),
-                row.optimum.power,
-                row.optimum.lower_bound,
-                row.optimum.gap,
-                row.optimum.programs,
-                format_duration(row.seconds),
-            )
-            for row in answer.rows
-        ),
+        caption=f"Flows split over {_paths(answer)} paths"
+        + (" and all planes" if answer.case.has_planes else "")
+        + ". The bound is proven by linear programming duality: no routing needs less.",
     )
 
 
@@ -232,11 +217,11 @@ def beside_table(answer: OptimumAnswer, row: OptimumRow) -> Table:
         if answer.case.has_planes
         else "",
         columns=(
-            Column(title="Routing", align="left"),
-            Column(title="Alpha", align="right"),
-            Column(title="Power", form=".4g"),
-            Column(title="of NoDVFS", unit="%", form=percent),
-            Column(title="Above bound", unit="%", form=signed_percent),
+            Column.text("Routing"),
+            Column("Alpha"),
+            Column("Power", "", ".4g"),
+            Column("of NoDVFS", "%", percent),
+            Column("Above bound", "%", signed_percent),
         ),
         rows=tuple(cells),
         strong=frozenset({0}),

@@ -29,7 +29,7 @@ from routecast.report.noc.tables import (
     power_table,
     watts_table,
 )
-from routecast.report.page import Block, Drawing, Listing, Page, Prose, Section, Tile, Tiles, render_page
+from routecast.report.page import Drawing, Listing, Page, Prose, Section, Tile, Tiles, render_page
 from routecast.report.tables import percent
 
 __all__ = ["write_comparison"]
@@ -64,9 +64,9 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
     if best is not None and best.of_no_dvfs_ratio:
         tiles.append(
             Tile(
-                value=f"{1.0 / best.of_no_dvfs_ratio:.2f} ×",
-                meaning=f"less power than NoDVFS with {best.name} at load {best.load:g}",
-                beside=f"{percent(best.of_no_dvfs_ratio)} % of it",
+                f"{1.0 / best.of_no_dvfs_ratio:.2f} ×",
+                f"less power than NoDVFS with {best.name} at load {best.load:g}",
+                f"{percent(best.of_no_dvfs_ratio)} % of it",
             )
         )
     if best is not None and highest is not None and highest.load == best.load:
@@ -75,27 +75,21 @@ def comparison_tiles(answer: Comparison) -> tuple[Tile, ...]:
             of_what = "that no whole flows are below" if best.is_allocation else "that nothing beats"
             tiles.append(
                 Tile(
-                    value=f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
-                    meaning=f"{best.name} above the bound {of_what}",
-                    beside=_proven(highest.optimum.gap),
+                    f"{100.0 * max(best.power / bound - 1.0, 0.0):.1f} %",
+                    f"{best.name} above the bound {of_what}",
+                    _proven(highest.optimum.gap),
                 )
             )
     if best is not None and answer.simulation is not None and not answer.is_best_simulated:
-        tiles.append(
-            Tile(
-                value="unknown",
-                meaning=f"cycles of latency with {best.name}",
-                beside="it could not be simulated",
-            )
-        )
+        tiles.append(Tile("unknown", f"cycles of latency with {best.name}", "it could not be simulated"))
     elif best is not None and answer.simulation is not None:
         limit = answer.simulation.saturated_from(best.key)
         last = answer.simulation.carried(best.key)
         tiles.append(
             Tile(
-                value="unbounded" if last is None else with_interval(last.simulated.packet_latency_cycles, ".1f"),
-                meaning=f"cycles of latency with {best.name}" + (f" at load {last.load:g}" if last else ""),
-                beside=f"saturated at load {limit:g}" if limit is not None else "no load saturates",
+                "unbounded" if last is None else with_interval(last.simulated.packet_latency_cycles, ".1f"),
+                f"cycles of latency with {best.name}" + (f" at load {last.load:g}" if last else ""),
+                f"saturated at load {limit:g}" if limit is not None else "no load saturates",
             )
         )
     return tuple(tiles)
@@ -118,58 +112,62 @@ def comparison_maps(answer: Comparison) -> tuple[LinkMap, ...]:
 
 
 def _answer(answer: Comparison) -> Section:
-    blocks: list[Block] = [Tiles(comparison_tiles(answer))]
-    if answer.notes:
-        blocks.append(Listing(title="Notes", entries=answer.notes))
-    return Section(anchor="answer", title="The answer", blocks=tuple(blocks))
+    return Section.of(
+        "answer",
+        "The answer",
+        "",
+        Tiles(comparison_tiles(answer)),
+        bool(answer.notes) and Listing(title="Notes", entries=answer.notes),
+    )
 
 
 def _power(answer: Comparison) -> Section:
-    blocks: list[Block] = []
-    if len(answer.case.loads) > 1:
-        blocks.append(power_by_load(answer.power, answer.optimum))
-    blocks.append(power_table(answer.power))
     watts = watts_table(answer.power)
-    if watts is not None:
-        blocks.append(watts)
     lead = "The most loaded link sets voltage and clock of its whole plane; power is hop flow over alpha squared."
-    return Section(anchor="power", title="Power", lead=lead, blocks=tuple(blocks))
+    return Section.of(
+        "power",
+        "Power",
+        lead,
+        len(answer.case.loads) > 1 and power_by_load(answer.power, answer.optimum),
+        power_table(answer.power),
+        watts is not None and watts,
+    )
 
 
 def _optimum(answer: Comparison) -> Section:
     highest = answer.highest
     assert highest is not None  # asked before
-    return Section(
-        anchor="optimum",
-        title="Distance to the optimum",
-        lead="Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
-        blocks=(
-            optima_table(answer.optimum),
-            beside_table(answer.optimum, highest),
-            Prose(optimum_lines(answer.optimum, highest)),
-            _drawing(optimum_map(answer.optimum, highest)),
-        ),
+    return Section.of(
+        "optimum",
+        "Distance to the optimum",
+        "Flows may be split over paths and planes as one likes; no routing needs less than the bound.",
+        optima_table(answer.optimum),
+        beside_table(answer.optimum, highest),
+        Prose(optimum_lines(answer.optimum, highest)),
+        _drawing(optimum_map(answer.optimum, highest)),
     )
 
 
 def _links(answer: Comparison) -> Section:
     load = answer.highest.load if answer.highest is not None else answer.case.loads[-1]
-    return Section(
-        anchor="links",
-        title="Where the load is",
-        lead=f"Load of every link at load {load:g}; the ones loaded most have a blue rim.",
-        blocks=(_drawing(power_map(answer.power, load)),),
+    return Section.of(
+        "links",
+        "Where the load is",
+        f"Load of every link at load {load:g}; the ones loaded most have a blue rim.",
+        _drawing(power_map(answer.power, load)),
     )
 
 
 def _flits(answer: SimulationAnswer) -> Section:
-    blocks: list[Block] = [
+    lead = " ".join(simulation_headline(answer)[1:])
+    return Section.of(
+        "flits",
+        "Flit by flit",
+        lead,
         latency_by_load(answer),
         simulation_table(answer),
         _drawing(simulation_map(answer)),
-    ]
-    lead = " ".join(simulation_headline(answer)[1:])
-    return Section(anchor="flits", title="Flit by flit", lead=lead, blocks=tuple(blocks))
+    )
 
 
 def _drawing(link_map: LinkMap) -> Drawing:

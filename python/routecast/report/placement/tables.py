@@ -22,35 +22,19 @@ __all__ = ["elements_table", "links_table", "mappings_table"]
 
 def elements_table(answer: PlacementAnswer) -> Table:
     """Return all elements with server and cores, and what sharing costs them."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            seat.element,
-            seat.server,
-            cores_said(seat.threads),
-            ", ".join(seat.shares_cores) or "–",
-            seat.carries_pps / 1e3,
-            seat.alone_pps / 1e3,
-            seat.cost_ratio,
-        )
-        for seat in answer.seats
-    ]
-    return Table(
+    return Table.of(
+        answer.seats,
+        Column.text("Element", "element"),
+        Column.text("Server", "server"),
+        Column.text("Cores", lambda seat: cores_said(seat.threads), wrap=True, wide=True),
+        Column.text("Shares cores with", lambda seat: ", ".join(seat.shares_cores) or "–", wrap=True),
+        Column("Here", "kpps", ".1f", lambda seat: seat.carries_pps / 1e3),
+        Column("Alone", "kpps", ".1f", lambda seat: seat.alone_pps / 1e3),
+        Column("Less", "%", percent, "cost_ratio"),
         name="elements",
         title="Elements",
-        caption=(
-            "What an element takes when its server is full, beside what it would take alone there: less where others"
-            " use its cores, or are full before it."
-        ),
-        columns=(
-            Column(title="Element", align="left"),
-            Column(title="Server", align="left"),
-            Column(title="Cores", align="left", wrap=True, wide=True),
-            Column(title="Shares cores with", align="left", wrap=True),
-            Column(title="Here", unit="kpps", form=".1f"),
-            Column(title="Alone", unit="kpps", form=".1f"),
-            Column(title="Less", unit="%", form=percent),
-        ),
-        rows=tuple(rows),
+        caption="What an element takes when its server is full, beside what it would take alone there: less where "
+        "others use its cores, or are full before it.",
     )
 
 
@@ -87,13 +71,13 @@ def mappings_table(answer: PlacementAnswer) -> Table:
         title="Mappings",
         caption=f"{order} by prediction{among}. {what}. Latency: simulated mean at {rate}.",
         columns=(
-            Column(title="Mapping", align="left", wrap=True),
-            Column(title="Threads", align="left", wrap=True),
-            *(() if goal.objective == "throughput" else (Column(title="Value", align="right"),)),
-            Column(title="Predicted", unit="kpps", form=".1f"),
-            Column(title="Simulated", unit="kpps", form=".1f"),
-            Column(title="Latency", unit="us", form=".1f"),
-            Column(title="Differs", unit="%", form=percent),
+            Column.text("Mapping", wrap=True),
+            Column.text("Threads", wrap=True),
+            *(() if goal.objective == "throughput" else (Column("Value"),)),
+            Column("Predicted", "kpps", ".1f"),
+            Column("Simulated", "kpps", ".1f"),
+            Column("Latency", "us", ".1f"),
+            Column("Differs", "%", percent),
         ),
         rows=tuple(rows),
         strong=frozenset({0}),
@@ -102,14 +86,12 @@ def mappings_table(answer: PlacementAnswer) -> Table:
 
 def links_table(answer: PlacementAnswer) -> Table:
     """Return the links between servers, the fullest first."""
-    return Table(
+    return Table.of(
+        answer.links,
+        Column.text("Link", "name"),
+        Column("Used", "%", percent, "used_ratio"),
+        Column("Full at", "kpps", ".1f", lambda link: link.capacity_pps / 1e3),
         name="links",
         title="Links between servers",
         caption=f"At {rate_said(answer.best.prediction.offered_pps)}; the first is the narrowest.",
-        columns=(
-            Column(title="Link", align="left"),
-            Column(title="Used", unit="%", form=percent),
-            Column(title="Full at", unit="kpps", form=".1f"),
-        ),
-        rows=tuple((link.name, link.used_ratio, link.capacity_pps / 1e3) for link in answer.links),
     )

@@ -158,17 +158,9 @@ def _section(number: int, answer: PlacementAnswer) -> Section:
     blocks: list[Block] = [
         Tiles(
             (
-                Tile(value=figure_said(answer, answer.best), meaning=answer.problem.goal.objective),
-                Tile(
-                    value=value_said(answer, answer.bound),
-                    meaning="by prediction no mapping is better",
-                    beside=answer.bound_says,
-                ),
-                Tile(
-                    value=format_pps(answer.by_work),
-                    meaning="work alone allows",
-                    beside="no contention at all",
-                ),
+                Tile(figure_said(answer, answer.best), answer.problem.goal.objective),
+                Tile(value_said(answer, answer.bound), "by prediction no mapping is better", answer.bound_says),
+                Tile(format_pps(answer.by_work), "work alone allows", "no contention at all"),
             )
         ),
         Prose(lines[1:]),

@@ -21,6 +21,7 @@ from routecast.plan.cluster.saving.offline import fewest_joules
 from routecast.plan.cluster.saving.online import online
 from routecast.plan.cluster.saving.switching import schedule_power_w
 from routecast.plan.cluster.step.dispatch import Dispatcher
+from routecast.quantity.schema import field, value
 from routecast.study.cluster.document import ClusterStudy
 from routecast.study.engine import StudyRun
 from routecast.study.result import Criterion, Statement, StudyResult, criteria_of
@@ -31,28 +32,18 @@ __all__ = ["ClusterResult", "FleetSaving", "answer"]
 # What a study of a cluster found, as values.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Sampled:
-    """A fleet that was designed for one sampling of the day, run at another.
+    """A fleet that was designed for one sampling of the day, run at another."""
 
-    Parameters
-    ----------
-    designed_s, run_s : float
-        Steps of the design and of the run.
-    fleet : tuple of int
-    kwh_per_day : float
-    power_w : tuple of float
-        Of each step of the run.
-    missed_ratio : float
-        Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load.
-    """
-
-    designed_s: float
-    run_s: float
+    designed_s: float = field("Steps of the design, s")
+    run_s: float = field("Steps of the run, s")
     fleet: tuple[int, ...]
     kwh_per_day: float
-    power_w: tuple[float, ...]
-    missed_ratio: float = 0.0
+    power_w: tuple[float, ...] = field("Of each step of the run, W")
+    missed_ratio: float = field(
+        "Share of the traffic that is beyond the fleet: a coarse sampling hides the highest load", default=0.0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from routecast.plan.cluster.answer import KWH_J
-from routecast.plan.cluster.model import Design
+from routecast.plan.cluster.model import Design, Schedule
 from routecast.quantity import format_duration
 from routecast.report.cluster.figures import CHOSEN, COLOURS, GREY, machines_figure, power_figure, stairs
 from routecast.report.cluster.tables import EXACT, designs_table, machines, plan_table, savings_table, trace_traffic
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
-from routecast.report.page import Block, Folded, Listing, Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.report.page import Folded, Listing, Page, Prose, Section, Tile, Tiles
+from routecast.report.tables import Column, Table, percent, signed_percent
 from routecast.study.cluster.run import ClusterResult, FleetSaving
-from routecast.study.result import TerminalSummary, statements_table
+from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
 
@@ -25,74 +25,60 @@ STATED_IN = "N. Li 2012, ch. 8; its trace is of another network and is not publi
 def mismatch_table(result: ClusterResult) -> Table:
     """Return the daily energy of each sampling's design at each sampling."""
     steps = sorted({one.run_s for one in result.sampled})
-    rows: list[tuple[Cell, ...]] = []
-    for designed in steps:
-        fleet = result.of_sampling(designed, designed).fleet
-        missed = max(result.of_sampling(designed, run).missed_ratio for run in steps)
-        rows.append(
-            (
-                f"{designed / 60:g} min",
-                machines(result.answer.case.problem, fleet),
-                *(result.of_sampling(designed, run).kwh_per_day for run in steps),
-                missed,
-            )
-        )
-    return Table(
+
+    def kwh(run_s: float) -> Column:
+        def per_day(designed_s: float) -> float:
+            return result.of_sampling(designed_s, run_s).kwh_per_day
+
+        return Column(f"{run_s / 60:g} min", "kWh/day", ".3f", per_day, group="run at")
+
+    return Table.of(
+        steps,
+        Column.text("Designed for", lambda step: f"{step / 60:g} min"),
+        Column.text(
+            "Machines",
+            lambda step: machines(result.answer.case.problem, result.of_sampling(step, step).fleet),
+            wide=True,
+        ),
+        *map(kwh, steps),
+        Column("Missed", "%", percent, lambda step: max(result.of_sampling(step, run).missed_ratio for run in steps)),
         name="mismatch",
         title="Designs for one sampling of the day, run at another",
-        caption=(
-            "kWh a day. Traffic that is beyond the fleet, because a coarse sampling hides the highest load, is not "
-            "carried: the last column is the most of it."
-        ),
-        columns=(
-            Column(title="Designed for", align="left"),
-            Column(title="Machines", align="left", wide=True),
-            *(Column(title=f"{step / 60:g} min", unit="kWh/day", form=".3f", group="run at") for step in steps),
-            Column(title="Missed", unit="%", form=percent),
-        ),
-        rows=tuple(rows),
+        caption="kWh a day. Traffic that is beyond the fleet, because a coarse sampling hides the highest load, is not "
+        "carried: the last column is the most of it.",
     )
 
 
 def fleets_table(result: ClusterResult) -> Table:
     """Return how on-line saving compares with off-line saving, fleet by fleet."""
     days = result.trace_days
-    rows = []
-    for one in result.fleets:
-        fewest = next(saving for saving in one.savings if "fewest" in saving.name)
-        off = one.offline.schedule
-        rows.append(
-            (
-                one.design.name,
-                off.energy_j / 3.6e6 / days,
-                off.switchings / days,
-                one.energy_ratio,
-                one.switchings_ratio,
-                fewest.schedule.energy_j / off.energy_j - 1.0,
-                fewest.schedule.switchings / off.switchings if off.switchings else None,
-            )
-        )
-    return Table(
+
+    def fewest_energy(one: FleetSaving) -> float:
+        return _fewest(one).energy_j / one.offline.schedule.energy_j - 1.0
+
+    def fewest_switchings(one: FleetSaving) -> float | None:
+        most = one.offline.schedule.switchings
+        return _fewest(one).switchings / most if most else None
+
+    return Table.of(
+        result.fleets,
+        Column.text("Fleet", "design.name"),
+        Column("Energy", "kWh/day", ".3f", lambda one: one.offline.schedule.energy_j / KWH_J / days, group="off-line"),
+        Column("Switched", "a day", ".0f", lambda one: one.offline.schedule.switchings / days, group="off-line"),
+        Column("Energy", "%", signed_percent, "energy_ratio", group="worth"),
+        Column("Switched", "%", _whole, "switchings_ratio", group="worth"),
+        Column("Energy", "%", signed_percent, fewest_energy, group="fewest"),
+        Column("Switched", "%", _whole, fewest_switchings, group="fewest"),
         name="fleets",
         title=f"On-line against off-line saving, {days:.0f} days",
-        caption=(
-            "Off-line takes each step's cheapest machines. Worth switches once it pays back, fewest is the thesis' "
-            "differential algorithm; both know the present load and carry every step."
-        ),
-        columns=(
-            Column(title="Fleet", align="left"),
-            Column(title="Energy", unit="kWh/day", form=".3f", group="off-line"),
-            Column(title="Switched", unit="a day", form=".0f", group="off-line"),
-            Column(title="Energy", unit="%", form=signed_percent, group="worth"),
-            Column(title="Switched", unit="%", form=_whole, group="worth"),
-            Column(title="Energy", unit="%", form=signed_percent, group="fewest"),
-            Column(title="Switched", unit="%", form=_whole, group="fewest"),
-        ),
-        rows=tuple(rows),
-        strong=frozenset(
-            number for number, one in enumerate(result.fleets) if one.design.fleet == result.answer.design.fleet
-        ),
+        caption="Off-line takes each step's cheapest machines. Worth switches once it pays back, fewest is the thesis' "
+        "differential algorithm; both know the present load and carry every step.",
+        strong=lambda one: one.design.fleet == result.answer.design.fleet,
     )
+
+
+def _fewest(one: FleetSaving) -> Schedule:
+    return next(saving for saving in one.savings if "fewest" in saving.name).schedule
 
 
 def _whole(ratio: float) -> str:
@@ -101,10 +87,13 @@ def _whole(ratio: float) -> str:
 
 def terminal_summary(result: ClusterResult) -> TerminalSummary:
     """Return what a terminal shows of a study of a cluster."""
-    tables = [designs_table(result.answer), mismatch_table(result)]
-    tables += [fleets_table(result)] if result.fleets else []
-    tables += [statements_table(result.statements, caption=STATED_IN)] if result.statements else []
-    return TerminalSummary(tables=tuple(tables), notes=result.answer.notes)
+    return TerminalSummary.of(
+        designs_table(result.answer),
+        mismatch_table(result),
+        fleets_table(result),
+        statements_table(result.statements, caption=STATED_IN),
+        notes=result.answer.notes,
+    )
 
 
 # The figures of a study of a cluster: figs. 8.2 to 8.6 of Li 2012 on its own traffic, and what switching costs.
@@ -374,18 +363,6 @@ def page(result: ClusterResult) -> Page:
     """Return the page of a study of a cluster."""
     found = result.answer
     design = found.design
-    sections = [_designs(result), _plan(result), _sampling(result)]
-    if result.fleets:
-        sections.append(_switching(result))
-    if result.statements:
-        sections.append(
-            Section(
-                anchor="thesis",
-                title="The thesis beside it",
-                lead="What it says of its own trace, and the same quantities on this traffic.",
-                blocks=(statements_table(result.statements, caption=STATED_IN),),
-            )
-        )
     saved = 1.0 - design.energy_j / found.always_on_j
     answer = (
         f"**{machines(found.case.problem, design.fleet)}** for {design.price:,.10g} {found.case.currency} need "
@@ -400,7 +377,17 @@ def page(result: ClusterResult) -> Page:
         )
     return result.page(
         answer,
-        sections,
+        (
+            _designs(result),
+            _plan(result),
+            _sampling(result),
+            bool(result.fleets) and _switching(result),
+            statements_section(
+                result.statements,
+                "What it says of its own trace, and the same quantities on this traffic.",
+                caption=STATED_IN,
+            ),
+        ),
         ("Traffic", "; ".join((found.case.day.source, *found.case.day.notes))),
         result.criteria_row,
     )
@@ -416,22 +403,25 @@ def _designs(result: ClusterResult) -> Section:
     worst = max(found.designs, key=lambda one: one.energy_j)
     tiles = (
         Tile(
-            value=f"{found.kwh_per_day(found.bound.energy_j):.2f} kWh",
-            meaning="a day: the bound that no fleet beats",
-            beside=f"{worst.name} needs {100.0 * found.above_bound_ratio(worst):+.1f} %",
+            f"{found.kwh_per_day(found.bound.energy_j):.2f} kWh",
+            "a day: the bound that no fleet beats",
+            f"{worst.name} needs {100.0 * found.above_bound_ratio(worst):+.1f} %",
         ),
         Tile(
-            value=f"{100.0 * found.above_bound_ratio(loose):+.2f} %",
-            meaning=f"above it: {loose.name}",
-            beside=f"{loose.price:,.10g} {found.case.currency} spent",
+            f"{100.0 * found.above_bound_ratio(loose):+.2f} %",
+            f"above it: {loose.name}",
+            f"{loose.price:,.10g} {found.case.currency} spent",
         ),
         Tile(
-            value="0" if found.design.gap_ratio < EXACT else f"{100.0 * found.design.gap_ratio:.2g} %",
-            meaning="proven distance to the best fleet of the budget",
-            beside=found.design.name,
+            "0" if found.design.gap_ratio < EXACT else f"{100.0 * found.design.gap_ratio:.2g} %",
+            "proven distance to the best fleet of the budget",
+            found.design.name,
         ),
     )
-    blocks: list[Block] = [
+    return Section.of(
+        "designs",
+        "Which machines to buy",
+        "A mix of machines follows the load in finer steps than machines of one kind, so less capacity idles.",
         Tiles(tiles),
         traffic_figure(result),
         power_figure(found),
@@ -439,36 +429,28 @@ def _designs(result: ClusterResult) -> Section:
         price_figure(result),
         frontier_figure(result),
         designs_table(found),
-    ]
-    if found.notes:
-        blocks.append(Listing(title="Left out", entries=found.notes))
-    return Section(
-        anchor="designs",
-        title="Which machines to buy",
-        lead="A mix of machines follows the load in finer steps than machines of one kind, so less capacity idles.",
-        blocks=tuple(blocks),
+        bool(found.notes) and Listing(title="Left out", entries=found.notes),
     )
 
 
 def _plan(result: ClusterResult) -> Section:
     found = result.answer
-    return Section(
-        anchor="plan",
-        title="Which of them are on when",
-        lead=f"The machines of {found.design.name} over the typical day.",
-        blocks=(
-            machines_figure(found),
-            Folded(summary="Every step", table=plan_table(found)),
-        ),
+    return Section.of(
+        "plan",
+        "Which of them are on when",
+        f"The machines of {found.design.name} over the typical day.",
+        machines_figure(found),
+        Folded(summary="Every step", table=plan_table(found)),
     )
 
 
 def _sampling(result: ClusterResult) -> Section:
-    return Section(
-        anchor="sampling",
-        title="Designed for one sampling, run at another",
-        lead="The same typical day, seen in coarse and in fine steps.",
-        blocks=(mismatch_figure(result), mismatch_table(result)),
+    return Section.of(
+        "sampling",
+        "Designed for one sampling, run at another",
+        "The same typical day, seen in coarse and in fine steps.",
+        mismatch_figure(result),
+        mismatch_table(result),
     )
 
 
@@ -487,10 +469,12 @@ def _switching(result: ClusterResult) -> Section:
         )
     )
     step_s = found.case.trace.step_s if found.case.trace else 0.0
-    blocks: list[Block] = [Prose((prose,))]
-    if result.paybacks:
-        blocks.append(switching_figure(result))
-    blocks += [
+    return Section.of(
+        "switching",
+        "Switching them on and off",
+        "Few switchings cost little energy, if they are the right ones.",
+        Prose((prose,)),
+        bool(result.paybacks) and switching_figure(result),
         fleets_table(result),
         savings_table(
             found.trace_savings,
@@ -499,10 +483,4 @@ def _switching(result: ClusterResult) -> Section:
             title=f"{found.design.name} over {days:.0f} days in steps of {step_s / 60.0:g} min",
             traffic=trace_traffic(found),
         ),
-    ]
-    return Section(
-        anchor="switching",
-        title="Switching them on and off",
-        lead="Few switchings cost little energy, if they are the right ones.",
-        blocks=tuple(blocks),
     )

@@ -11,7 +11,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from routecast.load.flows import Flow, FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_duration, format_pps
+from routecast.quantity.schema import field, value
 from routecast.router.files import build_router
 from routecast.router.model import RouterModel
 from routecast.router.variants import vary
@@ -108,32 +109,21 @@ def _flows(traffic: Traffic) -> FlowSet:
 # One point of a curve: what is forwarded at an offered load, where the rest is lost, which thread is busiest.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Point:
-    """A simulated point; rates in frames per second over all ports.
-
-    Parameters
-    ----------
-    offered_pps, forwarded_pps : float
-    half_width_pps : float
-        Half-width of the 95 % interval of the forwarded rate; NaN where unknown.
-    solved_pps : float
-        The closed form's forwarded rate.
-    busy_cores : mapping of str to float
-        Mean cores that each thread (task units without one: themselves) keeps busy.
-    drops_pps : mapping of str to float
-        Loss by place.
-    passes : tuple of float
-        Forwarded over offered of each flow; empty where nobody asks.
-    """
+    """A simulated point; rates in frames per second over all ports."""
 
     offered_pps: float
     forwarded_pps: float
-    half_width_pps: float = math.nan
-    solved_pps: float = math.nan
-    busy_cores: Mapping[str, float] = field(default_factory=dict)
-    drops_pps: Mapping[str, float] = field(default_factory=dict)
-    passes: tuple[float, ...] = ()
+    half_width_pps: float = field(
+        "Half-width of the 95 % interval of the forwarded rate; NaN where unknown", default=math.nan
+    )
+    solved_pps: float = field("The closed form's forwarded rate", default=math.nan)
+    busy_cores: Mapping[str, float] = field(
+        "Mean cores that each thread (task units without one: themselves) keeps busy", default_factory=dict
+    )
+    drops_pps: Mapping[str, float] = field("Loss by place", default_factory=dict)
+    passes: tuple[float, ...] = field("Forwarded over offered of each flow; empty where nobody asks", default=())
 
     @property
     def busiest(self) -> tuple[str, float]:

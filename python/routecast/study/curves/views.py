@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import cycle
 
 from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.page import Block, Folded, Page, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, signed_percent
-from routecast.study.curves.run import CurveResult, FigureResult
-from routecast.study.result import TerminalSummary, statements_table
+from routecast.report.page import Folded, Page, Section, Tile, Tiles
+from routecast.report.tables import Column, Table, scaled, signed_percent
+from routecast.study.curves.run import Compared, CurveResult, FigureResult
+from routecast.study.curves.simulate import Point
+from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
 
@@ -21,116 +21,76 @@ __all__ = ["page", "terminal_summary"]
 SIDES = {"about": "", "at_least": "at least", "at_most": "at most"}
 
 
-def _kpps(rate_pps: float) -> str:
-    return f"{rate_pps / 1e3:.0f}"
-
-
-def _points(ratio: float) -> str:
-    return f"{100.0 * ratio:.1f}"
+_kpps = scaled(1e-3, ".0f")
+_points = scaled(100.0, ".1f")
 
 
 def calibrated_table(result: CurveResult) -> Table:
     """Return the costs that were calibrated, and on what."""
-    return Table(
+    return Table.of(
+        result.calibrated,
+        Column.text("Cost", lambda one: ", ".join(one.paths), wrap=True),
+        Column.text("Value", lambda one: format_duration(float(f"{one.value_s:.4g}"))),
+        Column("Stated", "kpps", _kpps, "stated_pps"),
+        Column("Found", "kpps", _kpps, "found_pps"),
+        Column.text(
+            "On", lambda one: f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}", wrap=True, wide=True
+        ),
         name="calibrated",
         title="Calibrated costs",
         caption="Each is set so that one stated rate is met; every other cost stands in the router's description.",
-        columns=(
-            Column(title="Cost", align="left", wrap=True),
-            Column(title="Value", align="left"),
-            Column(title="Stated", unit="kpps", form=_kpps),
-            Column(title="Found", unit="kpps", form=_kpps),
-            Column(title="On", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(
-            (
-                ", ".join(one.paths),
-                format_duration(float(f"{one.value_s:.4g}")),
-                one.stated_pps,
-                one.found_pps,
-                f"{one.figure}, {one.curve}{': ' + one.where if one.where else ''}",
-            )
-            for one in result.calibrated
-        ),
     )
 
 
 def compared_table(result: CurveResult) -> Table:
     """Return every stated rate beside the one found."""
-    rows: list[tuple[Cell, ...]] = []
-    for one in result.compared:
-        stated = one.stated
-        met = None if stated.within is None else one.missed_by <= stated.within
-        role = "calibrates" if stated.calibrates else "compared"
-        rows.append(
-            (
-                one.figure,
-                stated.curve,
-                stated.at if isinstance(stated.at, str) else format_pps(stated.at),
-                SIDES[stated.side],
-                stated.value,
-                one.found_pps,
-                one.error_ratio,
-                stated.within,
-                "–" if met is None else "yes" if met else "NO",
-                role,
-                stated.where,
-            )
-        )
-    return Table(
+
+    def at(one: Compared) -> str:
+        return one.stated.at if isinstance(one.stated.at, str) else format_pps(one.stated.at)
+
+    def met(one: Compared) -> str:
+        within = one.stated.within
+        return "–" if within is None else "yes" if one.missed_by <= within else "NO"
+
+    return Table.of(
+        result.compared,
+        Column.text("Figure", "figure"),
+        Column.text("Curve", "stated.curve"),
+        Column.text("At", at, wide=True),
+        Column.text("", lambda one: SIDES[one.stated.side], wide=True),
+        Column("Stated", "kpps", _kpps, "stated.value"),
+        Column("Found", "kpps", _kpps, "found_pps"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Allowed", "%", _points, "stated.within", wide=True),
+        Column.text("Within", met),
+        Column.text("", lambda one: "calibrates" if one.stated.calibrates else "compared"),
+        Column.text("Where", "stated.where", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
-        caption=(
-            "Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been chosen "
-            "with these values in sight: the techniques' files say so of each."
-        ),
-        columns=(
-            Column(title="Figure", align="left"),
-            Column(title="Curve", align="left"),
-            Column(title="At", align="left", wide=True),
-            Column(title="", align="left", wide=True),
-            Column(title="Stated", unit="kpps", form=_kpps),
-            Column(title="Found", unit="kpps", form=_kpps),
-            Column(title="Error", unit="%", form=signed_percent),
-            Column(title="Allowed", unit="%", form=_points, wide=True),
-            Column(title="Within", align="left"),
-            Column(title="", align="left"),
-            Column(title="Where", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(rows),
+        caption="Forwarded rates; what calibrates is met by construction. Costs that do not calibrate may have been "
+        "chosen with these values in sight: the techniques' files say so of each.",
     )
 
 
 def passed_table(result: CurveResult) -> Table:
     """Return what share of each flow passes, as stated and as found."""
-    rows: list[tuple[Cell, ...]] = []
-    for one in result.passed:
-        for number, (stated, found) in enumerate(zip(one.passing.ratios, one.found, strict=True)):
-            rows.append(
-                (
-                    one.passing.curve,
-                    format_pps(one.passing.at),
-                    number + 1,
-                    stated,
-                    found,
-                    found - stated,
-                    one.passing.where,
-                )
-            )
-    return Table(
+    flows = [
+        (one.passing, number, stated, found)
+        for one in result.passed
+        for number, (stated, found) in enumerate(zip(one.passing.ratios, one.found, strict=True), start=1)
+    ]
+    return Table.of(
+        flows,
+        Column.text("Curve", lambda row: row[0].curve),
+        Column.text("Offered", lambda row: format_pps(row[0].at)),
+        Column("Flow", "", ".0f", lambda row: row[1]),
+        Column("Stated", "%", _points, lambda row: row[2]),
+        Column("Found", "%", _points, lambda row: row[3]),
+        Column("Error", "points", scaled(100.0, "+.1f"), lambda row: row[3] - row[2]),
+        Column.text("Where", lambda row: row[0].where, wrap=True, wide=True),
         name="passing",
         title="What each flow passes",
         caption="Forwarded over offered of each flow, in percent.",
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Offered", align="left"),
-            Column(title="Flow", form=".0f"),
-            Column(title="Stated", unit="%", form=_points),
-            Column(title="Found", unit="%", form=_points),
-            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}"),
-            Column(title="Where", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(rows),
     )
 
 
@@ -141,8 +101,8 @@ def curves_table(one: FigureResult) -> Table:
         title=one.figure.title,
         caption="Forwarded rate in kpps.",
         columns=(
-            Column(title="Offered", unit="kpps", form=_kpps),
-            *(Column(title=name, unit="kpps", form=_kpps) for name in one.curves),
+            Column("Offered", "kpps", _kpps),
+            *(Column(name, "kpps", _kpps) for name in one.curves),
         ),
         rows=tuple(
             (load, *(points[number].forwarded_pps for points in one.curves.values()))
@@ -153,48 +113,38 @@ def curves_table(one: FigureResult) -> Table:
 
 def threads_table(one: FigureResult) -> Table:
     """Return which threads are busiest at the highest load, and where frames are lost."""
-    rows: list[tuple[Cell, ...]] = []
-    for name, points in one.curves.items():
-        last = points[-1]
-        busy = sorted(last.busy_cores.items(), key=lambda pair: -pair[1])[:4]
-        lost = sorted(last.drops_pps.items(), key=lambda pair: -pair[1])[:2]
-        rows.append(
-            (
-                name,
-                ", ".join(f"{thread} {100.0 * cores:.0f}" for thread, cores in busy),
-                sum(last.busy_cores.values()),
-                ", ".join(f"{place} {_kpps(rate)}" for place, rate in lost) or "nowhere",
-                last.solved_pps,
-                last.forwarded_pps,
-            )
-        )
-    return Table(
+
+    def busiest(row: tuple[str, Point]) -> str:
+        busy = sorted(row[1].busy_cores.items(), key=lambda pair: -pair[1])[:4]
+        return ", ".join(f"{thread} {100.0 * cores:.0f}" for thread, cores in busy)
+
+    def lost(row: tuple[str, Point]) -> str:
+        places = sorted(row[1].drops_pps.items(), key=lambda pair: -pair[1])[:2]
+        return ", ".join(f"{place} {_kpps(rate)}" for place, rate in places) or "nowhere"
+
+    return Table.of(
+        [(name, points[-1]) for name, points in one.curves.items()],
+        Column.text("Curve", lambda row: row[0]),
+        Column.text("Busiest threads", busiest, unit="% of a core", wrap=True),
+        Column("Cores busy", "", ".2f", lambda row: sum(row[1].busy_cores.values())),
+        Column.text("Lost at", lost, unit="kpps", wrap=True),
+        Column("Closed form", "kpps", _kpps, lambda row: row[1].solved_pps, wide=True),
+        Column("Simulated", "kpps", _kpps, lambda row: row[1].forwarded_pps),
         name=f"threads_{one.figure.name}",
         title="Who works at the highest load",
         caption="Threads with the percent of a core that they keep busy; places of loss in kpps.",
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Busiest threads", unit="% of a core", align="left", wrap=True),
-            Column(title="Cores busy", form=".2f"),
-            Column(title="Lost at", unit="kpps", align="left", wrap=True),
-            Column(title="Closed form", unit="kpps", form=_kpps, wide=True),
-            Column(title="Simulated", unit="kpps", form=_kpps),
-        ),
-        rows=tuple(rows),
     )
 
 
 def terminal_summary(result: CurveResult) -> TerminalSummary:
     """Return what a terminal shows."""
-    makers: tuple[tuple[object, Callable[[CurveResult], Table]], ...] = (
-        (result.calibrated, calibrated_table),
-        (result.compared, compared_table),
-        (result.passed, passed_table),
+    return TerminalSummary.of(
+        calibrated_table(result),
+        compared_table(result),
+        passed_table(result),
+        statements_table(result.statements, caption=result.study.source),
+        closing=result.criteria_met,
     )
-    tables = [make(result) for there, make in makers if there]
-    if result.statements:
-        tables.append(statements_table(result.statements, caption=result.study.source))
-    return TerminalSummary(tables=tuple(tables), closing=result.criteria_met)
 
 
 # The figures of a study of curves: forwarded against offered load.
@@ -250,28 +200,26 @@ def curves_figure(one: FigureResult) -> Figure:
 def page(result: CurveResult) -> Page:
     """Return the page of a study of curves."""
     study, made = result.study, result.provenance
-    sections = [_summary(result), *(_figure(one) for one in result.figures)]
-    if result.passed:
-        sections.append(
-            Section(
-                anchor="flows",
-                title="What each flow passes",
-                lead="Flows that share a machine's cores lose differently.",
-                blocks=(passed_table(result),),
-            )
-        )
-    if result.statements:
-        sections.append(
-            Section(
-                anchor="source",
-                title="The source beside it",
-                lead="What it says in words, and the same here.",
-                blocks=(statements_table(result.statements, caption=study.source),),
-            )
-        )
     return result.page(
         _answer(result),
-        sections,
+        (
+            _summary(result),
+            *map(_figure, result.figures),
+            bool(result.passed)
+            and Section.of(
+                "flows",
+                "What each flow passes",
+                "Flows that share a machine's cores lose differently.",
+                passed_table(result),
+            ),
+            statements_section(
+                result.statements,
+                "What it says in words, and the same here.",
+                anchor="source",
+                of="source",
+                caption=study.source,
+            ),
+        ),
         ("Points", f"{made.trials} asked for, of which {made.resumed_trials} were there already"),
         ("Simulated time of each", format_duration(study.run.duration)),
         result.criteria_row,
@@ -290,31 +238,28 @@ def _answer(result: CurveResult) -> str:
 def _summary(result: CurveResult) -> Section:
     tiles = [
         Tile(
-            value=format_pps(max(one.peak_pps(name) for name in one.curves)),
-            meaning=f"is the best of {one.figure.title}",
-            beside=max(one.curves, key=one.peak_pps),
+            format_pps(max(one.peak_pps(name) for name in one.curves)),
+            f"is the best of {one.figure.title}",
+            max(one.curves, key=one.peak_pps),
         )
         for one in result.figures
     ]
-    blocks: list[Block] = [Tiles(tuple(tiles[:6]))]
-    blocks += [compared_table(result)] if result.compared else []
-    blocks += [calibrated_table(result)] if result.calibrated else []
-    return Section(
-        anchor="summary",
-        title="Stated and found",
-        lead="Every rate that the source states, beside the simulated one.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "summary",
+        "Stated and found",
+        "Every rate that the source states, beside the simulated one.",
+        Tiles(tuple(tiles[:6])),
+        bool(result.compared) and compared_table(result),
+        bool(result.calibrated) and calibrated_table(result),
     )
 
 
 def _figure(one: FigureResult) -> Section:
-    return Section(
-        anchor=f"figure-{one.figure.name}",
-        title=one.figure.title,
-        lead=f"Frames of {one.figure.traffic.frame} B.",
-        blocks=(
-            curves_figure(one),
-            threads_table(one),
-            Folded(summary="Every load", table=curves_table(one)),
-        ),
+    return Section.of(
+        f"figure-{one.figure.name}",
+        one.figure.title,
+        f"Frames of {one.figure.traffic.frame} B.",
+        curves_figure(one),
+        threads_table(one),
+        Folded(summary="Every load", table=curves_table(one)),
     )

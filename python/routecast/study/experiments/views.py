@@ -9,8 +9,8 @@ from itertools import cycle
 
 from routecast.report.experiment import experiment_sections
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
-from routecast.report.page import Block, Page, Section
-from routecast.report.tables import Cell, Column, Table
+from routecast.report.page import Page, Section
+from routecast.report.tables import Column, Table
 from routecast.study.experiments import document
 from routecast.study.experiments.document import Fact
 from routecast.study.experiments.run import ExperimentsResult, Found, series
@@ -41,19 +41,14 @@ def _stated(one: Found) -> tuple[str, str]:
 
 def calibrated_table(result: ExperimentsResult) -> Table:
     """Return the values that were calibrated, and on what."""
-    return Table(
+    return Table.of(
+        result.calibrated,
+        Column.text("Value of", lambda one: ", ".join(one.paths), wrap=True),
+        Column.text("Set to", lambda one: f"{one.value:.4g} {one.unit}".strip()),
+        Column.text("By", lambda one: "; ".join(one.fitted_to), wrap=True),
         name="calibrated",
         title="Calibrated values",
         caption="Set so that these facts are met as well as they can be; every other value stands in the description.",
-        columns=(
-            Column(title="Value of", align="left", wrap=True),
-            Column(title="Set to", align="left"),
-            Column(title="By", align="left", wrap=True),
-        ),
-        rows=tuple(
-            (", ".join(one.paths), f"{one.value:.4g} {one.unit}".strip(), "; ".join(one.fitted_to))
-            for one in result.calibrated
-        ),
     )
 
 
@@ -69,112 +64,74 @@ def _role(fact: Fact, fitted: Collection[tuple[str, str]]) -> str:
 
 def facts_table(result: ExperimentsResult) -> Table:
     """Return every stated fact beside what is found."""
-    rows: list[tuple[Cell, ...]] = []
     fitted = {(fact.experiment, fact.response) for fact in result.study.fact if _is_fitted(fact)}
-    for one in result.facts:
-        stated, found = _stated(one)
-        between = one.fact.between
+
+    def says(one: Found) -> str:
+        # What is stated in words only stands in words.
+        in_words = one.fact.value is None and one.fact.says
+        return f"{one.fact.name}: “{one.fact.says}”" if in_words else one.fact.name
+
+    def allowed(one: Found) -> str:
         factor = 100.0 if one.fact.of == "share" else 1.0
-        rows.append(
-            (
-                # What is stated in words only stands in words.
-                f"{one.fact.name}: “{one.fact.says}”" if one.fact.value is None and one.fact.says else one.fact.name,
-                one.fact.experiment,
-                stated,
-                found,
-                "%" if one.fact.of == "share" else one.fact.unit,
-                "" if between is None else f"{_number(factor * between[0])} to {_number(factor * between[1])}",
-                {None: "–", True: "yes", False: "NO"}[one.is_met],
-                _role(one.fact, fitted),
-                one.fact.where,
-            )
-        )
-    return Table(
+        return " to ".join(_number(factor * end) for end in one.fact.between or ())
+
+    return Table.of(
+        result.facts,
+        Column.text("Fact", says, wrap=True),
+        Column.text("Experiment", "fact.experiment", wide=True),
+        Column("Stated", getter=lambda one: _stated(one)[0]),
+        Column("Found", getter=lambda one: _stated(one)[1]),
+        Column.text("Unit", lambda one: "%" if one.fact.of == "share" else one.fact.unit),
+        Column.text("Allowed", allowed),
+        Column.text("Within", lambda one: {None: "–", True: "yes", False: "NO"}[one.is_met]),
+        Column.text("", lambda one: _role(one.fact, fitted)),
+        Column.text("Where", "fact.where", wide=True),
         name="facts",
         title="Stated and found",
         caption="What calibrates is met as well as it can be; what follows is of the same answers.",
-        columns=(
-            Column(title="Fact", align="left", wrap=True),
-            Column(title="Experiment", align="left", wide=True),
-            Column(title="Stated"),
-            Column(title="Found"),
-            Column(title="Unit", align="left"),
-            Column(title="Allowed", align="left"),
-            Column(title="Within", align="left"),
-            Column(title="", align="left"),
-            Column(title="Where", align="left", wide=True),
-        ),
-        rows=tuple(rows),
     )
 
 
 def expectations_table(result: ExperimentsResult) -> Table:
     """Return every expectation with the model's verdict."""
-    return Table(
+    return Table.of(
+        result.judged,
+        Column.text("Expectation", "expectation.says", wrap=True),
+        Column.text("Where", "expectation.where", wide=True),
+        Column.text("Model", lambda one: "confirms" if one.holds else "refutes"),
+        Column.text("Found", "here", wrap=True),
         name="expectations",
         title="Expected, confirmed or refuted",
         caption="What the source expects or claims, and what the model says.",
-        columns=(
-            Column(title="Expectation", align="left", wrap=True),
-            Column(title="Where", align="left", wide=True),
-            Column(title="Model", align="left"),
-            Column(title="Found", align="left", wrap=True),
-        ),
-        rows=tuple(
-            (
-                one.expectation.says,
-                one.expectation.where,
-                "confirms" if one.holds else "refutes",
-                one.here,
-            )
-            for one in result.judged
-        ),
     )
 
 
 def arithmetic_table(result: ExperimentsResult) -> Table:
     """Return the source's calculations, done again."""
-    return Table(
+    return Table.of(
+        result.calculated,
+        Column.text("Says", "arithmetic.says", wrap=True),
+        Column("Stated", getter=lambda one: _number(one.arithmetic.stated)),
+        Column("Recomputed", getter=lambda one: _number(one.value)),
+        Column.text("Unit", "arithmetic.unit"),
+        Column.text("Agrees", lambda one: "yes" if one.agrees else "NO"),
+        Column.text("Why", "arithmetic.why", wrap=True, wide=True),
+        Column.text("Formula", "arithmetic.formula", wide=True),
         name="arithmetic",
         title="Calculations, done again",
         caption="The number that the source states, and the calculation with everything in it.",
-        columns=(
-            Column(title="Says", align="left", wrap=True),
-            Column(title="Stated", align="right"),
-            Column(title="Recomputed", align="right"),
-            Column(title="Unit", align="left"),
-            Column(title="Agrees", align="left"),
-            Column(title="Why", align="left", wrap=True, wide=True),
-            Column(title="Formula", align="left", wide=True),
-        ),
-        rows=tuple(
-            (
-                one.arithmetic.says,
-                _number(one.arithmetic.stated),
-                _number(one.value),
-                one.arithmetic.unit,
-                "yes" if one.agrees else "NO",
-                one.arithmetic.why,
-                one.arithmetic.formula,
-            )
-            for one in result.calculated
-        ),
     )
 
 
 def terminal_summary(result: ExperimentsResult) -> TerminalSummary:
     """Return what a terminal shows."""
-    tables = [
-        make(result)
-        for there, make in (
-            (result.calibrated, calibrated_table),
-            (result.facts, facts_table),
-            (result.judged, expectations_table),
-            (result.calculated, arithmetic_table),
-        )
-        if there
-    ]
-    return TerminalSummary(tables=tuple(tables), closing=result.criteria_met)
+    return TerminalSummary.of(
+        calibrated_table(result),
+        facts_table(result),
+        expectations_table(result),
+        arithmetic_table(result),
+        closing=result.criteria_met,
+    )
 
 
 # The figures of a study of designed experiments: responses over a factor.
@@ -220,34 +177,27 @@ def lines_figure(wanted: document.Figure, result: ExperimentsResult) -> Figure:
 def page(result: ExperimentsResult) -> Page:
     """Return the page of a study of designed experiments."""
     study, made = result.study, result.provenance
-    sections = [_summary(result)]
-    if study.figure:
-        sections.append(
-            Section(
-                anchor="figures",
-                title="How the responses go",
-                lead="Each point is a run of an experiment below.",
-                blocks=tuple(lines_figure(figure, result) for figure in study.figure),
-            )
-        )
-    if result.courses:
-        sections.append(
-            Section(
-                anchor="over-time",
-                title="Is it steady?",
-                lead="Throughput over time, and what one look at it would have said.",
-                blocks=tuple(block for course in result.courses for block in course.blocks()),
-            )
-        )
-    if result.calculated:
-        sections.append(
-            Section(
-                anchor="arithmetic",
-                title="Calculations, done again",
-                lead="Where the source's arithmetic and the sum of its parts differ, and why.",
-                blocks=(arithmetic_table(result),),
-            )
-        )
+    sections = [
+        _summary(result),
+        Section.of(
+            "figures",
+            "How the responses go",
+            "Each point is a run of an experiment below.",
+            *(lines_figure(figure, result) for figure in study.figure),
+        ),
+        Section.of(
+            "over-time",
+            "Is it steady?",
+            "Throughput over time, and what one look at it would have said.",
+            *(block for course in result.courses for block in course.blocks()),
+        ),
+        Section.of(
+            "arithmetic",
+            "Calculations, done again",
+            "Where the source's arithmetic and the sum of its parts differ, and why.",
+            bool(result.calculated) and arithmetic_table(result),
+        ),
+    ]
     for name, results in result.results.items():
         first, *others = experiment_sections(results, result.analyses[name], prefix=name)
         sections += [first, *(replace(section, is_listed=False) for section in others)]
@@ -273,16 +223,11 @@ def _answer(result: ExperimentsResult) -> str:
 
 
 def _summary(result: ExperimentsResult) -> Section:
-    blocks: list[Block] = []
-    if result.facts:
-        blocks.append(facts_table(result))
-    if result.judged:
-        blocks.append(expectations_table(result))
-    if result.calibrated:
-        blocks.append(calibrated_table(result))
-    return Section(
-        anchor="summary",
-        title="Stated and found",
-        lead="What the source states, beside what the model says.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "summary",
+        "Stated and found",
+        "What the source states, beside what the model says.",
+        bool(result.facts) and facts_table(result),
+        bool(result.judged) and expectations_table(result),
+        bool(result.calibrated) and calibrated_table(result),
     )

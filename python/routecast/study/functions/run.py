@@ -18,6 +18,7 @@ from routecast.function.estimate import Estimate, estimate
 from routecast.hardware.catalogue import read_hardware, write_hardware
 from routecast.hardware.model import Hardware, MeasuredFunction
 from routecast.load.popularity import Popularity
+from routecast.quantity.schema import field, value
 from routecast.study.engine import StudyRun, StudyTask
 from routecast.study.functions.document import FunctionStudy
 from routecast.study.result import Criterion, ErrorSummary, StudyResult, criteria_of
@@ -102,36 +103,20 @@ class HandLoop:
     one_by_one_s: float = math.nan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FunctionRow:
-    """One point: cycles per packet as estimated, refined and measured.
-
-    Parameters
-    ----------
-    point : Point
-    estimated_cycles, refined_cycles : float
-        From the probe alone; after refining.
-    low_cycles, high_cycles : float
-        95 % range of the estimate; NaN where unknown.
-    measured_cycles : tuple of float
-        One value for each repeat.
-    core_hz : float
-        Clock of the core while it was measured.
-    found_in : str
-        Level of the memory in which most lines of the table are expected.
-    hand : HandLoop
-    """
+    """One point: cycles per packet as estimated, refined and measured."""
 
     SUMMARY: ClassVar = ("*", "cycles", "measured_pps", "estimated_pps", "error_ratio", "refined_error_ratio")
 
     point: Point
-    estimated_cycles: float
-    refined_cycles: float
-    measured_cycles: tuple[float, ...]
-    core_hz: float
-    found_in: str
-    low_cycles: float = math.nan
-    high_cycles: float = math.nan
+    estimated_cycles: float = field("From the probe alone")
+    refined_cycles: float = field("After refining")
+    measured_cycles: tuple[float, ...] = field("One value for each repeat")
+    core_hz: float = field("Clock of the core while it was measured, Hz")
+    found_in: str = field("Level of the memory in which most lines of the table are expected")
+    low_cycles: float = field("Least of the 95 % range of the estimate; NaN where unknown", default=math.nan)
+    high_cycles: float = field("Most of it", default=math.nan)
     hand: HandLoop = HandLoop()
 
     @property

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from routecast.quantity import format_bytes, format_duration, format_frequency
 from routecast.report.figures import Axis, Figure, Line, Points, palette
-from routecast.report.page import Block, Facts, Folded, Listing, Page, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent
+from routecast.report.page import Facts, Folded, Listing, Page, Section, Tile, Tiles
+from routecast.report.tables import Column, Table, percent, scaled
 from routecast.study.functions.run import FunctionResult, FunctionRow
 from routecast.study.result import ErrorSummary, TerminalSummary
 
@@ -18,8 +17,8 @@ __all__ = ["function_table", "hand_table", "page", "summary_table", "terminal_su
 # The tables of a study of functions, for the terminal and for the report alike.
 
 
-def _whole_percent(ratio: float) -> str:
-    return f"{100.0 * ratio:+.0f}"
+_whole_percent = scaled(100.0, "+.0f")
+_mpps = scaled(1e-6, ".2f")
 
 
 def function_table(result: FunctionResult, title: str, *, shortest: bool = False) -> Table:
@@ -28,72 +27,52 @@ def function_table(result: FunctionResult, title: str, *, shortest: bool = False
     if shortest:
         smallest = min(row.point.frame_bytes for row in rows)
         rows = [row for row in rows if row.point.frame_bytes == smallest]
-    return Table(
+    return Table.of(
+        rows,
+        Column.text("Tables", "point.size"),
+        Column.text("Found in", "found_in"),
+        Column.text("Traffic", "point.traffic"),
+        Column("Frame", "B", "d", "point.frame_bytes"),
+        Column("Measured", "ns", ".1f", lambda row: 1e9 / row.measured_pps),
+        Column("Measured", "Mpps", _mpps, "measured_pps"),
+        Column("Spread", "%", percent, "spread_ratio", wide=True),
+        Column("Estimate", "Mpps", _mpps, "estimated_pps", group="from the probe"),
+        Column("Error", "%", _whole_percent, "error_ratio", group="from the probe"),
+        Column("Refined", "Mpps", _mpps, "refined_pps", group="refined"),
+        Column("Error", "%", _whole_percent, "refined_error_ratio", group="refined"),
         name=f"function-{title.replace(' ', '-')}",
         title=title,
         caption="Throughput of one core; the marked rows refined the estimate. Spread is the range of the repeats.",
-        columns=(
-            Column(title="Tables", align="left"),
-            Column(title="Found in", align="left"),
-            Column(title="Traffic", align="left"),
-            Column(title="Frame", unit="B", form="d"),
-            Column(title="Measured", unit="ns", form=".1f"),
-            Column(title="Measured", unit="Mpps", form=".2f"),
-            Column(title="Spread", unit="%", form=percent, wide=True),
-            Column(title="Estimate", unit="Mpps", form=".2f", group="from the probe"),
-            Column(title="Error", unit="%", form=_whole_percent, group="from the probe"),
-            Column(title="Refined", unit="Mpps", form=".2f", group="refined"),
-            Column(title="Error", unit="%", form=_whole_percent, group="refined"),
-        ),
-        rows=tuple(_cells(row) for row in rows),
-        strong=frozenset(number for number, row in enumerate(rows) if row.point.refines),
-    )
-
-
-def _cells(row: FunctionRow) -> tuple[Cell, ...]:
-    return (
-        row.point.size,
-        row.found_in,
-        row.point.traffic,
-        row.point.frame_bytes,
-        1e9 / row.measured_pps,
-        row.measured_pps / 1e6,
-        row.spread_ratio,
-        row.estimated_pps / 1e6,
-        row.error_ratio,
-        row.refined_pps / 1e6,
-        row.refined_error_ratio,
+        strong=lambda row: row.point.refines,
     )
 
 
 def summary_table(result: FunctionResult) -> Table:
     """Return how far the estimates are off, by function and over all points."""
-    rows: list[tuple[Cell, ...]] = []
-    for title in (*result.titles, "all"):
-        chosen = [row for row in result.rows if title in ("all", row.point.title)]
-        before = _sizes(row.error_ratio for row in chosen)
-        after = _sizes(row.refined_error_ratio for row in chosen if not row.point.refines)
-        rows.append((title, len(chosen), *before, *after))
-    return Table(
+
+    def rows(title: str) -> list[FunctionRow]:
+        return [row for row in result.rows if title in ("all", row.point.title)]
+
+    def before(title: str) -> ErrorSummary:
+        return ErrorSummary.of(row.error_ratio for row in rows(title))
+
+    def after(title: str) -> ErrorSummary:
+        return ErrorSummary.of(row.refined_error_ratio for row in rows(title) if not row.point.refines)
+
+    probe, refined = "from the probe", "refined"
+    return Table.of(
+        (*result.titles, "all"),
+        Column.text("Function", str),
+        Column("Points", "", "d", lambda title: len(rows(title))),
+        Column("Median", "%", percent, lambda title: before(title).median_abs_error_ratio, group=probe),
+        Column("90th pct", "%", percent, lambda title: before(title).p90_abs_error_ratio, group=probe),
+        Column("Median", "%", percent, lambda title: after(title).median_abs_error_ratio, group=refined),
+        Column("90th pct", "%", percent, lambda title: after(title).p90_abs_error_ratio, group=refined),
         name="errors",
         title="Error of the estimated throughput",
         caption="Absolute relative errors; the points that refined are left out of the refined errors.",
-        columns=(
-            Column(title="Function", align="left"),
-            Column(title="Points", form="d"),
-            Column(title="Median", unit="%", form=percent, group="from the probe"),
-            Column(title="90th pct", unit="%", form=percent, group="from the probe"),
-            Column(title="Median", unit="%", form=percent, group="refined"),
-            Column(title="90th pct", unit="%", form=percent, group="refined"),
-        ),
-        rows=tuple(rows),
-        strong=frozenset({len(rows) - 1}),
+        strong=(len(result.titles),),
     )
-
-
-def _sizes(errors: Iterable[float]) -> tuple[float, float]:
-    summary = ErrorSummary.of(errors)
-    return summary.median_abs_error_ratio, summary.p90_abs_error_ratio
 
 
 def hand_table(result: FunctionResult) -> Table | None:
@@ -101,47 +80,32 @@ def hand_table(result: FunctionResult) -> Table | None:
     rows = [row for row in result.rows if math.isfinite(row.hand.frames_s)]
     if not rows:
         return None
-    return Table(
+    return Table.of(
+        rows,
+        Column.text("Function", "point.title"),
+        Column.text("Tables", "point.size"),
+        Column.text("Found in", "found_in", wide=True),
+        Column("Function", "ns", ".1f", lambda row: 1e9 / row.measured_pps),
+        Column("Hand loop", "ns", ".1f", lambda row: 1e9 * row.hand.frames_s),
+        Column("Ratio", "", ".2f", lambda row: 1.0 / (row.measured_pps * row.hand.frames_s)),
+        Column("Lookup alone", "ns", ".1f", lambda row: 1e9 * row.hand.lookup_s),
+        Column("Batched", "ns", ".1f", lambda row: 1e9 * row.hand.bound_s, group="lines of tables alone"),
+        Column("One by one", "ns", ".1f", lambda row: 1e9 * row.hand.one_by_one_s, group="lines of tables alone"),
         name="hand-loops",
         title="Functions beside hand-written loops",
-        caption=(
-            "The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its keys "
-            "ready. The lines of the tables alone cost what the last columns say, as the probe found it."
-        ),
-        columns=(
-            Column(title="Function", align="left"),
-            Column(title="Tables", align="left"),
-            Column(title="Found in", align="left", wide=True),
-            Column(title="Function", unit="ns", form=".1f"),
-            Column(title="Hand loop", unit="ns", form=".1f"),
-            Column(title="Ratio", form=".2f"),
-            Column(title="Lookup alone", unit="ns", form=".1f"),
-            Column(title="Batched", unit="ns", form=".1f", group="lines of tables alone"),
-            Column(title="One by one", unit="ns", form=".1f", group="lines of tables alone"),
-        ),
-        rows=tuple(
-            (
-                row.point.title,
-                row.point.size,
-                row.found_in,
-                1e9 / row.measured_pps,
-                1e9 * row.hand.frames_s,
-                1.0 / (row.measured_pps * row.hand.frames_s),
-                1e9 * row.hand.lookup_s,
-                1e9 * row.hand.bound_s,
-                1e9 * row.hand.one_by_one_s,
-            )
-            for row in rows
-        ),
+        caption="The hand loop does the same lookup on the same frames in one fused loop; the lookup alone has its "
+        "keys ready. The lines of the tables alone cost what the last columns say, as the probe found it.",
     )
 
 
 def terminal_summary(result: FunctionResult) -> TerminalSummary:
     """Return what a terminal shows of a study of functions."""
-    tables = [function_table(result, title, shortest=True) for title in result.titles]
-    hand = hand_table(result)
-    tables += [hand] if hand else []
-    return TerminalSummary(tables=(*tables, summary_table(result)), notes=result.notes or ())
+    return TerminalSummary.of(
+        *(function_table(result, title, shortest=True) for title in result.titles),
+        hand_table(result),
+        summary_table(result),
+        notes=result.notes or (),
+    )
 
 
 # The figures of a study of functions.
@@ -247,18 +211,6 @@ def page(result: FunctionResult) -> Page:
     """Return the page of a study of functions."""
     study, made = result.study, result.provenance
     errors, refined = result.errors(), result.refined_errors()
-    sections = [_overview(result), *(_function(result, title) for title in result.titles)]
-    hand = hand_table(result)
-    if hand:
-        sections.append(
-            Section(
-                anchor="hand",
-                title="How fast the functions are",
-                lead="A function that is made from operations pays little for it, if its stages keep the memory busy.",
-                blocks=(hand,),
-            )
-        )
-    sections.append(_host(result))
     return result.page(
         (
             f"From a probe of the host and no measurement of any function, the throughput of {len(result.titles)} "
@@ -267,7 +219,17 @@ def page(result: FunctionResult) -> Page:
             f"{percent(errors.p90_abs_error_ratio)} %). After a few measurements of each function the median error of "
             f"the others is **{percent(refined.median_abs_error_ratio)} %**."
         ),
-        sections,
+        (
+            _overview(result),
+            *(_function(result, title) for title in result.titles),
+            Section.of(
+                "hand",
+                "How fast the functions are",
+                "A function that is made from operations pays little for it, if its stages keep the memory busy.",
+                hand_table(result),
+            ),
+            _host(result),
+        ),
         ("Runs", f"{made.trials}, {made.resumed_trials} kept from an interrupted study"),
         ("Length of a run", format_duration(study.run.duration)),
         ("Seed", str(made.seed)),
@@ -279,36 +241,35 @@ def _overview(result: FunctionResult) -> Section:
     errors, refined = result.errors(), result.refined_errors()
     tiles = (
         Tile(
-            value=f"{percent(errors.median_abs_error_ratio)} %",
-            meaning="median error from the probe alone",
-            beside=f"90th percentile {percent(errors.p90_abs_error_ratio)} %",
+            f"{percent(errors.median_abs_error_ratio)} %",
+            "median error from the probe alone",
+            f"90th percentile {percent(errors.p90_abs_error_ratio)} %",
         ),
         Tile(
-            value=f"{percent(refined.median_abs_error_ratio)} %",
-            meaning="median error after refining",
-            beside=f"90th percentile {percent(refined.p90_abs_error_ratio)} %",
+            f"{percent(refined.median_abs_error_ratio)} %",
+            "median error after refining",
+            f"90th percentile {percent(refined.p90_abs_error_ratio)} %",
         ),
-        Tile(value=str(errors.points), meaning="points", beside=f"of {len(result.titles)} functions"),
+        Tile(str(errors.points), "points", f"of {len(result.titles)} functions"),
     )
-    blocks: list[Block] = [Tiles(tiles), agreement_figure(result), summary_table(result)]
-    if result.notes:
-        blocks.append(Listing(title="To be read with care", entries=result.notes))
-    return Section(
-        anchor="answer",
-        title="What operations alone tell",
-        lead="Each estimate is a sum of operations and of lines of memory, none of it fitted to the function.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "answer",
+        "What operations alone tell",
+        "Each estimate is a sum of operations and of lines of memory, none of it fitted to the function.",
+        Tiles(tiles),
+        agreement_figure(result),
+        summary_table(result),
+        bool(result.notes) and Listing(title="To be read with care", entries=result.notes or ()),
     )
 
 
 def _function(result: FunctionResult, title: str) -> Section:
-    return Section(
-        anchor=title.replace(" ", "-"),
-        title=title,
-        blocks=(
-            function_figure(result, title),
-            Folded(summary=f"All points of {title}", table=function_table(result, title)),
-        ),
+    return Section.of(
+        title.replace(" ", "-"),
+        title,
+        "",
+        function_figure(result, title),
+        Folded(summary=f"All points of {title}", table=function_table(result, title)),
     )
 
 
@@ -323,9 +284,4 @@ def _host(result: FunctionResult) -> Section:
         )
         for level in host.levels
     ]
-    return Section(
-        anchor="host",
-        title="The host",
-        lead="",
-        blocks=(Facts(title="As it was probed", rows=tuple(rows)),),
-    )
+    return Section.of("host", "The host", "", Facts(title="As it was probed", rows=tuple(rows)))

@@ -21,6 +21,7 @@ from routecast.evaluate.simulate import Simulate
 from routecast.load.arrivals import Arrivals
 from routecast.load.offered import OfferedLoad
 from routecast.power.form import PUBLISHED_FORM
+from routecast.quantity.schema import field, value
 from routecast.router.model import PollDiscipline, RandomTime, RouterModel
 from routecast.study.napi.document import ClockPart, FormPart, IdleCurve
 
@@ -202,30 +203,19 @@ def fit_alternative(
 Pairs = tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class IdlePoint:
-    """One measured idle share, 0..1, beside what three costs say of it.
-
-    Parameters
-    ----------
-    offered_pps : float
-    measured, simulated, closed_form : float
-        ``simulated`` with the costs fitted to all points, Poisson arrivals.
-    left_out : float
-        Closed form with costs fitted to all other points; NaN where these are too few.
-    from_half : float
-        Closed form with costs fitted to every other point, the first among them; NaN for those points.
-    interrupts_per_packet : float
-        Of the simulator.
-    """
+    """One measured idle share, 0..1, beside what three costs say of it."""
 
     offered_pps: float
     measured: float
-    simulated: float
-    closed_form: float
-    left_out: float
-    from_half: float
-    interrupts_per_packet: float
+    simulated: float = field("With the costs fitted to all points, Poisson arrivals")
+    closed_form: float = field("The same in closed form")
+    left_out: float = field("Closed form with costs fitted to all other points; NaN where these are too few")
+    from_half: float = field(
+        "Closed form with costs fitted to every other point, the first among them; NaN for those points"
+    )
+    interrupts_per_packet: float = field("Of the simulator")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,26 +367,18 @@ class FormCurve:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FormResult:
-    """What follows from two rates.
-
-    Parameters
-    ----------
-    part : FormPart
-    curves : tuple of FormCurve
-        Each way to poll, at constant rate and under Poisson arrivals; the first is the one that explains both facts.
-    range : tuple of FormCurve
-        The first with the least and with the largest cost of an interrupt.
-    of_polynomial : FittedActivation
-        Costs of :mod:`routecast.calibrate.activation_costs` fitted to the published form function itself, as if it
-        were a measured curve with the given maximum.
-    """
+    """What follows from two rates."""
 
     part: FormPart
-    curves: tuple[FormCurve, ...]
-    range: tuple[FormCurve, ...]
-    of_polynomial: FittedActivation
+    curves: tuple[FormCurve, ...] = field(
+        "Each way to poll, at constant rate and under Poisson arrivals; the first explains both facts"
+    )
+    range: tuple[FormCurve, ...] = field("The first with the least and with the largest cost of an interrupt")
+    of_polynomial: FittedActivation = field(
+        "Costs fitted to the published form function itself, as if it were measured, with the given maximum"
+    )
 
     @property
     def best(self) -> FormCurve:
@@ -496,34 +478,21 @@ class ClockCurve:
         return max(point.forwarded_pps for point in self.points)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ClockResult:
-    """What the clock does.
-
-    Parameters
-    ----------
-    part : ClockPart
-    laws : tuple of FrequencyLaw
-        One for each share of memory time; illustration.
-    shown : FrequencyLaw
-        The law whose latency was simulated.
-    curves : tuple of ClockCurve
-        Its latency, by clock.
-    recovered : FittedFrequency
-        The law fitted to the maxima that the simulator reached: it should be ``shown`` again.
-    samples : tuple of (float, float)
-        Measured clocks and maxima, if any; ``fitted`` is their law.
-    """
+    """What the clock does."""
 
     SUMMARY: ClassVar = ("*", "-part")
 
     part: ClockPart
-    laws: tuple[FrequencyLaw, ...]
-    shown: FrequencyLaw
-    curves: tuple[ClockCurve, ...]
-    recovered: FittedFrequency
-    samples: tuple[tuple[float, float], ...] = ()
-    fitted: FittedFrequency | None = None
+    laws: tuple[FrequencyLaw, ...] = field("One for each share of memory time; illustration")
+    shown: FrequencyLaw = field("The law whose latency was simulated")
+    curves: tuple[ClockCurve, ...] = field("Its latency, by clock")
+    recovered: FittedFrequency = field(
+        "The law fitted to the maxima that the simulator reached: it should be `shown` again"
+    )
+    samples: tuple[tuple[float, float], ...] = field("Measured clocks and maxima, if any", default=())
+    fitted: FittedFrequency | None = field("Their law", default=None)
 
 
 def explain_clock(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from routecast.calibrate.frequency import FrequencyLaw
 from routecast.quantity import format_duration
 from routecast.report.page import Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, signed_percent
-from routecast.study.napi.fit import ClockResult, FormCurve, FormResult, IdleResult, dearest_wave
+from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent
+from routecast.study.napi.fit import Alternative, ClockResult, FormCurve, FormResult, IdleResult, dearest_wave
 from routecast.study.napi.plots import (
     clock_figure,
     form_figure,
@@ -34,226 +35,142 @@ WAYS = {
 ARRIVALS = {"cbr": "constant rate", "poisson": "Poisson"}
 
 
-def _points(ratio: float) -> str:
-    """Write a share of time as percent of the time with one digit."""
-    return f"{100.0 * ratio:.1f}"
+_points = scaled(100.0, ".1f")
+"""A share of time as percent of the time with one digit."""
+_mpps = scaled(1e-6, ".2f")
+_kpps = scaled(1e-3, ".0f")
 
 
 def idle_table(each: IdleResult) -> Table:
     """Return an idle curve: measured, simulated with the fitted costs, and predicted from other points."""
-    telling = len(each.telling)
-    return Table(
+    telling = each.points[: len(each.telling)]
+    return Table.of(
+        each.points,
+        Column("Load", "Mpps", scaled(1e-6, ".4g"), "offered_pps"),
+        Column("Measured", "%", _points, "measured"),
+        Column("Simulated", "%", _points, "simulated", group="three costs"),
+        Column("Error", "points", scaled(100.0, "+.1f"), lambda one: one.simulated - one.measured, group="three costs"),
+        Column("Closed form", "%", _points, "closed_form", group="three costs", wide=True),
+        Column("Left out", "%", _points, lambda one: one.left_out if one in telling else None, group="predicted"),
+        Column("From half", "%", _points, lambda one: one.from_half if one in telling else None, group="predicted"),
+        Column("IRQs", "per packet", ".3f", "interrupts_per_packet"),
         name=f"idle-{each.curve.name}",
         title=f"{each.curve.title}: idle time of one core",
-        caption=(
-            "In percent of the time. Left out: fitted to all other points; from half: to every other point. "
-            "Points after the first without idle time do not count in the errors."
-        ),
-        columns=(
-            Column(title="Load", unit="Mpps", form=".4g"),
-            Column(title="Measured", unit="%", form=_points),
-            Column(title="Simulated", unit="%", form=_points, group="three costs"),
-            Column(title="Error", unit="points", form=lambda ratio: f"{100.0 * ratio:+.1f}", group="three costs"),
-            Column(title="Closed form", unit="%", form=_points, group="three costs", wide=True),
-            Column(title="Left out", unit="%", form=_points, group="predicted"),
-            Column(title="From half", unit="%", form=_points, group="predicted"),
-            Column(title="IRQs", unit="per packet", form=".3f"),
-        ),
-        rows=tuple(
-            (
-                point.offered_pps / 1e6,
-                point.measured,
-                point.simulated,
-                point.simulated - point.measured,
-                point.closed_form,
-                point.left_out if number < telling else None,
-                point.from_half if number < telling else None,
-                point.interrupts_per_packet,
-            )
-            for number, point in enumerate(each.points)
-        ),
+        caption="In percent of the time. Left out: fitted to all other points; from half: to every other point. "
+        "Points after the first without idle time do not count in the errors.",
     )
 
 
 def cost_table(idle: tuple[IdleResult, ...]) -> Table:
     """Return the fitted costs with their intervals."""
-    rows: list[tuple[Cell, ...]] = []
-    for each in idle:
-        found, low, high = each.fitted.costs, each.fitted.low, each.fitted.high
-        for what, value, least, most in (
-            ("per packet", found.per_packet_s, low.per_packet_s, high.per_packet_s),
-            (
-                "per interrupt, with its poll",
-                found.per_interrupt_s,
-                low.per_interrupt_s,
-                high.per_interrupt_s,
-            ),
-            ("wake-up, idle", found.wakeup_s, low.wakeup_s, high.wakeup_s),
-        ):
-            interval = f"{1e9 * least:.0f}–{1e9 * most:.0f}" if math.isfinite(least + most) else "–"
-            rows.append((each.curve.title, what, 1e9 * value, interval))
-    return Table(
+    costs = {
+        "per packet": "per_packet_s",
+        "per interrupt, with its poll": "per_interrupt_s",
+        "wake-up, idle": "wakeup_s",
+    }
+
+    def interval(row: tuple[IdleResult, str]) -> str:
+        least, most = (1e9 * getattr(end, costs[row[1]]) for end in (row[0].fitted.low, row[0].fitted.high))
+        return f"{least:.0f}–{most:.0f}" if math.isfinite(least + most) else "–"
+
+    return Table.of(
+        [(each, name) for each in idle for name in costs],
+        Column.text("Curve", lambda row: row[0].curve.title),
+        Column.text("Cost", lambda row: row[1]),
+        Column("Value", "ns", scaled(1e9, ".1f"), lambda row: getattr(row[0].fitted.costs, costs[row[1]])),
+        Column("95 % interval", "ns", getter=interval),
         name="costs",
         title="Fitted costs",
         caption="Three for each curve, with 95 % intervals (Gauss-Newton, Student's t).",
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Cost", align="left"),
-            Column(title="Value", unit="ns", form=".1f"),
-            Column(title="95 % interval", unit="ns"),
-        ),
-        rows=tuple(rows),
     )
 
 
 def error_table(idle: tuple[IdleResult, ...]) -> Table:
     """Return how far off the idle share is, and the maximum rate against the one measured apart."""
-    return Table(
+    return Table.of(
+        idle,
+        Column.text("Curve", "curve.title"),
+        Column("Points", "", "d", lambda each: len(each.telling)),
+        Column("Simulated", "points", percent, "rmse"),
+        Column("Left out", "points", percent, "left_out_rmse"),
+        Column("Other half", "points", percent, "from_half_rmse"),
+        Column("1/c", "Mpps", _mpps, "fitted.costs.maximum_pps", group="maximum rate"),
+        Column("Measured", "Mpps", _mpps, lambda each: each.curve.maximum or None, group="maximum rate"),
+        Column("Error", "%", signed_percent, "maximum_error_ratio", group="maximum rate"),
         name="errors",
         title="How wrong the three costs are",
-        caption=(
-            "Root mean square errors in percentage points of the time, over points up to the first without idle time. "
-            "The maximum was measured apart and not fitted."
-        ),
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Points", form="d"),
-            Column(title="Simulated", unit="points", form=percent),
-            Column(title="Left out", unit="points", form=percent),
-            Column(title="Other half", unit="points", form=percent),
-            Column(title="1/c", unit="Mpps", form=".2f", group="maximum rate"),
-            Column(title="Measured", unit="Mpps", form=".2f", group="maximum rate"),
-            Column(title="Error", unit="%", form=signed_percent, group="maximum rate"),
-        ),
-        rows=tuple(
-            (
-                each.curve.title,
-                len(each.telling),
-                each.rmse,
-                each.left_out_rmse,
-                each.from_half_rmse,
-                each.fitted.costs.maximum_pps / 1e6,
-                each.curve.maximum / 1e6 if each.curve.maximum else None,
-                each.maximum_error_ratio,
-            )
-            for each in idle
-        ),
+        caption="Root mean square errors in percentage points of the time, over points up to the first without idle "
+        "time. The maximum was measured apart and not fitted.",
     )
 
 
 def dynamics_table(idle: tuple[IdleResult, ...]) -> Table:
     """Return what other dynamics reach on the same curves, each with its own best costs."""
-    rows: list[tuple[Cell, ...]] = []
-    strong: set[int] = set()
-    for each in idle:
-        best = min(each.alternatives, key=lambda one: one.rmse, default=None)
-        for one in each.alternatives:
-            third = None if one.dynamics.third == "none" else 1e9 * one.costs.wakeup_s
-            rows.append(
-                (
-                    each.curve.title,
-                    one.dynamics.words,
-                    one.rmse,
-                    1e9 * one.costs.per_packet_s,
-                    1e9 * one.costs.per_interrupt_s,
-                    third,
-                )
-            )
-            if one is best:
-                strong.add(len(rows) - 1)
-    return Table(
+    best = [min(each.alternatives, key=lambda one: one.rmse, default=None) for each in idle]
+    return Table.of(
+        [(each.curve.title, one) for each in idle for one in each.alternatives],
+        Column.text("Curve", lambda row: row[0]),
+        Column.text("Arrivals, polls, third", lambda row: row[1].dynamics.words),
+        Column("Error", "points", percent, lambda row: row[1].rmse),
+        Column("Packet", "ns", ".1f", lambda row: 1e9 * row[1].costs.per_packet_s),
+        Column("Interrupt", "ns", ".0f", lambda row: 1e9 * row[1].costs.per_interrupt_s),
+        Column("Third", "ns", ".0f", lambda row: _third_ns(row[1])),
         name="dynamics",
         title="Which dynamics the curves speak for",
-        caption=(
-            "Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones what "
-            "they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart."
-        ),
-        columns=(
-            Column(title="Curve", align="left"),
-            Column(title="Arrivals, polls, third", align="left"),
-            Column(title="Error", unit="points", form=percent),
-            Column(title="Packet", unit="ns", form=".1f"),
-            Column(title="Interrupt", unit="ns", form=".0f"),
-            Column(title="Third", unit="ns", form=".0f"),
-        ),
-        rows=tuple(rows),
-        strong=frozenset(strong),
+        caption="Each fitted by the simulator. Exhaustive polls take what comes while they are under way, gated ones "
+        "what they find. A wake-up delays interrupts of a sleeping core; moderation keeps interrupts apart.",
+        strong=lambda row: any(row[1] is one for one in best),
     )
+
+
+def _third_ns(one: Alternative) -> float | None:
+    return None if one.dynamics.third == "none" else 1e9 * one.costs.wakeup_s
 
 
 def form_table(form: FormResult) -> Table:
     """Return each way to poll: where it saturates, what is left of interrupts, how it fits the form function."""
-
-    def row(curve: FormCurve) -> tuple[Cell, ...]:
-        return (
-            WAYS[curve.costs.manner],
-            ARRIVALS[curve.arrivals],
-            1e9 * curve.costs.per_interrupt_s,
-            curve.at_saturation.idle_ratio,
-            curve.at_saturation.interrupts_per_packet,
-            curve.never_idle_pps / 1e3,
-            curve.maximum_pps / 1e3,
-            curve.form_rmse(form.part.maximum),
-        )
-
     at = f"at {form.part.saturation / 1e3:.0f} kpps + 1 %"
-    return Table(
+    return Table.of(
+        (*form.curves, *form.range),
+        Column.text("Polls", lambda curve: WAYS[curve.costs.manner]),
+        Column.text("Arrivals", lambda curve: ARRIVALS[curve.arrivals]),
+        Column("Interrupt", "ns", scaled(1e9, ".0f"), "costs.per_interrupt_s"),
+        Column("Idle", "%", _points, "at_saturation.idle_ratio", group=at),
+        Column("IRQs", "per packet", ".3f", "at_saturation.interrupts_per_packet", group=at),
+        Column("Never idle", "from, kpps", _kpps, "never_idle_pps"),
+        Column("Maximum", "kpps", _kpps, "maximum_pps"),
+        Column("Error", "points", _points, lambda curve: curve.form_rmse(form.part.maximum)),
         name="form",
         title="Which way to poll leaves no idle time before the maximum",
-        caption=(
-            "Polls go on until one finds nothing, or until one is short and enables interrupts, or take what comes "
-            "while they are under way. All are given both rates. Error: busy share against the published form function."
-        ),
-        columns=(
-            Column(title="Polls", align="left"),
-            Column(title="Arrivals", align="left"),
-            Column(title="Interrupt", unit="ns", form=".0f"),
-            Column(title="Idle", unit="%", form=_points, group=at),
-            Column(title="IRQs", unit="per packet", form=".3f", group=at),
-            Column(title="Never idle", unit="from, kpps", form=".0f"),
-            Column(title="Maximum", unit="kpps", form=".0f"),
-            Column(title="Error", unit="points", form=_points),
-        ),
-        rows=tuple(row(curve) for curve in (*form.curves, *form.range)),
-        strong=frozenset({0}),
+        caption="Polls go on until one finds nothing, or until one is short and enables interrupts, or take what comes "
+        "while they are under way. All are given both rates. Error: busy share against the published form function.",
+        strong=(0,),
     )
 
 
 def clock_table(clock: ClockResult) -> Table:
     """Return maximum rates and plateaus by clock; illustration, but for what the simulator makes of them."""
-    columns = [Column(title="Clock", unit="GHz", form=".2f")]
-    columns += [
-        Column(title=f"{100.0 * share:.0f} % memory", unit="kpps", form=".0f", group="maximum rate")
-        for share in clock.part.memory
-    ]
-    shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
-    columns += [
-        Column(title="Maximum", unit="kpps", form=".0f", group=shown),
-        Column(title="Gain", unit="%/% of clock", form=".2f", group=shown),
-        Column(title="Plateau", unit="us", form=".0f", group=shown),
-        Column(title="Ring alone", unit="us", form=".0f", group=shown),
-    ]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            curve.frequency_hz / 1e9,
-            *(law.rate_pps(curve.frequency_hz) / 1e3 for law in clock.laws),
-            curve.maximum_pps / 1e3,
-            clock.shown.gain_ratio(curve.frequency_hz),
-            1e6 * curve.points[-1].latency_p50_s,
-            1e6 * curve.plateau_s,
+
+    def of_law(share: float, law: FrequencyLaw) -> Column:
+        rate = "maximum rate"
+        return Column(
+            f"{100.0 * share:.0f} % memory", "kpps", _kpps, lambda one: law.rate_pps(one.frequency_hz), group=rate
         )
-        for curve in clock.curves
-    ]
-    return Table(
+
+    shown = f"{100.0 * clock.shown.memory_ratio(clock.part.frequency):.0f} % memory, simulated"
+    return Table.of(
+        clock.curves,
+        Column("Clock", "GHz", scaled(1e-9, ".2f"), "frequency_hz"),
+        *map(of_law, clock.part.memory, clock.laws),
+        Column("Maximum", "kpps", _kpps, "maximum_pps", group=shown),
+        Column("Gain", "%/% of clock", ".2f", lambda one: clock.shown.gain_ratio(one.frequency_hz), group=shown),
+        Column("Plateau", "us", scaled(1e6, ".0f"), lambda one: one.points[-1].latency_p50_s, group=shown),
+        Column("Ring alone", "us", scaled(1e6, ".0f"), "plateau_s", group=shown),
         name="clock",
         title="Maximum rate and overload latency against the clock",
-        caption=(
-            "Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
-            f"{clock.part.frequency / 1e9:g} GHz. A poll's frames add to those of the ring, so the plateau is a little "
-            "higher than the ring alone makes it."
-        ),
-        columns=tuple(columns),
-        rows=tuple(rows),
+        caption="Illustration: no rate at another clock is published as a number. Shares of memory time are those at "
+        f"{clock.part.frequency / 1e9:g} GHz. A poll's frames add to those of the ring, so the plateau is a little "
+        "higher than the ring alone makes it.",
     )
 
 
@@ -277,12 +194,12 @@ def law_table(clock: ClockResult) -> Table:
         title="Cycles and memory time of a frame",
         caption="r(f) = 1/(cycles/f + memory). The fit sees clocks and rates only.",
         columns=(
-            Column(title="Law", align="left"),
-            Column(title="Cycles", form=".1f"),
-            Column(title="Memory", unit="ns", form=".1f"),
-            Column(title="95 % interval", unit="cycles"),
-            Column(title="95 % interval", unit="memory"),
-            Column(title="Misfit", unit="%", form=percent),
+            Column.text("Law"),
+            Column("Cycles", "", ".1f"),
+            Column("Memory", "ns", ".1f"),
+            Column("95 % interval", "cycles"),
+            Column("95 % interval", "memory"),
+            Column("Misfit", "%", percent),
         ),
         rows=tuple(rows),
     )
@@ -290,32 +207,31 @@ def law_table(clock: ClockResult) -> Table:
 
 def terminal_summary(result: NapiResult) -> TerminalSummary:
     """Return what a terminal shows of a study of activation."""
-    tables = [cost_table(result.idle), error_table(result.idle), *(idle_table(each) for each in result.idle)]
-    if result.study.run.compare:
-        tables.append(dynamics_table(result.idle))
-    if result.form:
-        tables.append(form_table(result.form))
-    if result.clock:
-        tables += [clock_table(result.clock), law_table(result.clock)]
-    return TerminalSummary(tables=tuple(tables))
+    return TerminalSummary.of(
+        cost_table(result.idle),
+        error_table(result.idle),
+        *map(idle_table, result.idle),
+        result.study.run.compare and dynamics_table(result.idle),
+        result.form is not None and form_table(result.form),
+        *((clock_table(result.clock), law_table(result.clock)) if result.clock else ()),
+    )
 
 
 def page(result: NapiResult) -> Page:
     """Return the page of a study of activation."""
     study, made = result.study, result.provenance
     worst = max(error for each in result.idle for error in (each.rmse, each.closed_form_rmse))
-    sections = [_idle(result.idle)]
-    if result.form:
-        sections.append(_form(result.form))
-    if result.clock:
-        sections.append(_clock(result.clock))
     return result.page(
         (
             "A packet, an interrupt and a wake-up: **three costs** reproduce the idle time of a core over its whole "
             f"range of load within **{percent(worst)} percentage points** (root mean square), in the simulator and in "
             "closed form."
         ),
-        sections,
+        (
+            _idle(result.idle),
+            result.form is not None and _form(result.form),
+            result.clock is not None and _clock(result.clock),
+        ),
         ("Frames of a trial", f"{study.run.frames:,}"),
         ("Seed", str(made.seed)),
     )
@@ -324,17 +240,17 @@ def page(result: NapiResult) -> Page:
 def _idle(idle: tuple[IdleResult, ...]) -> Section:
     tiles = [
         Tile(
-            value=f"{100.0 * each.rmse:.1f} points",
-            meaning=f"error of the idle time, {each.curve.title}",
-            beside=f"{100.0 * each.left_out_rmse:.1f} for points that were left out",
+            f"{100.0 * each.rmse:.1f} points",
+            f"error of the idle time, {each.curve.title}",
+            f"{100.0 * each.left_out_rmse:.1f} for points that were left out",
         )
         for each in idle
     ]
     tiles += [
         Tile(
-            value=f"{each.fitted.costs.maximum_pps / 1e6:.1f} Mpps",
-            meaning=f"maximum that the costs imply, {each.curve.title}",
-            beside=f"measured apart: {each.curve.maximum / 1e6:.1f} Mpps",
+            f"{each.fitted.costs.maximum_pps / 1e6:.1f} Mpps",
+            f"maximum that the costs imply, {each.curve.title}",
+            f"measured apart: {each.curve.maximum / 1e6:.1f} Mpps",
         )
         for each in idle
         if each.curve.maximum is not None
@@ -346,20 +262,18 @@ def _idle(idle: tuple[IdleResult, ...]) -> Section:
         "The wake-up stands for whatever delays the poll of an idle core: moderation in the card, the exit from a "
         "sleep state, the scheduling of the poll. A curve of idle time cannot tell these apart.",
     )
-    return Section(
-        anchor="idle",
-        title="Idle time from three costs",
-        lead="Frames share interrupts when the core is busy, so each frame costs less: busy time bends.",
-        blocks=(
-            Tiles(tuple(tiles)),
-            idle_figure(idle),
-            Prose(words),
-            cost_table(idle),
-            error_table(idle),
-            *(time_figure(each) for each in idle),
-            *(idle_table(each) for each in idle),
-            *((dynamics_table(idle),) if any(each.alternatives for each in idle) else ()),
-        ),
+    return Section.of(
+        "idle",
+        "Idle time from three costs",
+        "Frames share interrupts when the core is busy, so each frame costs less: busy time bends.",
+        Tiles(tuple(tiles)),
+        idle_figure(idle),
+        Prose(words),
+        cost_table(idle),
+        error_table(idle),
+        *(time_figure(each) for each in idle),
+        *(idle_table(each) for each in idle),
+        any(each.alternatives for each in idle) and dynamics_table(idle),
     )
 
 
@@ -405,17 +319,15 @@ def _busy_at_half(curve: FormCurve) -> float:
 
 
 def _form(form: FormResult) -> Section:
-    return Section(
-        anchor="form",
-        title="Why the form function has its shape",
-        lead="The core is never idle well below its maximum, because what full polls save is not idle time.",
-        blocks=(
-            inside_figure(form),
-            form_figure(form),
-            packet_figure(form),
-            Prose(form_findings(form)),
-            form_table(form),
-        ),
+    return Section.of(
+        "form",
+        "Why the form function has its shape",
+        "The core is never idle well below its maximum, because what full polls save is not idle time.",
+        inside_figure(form),
+        form_figure(form),
+        packet_figure(form),
+        Prose(form_findings(form)),
+        form_table(form),
     )
 
 
@@ -425,15 +337,13 @@ def _clock(clock: ClockResult) -> Section:
         "illustration of the law for assumed shares of memory time, not a measurement. `clock.samples` in the study "
         "file names a table of measured maxima, and the law is fitted to them.",
     )
-    return Section(
-        anchor="clock",
-        title="Rate and latency against the clock",
-        lead="Memory does not run faster when the core does, so the gain in rate and latency is less than linear.",
-        blocks=(
-            Prose(words),
-            clock_figure(clock),
-            latency_figure(clock),
-            clock_table(clock),
-            law_table(clock),
-        ),
+    return Section.of(
+        "clock",
+        "Rate and latency against the clock",
+        "Memory does not run faster when the core does, so the gain in rate and latency is less than linear.",
+        Prose(words),
+        clock_figure(clock),
+        latency_figure(clock),
+        clock_table(clock),
+        law_table(clock),
     )

@@ -10,10 +10,10 @@ from statistics import stdev
 from routecast.report.figures import Axis, Figure, Line, Mark, Points
 from routecast.report.noc.link_map import draw_link_map
 from routecast.report.page import Block, Drawing, Facts, Folded, Page, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, signed_percent
+from routecast.report.tables import Column, Table, scaled, signed_percent
 from routecast.study.noc.document import BEFORE, OURS, Stated
 from routecast.study.noc.run import BOUND, NO_DVFS, WHOLE, CaseResult, NocResult, closed_ratio, curve_name
-from routecast.study.result import TerminalSummary, statements_table
+from routecast.study.result import TerminalSummary, statements_section, statements_table
 
 __all__ = ["page", "terminal_summary"]
 
@@ -26,171 +26,121 @@ STATED_IN = "N. Li 2012, chapters 6 and 7."
 
 def power_table(result: NocResult) -> Table:
     """Return the relative power of every policy at the highest load of every case."""
-    return Table(
+    return Table.of(
+        _policies(result),
+        Column.text("Policy", curve_name),
+        *(_of_case(one, one.mean, ".4f") for one in result.cases),
         name="power",
         title="Power at the highest load",
-        caption=(
-            "Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths and "
-            "planes needs at least the one for split flows, what keeps flows whole needs at least both."
-        ),
-        columns=_by_case(result, ".4f"),
-        rows=_rows(result, CaseResult.mean),
+        caption="Relative to NoDVFS (XY without scaling) at load 1. Bounds are proven: what splits flows over paths "
+        "and planes needs at least the one for split flows, what keeps flows whole needs at least both.",
     )
 
 
 def factor_table(result: NocResult) -> Table:
     """Return how many times below no scaling every policy is at the highest load of every case."""
-    return Table(
+    return Table.of(
+        _policies(result),
+        Column.text("Policy", curve_name),
+        *(_of_case(one, one.factor, ".2f") for one in result.cases),
         name="factors",
         title="Times below no scaling, at the highest load",
         caption="Power of NoDVFS over a policy's: 4 is a quarter of the power. No policy is above its bounds.",
-        columns=_by_case(result, ".2f"),
-        rows=_rows(result, CaseResult.factor),
     )
 
 
-def _by_case(result: NocResult, form: str) -> tuple[Column, ...]:
-    return (
-        Column(title="Policy", align="left"),
-        *(Column(title=one.case.name, form=form) for one in result.cases),
-    )
+def _of_case(one: CaseResult, value: Callable[[str, float], float], form: str) -> Column:
+    load = max(one.loads)
+    return Column(one.case.name, "", form, lambda curve: value(curve, load) if curve in one.curves else None)
 
 
-def _rows(result: NocResult, value: Callable[[CaseResult, str, float], float]) -> tuple[tuple[Cell, ...], ...]:
-    policies = dict.fromkeys(curve for one in result.cases for curve in one.curves if curve not in (WHOLE, BOUND))
-    return tuple(
-        (
-            curve_name(curve),
-            *(value(one, curve, max(one.loads)) if curve in one.curves else None for one in result.cases),
-        )
-        for curve in (*policies, *_bounds(result))
-    )
-
-
-def _bounds(result: NocResult) -> tuple[str, ...]:
-    there = {curve for one in result.cases for curve in one.curves}
-    return tuple(curve for curve in (WHOLE, BOUND) if curve in there)
+def _policies(result: NocResult) -> tuple[str, ...]:
+    """Return every curve there is, the bounds last."""
+    there = dict.fromkeys(curve for one in result.cases for curve in one.curves)
+    bounds = [curve for curve in (WHOLE, BOUND) if curve in there]
+    return (*(curve for curve in there if curve not in bounds), *bounds)
 
 
 def curves_table(one: CaseResult) -> Table:
     """Return the relative power of every curve of a case at every load."""
-    loads = one.loads
-    return Table(
+
+    def power(curve: str) -> Column:
+        return Column(curve_name(curve), "", ".4f", lambda load: one.mean(curve, load))
+
+    return Table.of(
+        one.loads,
+        Column("Load", "", "g", float),
+        *map(power, one.curves),
         name=f"curves_{one.case.name}",
         title=one.case.title,
         caption="Power relative to no scaling at load 1.",
-        columns=(
-            Column(title="Load", form="g"),
-            *(Column(title=curve_name(curve), form=".4f") for curve in one.curves),
-        ),
-        rows=tuple((load, *(one.mean(curve, load) for curve in one.curves)) for load in loads),
     )
 
 
 def distance_table(result: NocResult) -> Table:
     """Return how much of the thesis' distance to the bounds our allocation closes, of cases that have all of them."""
-    cases = [one for one in result.cases if {OURS, BEFORE, BOUND} <= set(one.curves)]
-    rows = []
-    for one in cases:
-        load = max(one.loads)
-        most = one.mean(NO_DVFS, load) / one.least(load)
-        before, ours = one.factor(BEFORE, load), one.factor(OURS, load)
-        rows.append((one.case.name, before, ours, most, closed_ratio(one, load)))
-    return Table(
+    return Table.of(
+        [one for one in result.cases if {OURS, BEFORE, BOUND} <= set(one.curves)],
+        Column.text("Traffic", "case.name"),
+        Column(curve_name(BEFORE), "", ".2f", lambda one: one.factor(BEFORE, max(one.loads))),
+        Column(curve_name(OURS), "", ".2f", lambda one: one.factor(OURS, max(one.loads))),
+        Column("At most", "", ".2f", lambda one: one.mean(NO_DVFS, max(one.loads)) / one.least(max(one.loads))),
+        Column("Closed", "%", scaled(100.0, ".0f"), lambda one: closed_ratio(one, max(one.loads))),
         name="distance",
         title="From 2P-4PHASE to the most that is possible",
-        caption=(
-            "Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in power "
-            "between 2P-4PHASE and that bound that our search saves."
-        ),
-        columns=(
-            Column(title="Traffic", align="left"),
-            Column(title=curve_name(BEFORE), form=".2f"),
-            Column(title=curve_name(OURS), form=".2f"),
-            Column(title="At most", form=".2f"),
-            Column(title="Closed", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
-        ),
-        rows=tuple(rows),
+        caption="Times below no scaling; the most is proven for whole flows. Closed is the part of the distance in "
+        "power between 2P-4PHASE and that bound that our search saves.",
     )
 
 
 def compared_table(result: NocResult) -> Table:
     """Return every stated power beside ours."""
-    return Table(
+    return Table.of(
+        result.compared,
+        Column.text("Traffic", "case"),
+        Column.text("Policy", lambda one: curve_name(one.stated.curve) + (", at most" if one.stated.at_most else "")),
+        Column("Stated", "", ".3f", "stated.relative_power"),
+        Column("Found", "", ".3f", "found"),
+        Column("Error", "%", signed_percent, "error_ratio"),
+        Column("Stated", "times", ".2f", lambda one: one.stated.load / one.stated.relative_power),
+        Column("Found", "times", ".2f", lambda one: one.stated.load / one.found),
+        Column.text("Where", "stated.where", wrap=True, wide=True),
         name="compared",
         title="Stated and found",
         caption="Power relative to no scaling at load 1, and how many times below no scaling that is.",
-        columns=(
-            Column(title="Traffic", align="left"),
-            Column(title="Policy", align="left"),
-            Column(title="Stated", form=".3f"),
-            Column(title="Found", form=".3f"),
-            Column(title="Error", unit="%", form=signed_percent),
-            Column(title="Stated", unit="times", form=".2f"),
-            Column(title="Found", unit="times", form=".2f"),
-            Column(title="Where", align="left", wrap=True, wide=True),
-        ),
-        rows=tuple(
-            (
-                one.case,
-                curve_name(one.stated.curve) + (", at most" if one.stated.at_most else ""),
-                one.stated.relative_power,
-                one.found,
-                one.error_ratio,
-                one.stated.load / one.stated.relative_power,
-                one.stated.load / one.found,
-                one.stated.where,
-            )
-            for one in result.compared
-        ),
     )
 
 
 def flits_table(result: NocResult) -> Table:
     """Return table 6.1: power at the flit level with and without scaling, the thesis' beside ours."""
-    return Table(
+    return Table.of(
+        result.dvfs_rows,
+        Column("Load", "", "g", "load"),
+        Column("NoDVFS", "", ".3f", "without_dvfs.value", group="here"),
+        Column("DVFS", "", ".4f", "with_dvfs.value", group="here"),
+        Column("Ratio", "", ".3f", "ratio.value", group="here"),
+        Column("±", "", ".3f", "ratio.half_width", group="here"),
+        Column("NoDVFS", "", ".3f", "thesis.without_dvfs", group="thesis"),
+        Column("DVFS", "", ".4f", "thesis.with_dvfs", group="thesis"),
+        Column("Ratio", "", ".2f", "thesis.ratio", group="thesis"),
+        Column("Theory", "", ".2f", "theory"),
+        Column("Error", "%", signed_percent, lambda row: row.ratio.value / row.theory - 1.0),
         name="flits",
         title="Table 6.1: power flit by flit, XY, hot-spot",
         caption="Power relative to no scaling at load 1; 95 % half-widths from independent replications.",
-        columns=(
-            Column(title="Load", form="g"),
-            Column(title="NoDVFS", form=".3f", group="here"),
-            Column(title="DVFS", form=".4f", group="here"),
-            Column(title="Ratio", form=".3f", group="here"),
-            Column(title="±", form=".3f", group="here"),
-            Column(title="NoDVFS", form=".3f", group="thesis"),
-            Column(title="DVFS", form=".4f", group="thesis"),
-            Column(title="Ratio", form=".2f", group="thesis"),
-            Column(title="Theory", form=".2f"),
-            Column(title="Error", unit="%", form=signed_percent),
-        ),
-        rows=tuple(
-            (
-                row.load,
-                row.without_dvfs.value,
-                row.with_dvfs.value,
-                row.ratio.value,
-                row.ratio.half_width,
-                row.thesis.without_dvfs,
-                row.thesis.with_dvfs,
-                row.thesis.ratio,
-                row.theory,
-                row.ratio.value / row.theory - 1.0,
-            )
-            for row in result.dvfs_rows
-        ),
     )
 
 
 def terminal_summary(result: NocResult) -> TerminalSummary:
     """Return what a terminal shows of a study of a network on chip."""
-    tables = [power_table(result), factor_table(result)]
-    distances = distance_table(result)
-    tables += [distances] if distances.rows else []
-    tables += [compared_table(result)] if result.compared else []
-    tables += [flits_table(result)] if result.dvfs_rows else []
-    tables += [statements_table(result.statements, caption=STATED_IN)] if result.statements else []
-    return TerminalSummary(tables=tuple(tables))
+    return TerminalSummary.of(
+        power_table(result),
+        factor_table(result),
+        distance_table(result),
+        compared_table(result),
+        flits_table(result),
+        statements_table(result.statements, caption=STATED_IN),
+    )
 
 
 # The figures of a study of a network on chip: power against load (figs. 6.4-6.6, 7.4-7.6).
@@ -394,33 +344,29 @@ ON_MAPS = (
 def page(result: NocResult) -> Page:
     """Return the page of a study of a network on chip."""
     made = result.provenance
-    sections = [_summary(result), *(_case(one) for one in result.cases)]
-    if result.dvfs_rows:
-        sections.append(
-            Section(
-                anchor="flits",
-                title="Flit by flit",
-                lead=(
-                    "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
-                    "the flow level says: slowing the clock by alpha divides it by alpha squared."
-                ),
-                blocks=(flit_figure(result), flits_table(result)),
-            )
-        )
-    if result.statements:
-        sections.append(
-            Section(
-                anchor="thesis",
-                title="The thesis beside it",
-                lead="What it says in words, and the same quantities here.",
-                blocks=(statements_table(result.statements, caption=STATED_IN),),
-            )
-        )
     return result.page(
         _answer(result),
-        sections,
+        (
+            _summary(result),
+            *map(_case, result.cases),
+            bool(result.dvfs_rows) and _flits(result),
+            statements_section(
+                result.statements, "What it says in words, and the same quantities here.", caption=STATED_IN
+            ),
+        ),
         ("Matrices", f"{made.trials}, of which {made.resumed_trials} were there from a run before"),
         result.criteria_row,
+    )
+
+
+def _flits(result: NocResult) -> Section:
+    return Section.of(
+        "flits",
+        "Flit by flit",
+        "Simulated packets of 5 to 10 flits through routers with virtual output queues need the power that "
+        "the flow level says: slowing the clock by alpha divides it by alpha squared.",
+        flit_figure(result),
+        flits_table(result),
     )
 
 
@@ -454,20 +400,22 @@ def _summary(result: NocResult) -> Section:
             beside = f"{abs(above):.1f} % above the proven bound"
         tiles.append(
             Tile(
-                value=f"{one.factor(best, load):.2f} times",
-                meaning=f"less power on {one.case.name} traffic with {curve_name(best)}",
-                beside=beside,
+                f"{one.factor(best, load):.2f} times",
+                f"less power on {one.case.name} traffic with {curve_name(best)}",
+                beside,
             )
         )
-    blocks: list[Block] = [Tiles(tuple(tiles)), factor_table(result), power_table(result)]
-    distances = distance_table(result)
-    blocks += [distances] if distances.rows else []
-    blocks += [compared_table(result)] if result.compared else []
-    return Section(
-        anchor="summary",
-        title="How much scaling saves",
-        lead="Every policy at the highest load, beside the least power that any could reach.",
-        blocks=(*blocks, glossary(result)),
+    distances, compared = distance_table(result), compared_table(result)
+    return Section.of(
+        "summary",
+        "How much scaling saves",
+        "Every policy at the highest load, beside the least power that any could reach.",
+        Tiles(tuple(tiles)),
+        factor_table(result),
+        power_table(result),
+        bool(distances.rows) and distances,
+        bool(compared.rows) and compared,
+        glossary(result),
     )
 
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 from routecast.load.offered import WIRE_OVERHEAD_BYTES
 from routecast.quantity import format_bps, format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Mark, Points, palette
 from routecast.report.page import Block, Drawing, Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.report.tables import Column, Table, percent, signed_percent
+from routecast.report.validation import LIMITS
 from routecast.study.result import TerminalSummary, format_percent
 from routecast.study.tables.document import StudyRouter
 from routecast.study.tables.run import Comparison, Curve, Estimate, Parameter, TablesResult
 
 __all__ = [
-    "LIMITS",
     "calibration_table",
     "error_table",
     "forecast_table",
@@ -31,19 +32,10 @@ __all__ = [
 # The tables of a study, for the terminal and for the report alike.
 
 
-LIMITS = {
-    "cpu": "cores",
-    "link": "links",
-    "nic": "NIC",
-    "shared": "shared",
-    "link and cpu": "links, cores",
-}
-"""What limits, in the words of a reader: short, for a column."""
-
 _LIMITED_BY = {"shared": "bus or memory that the cores share", "link and cpu": "links and the cores"}
 
-_FLOWS = Column(title="Flows", form="d")
-_FRAME = Column(title="Frame", unit="B", form="d")
+_FLOWS = Column("Flows", "", "d")
+_FRAME = Column("Frame", "B", "d")
 
 
 def limited_by(limit: str) -> str:
@@ -63,83 +55,58 @@ def _gbps(estimate: Estimate, rate_pps: float) -> float:
 
 def calibration_table(result: TablesResult) -> Table:
     """Return the points that calibrate."""
-    return Table(
+    return Table.of(
+        result.calibrating,
+        replace(_FLOWS, getter="flows"),
+        replace(_FRAME, getter=lambda point: int(point.frame_bytes)),
+        Column(
+            "Measured",
+            "Gbit/s",
+            ".4f",
+            lambda point: point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
+        ),
+        Column("Measured", "Mpps", ".4f", lambda point: point.throughput_pps / 1e6),
         name="calibration",
         title="Points that calibrate",
         caption="All that the calibration sees.",
-        columns=(
-            _FLOWS,
-            _FRAME,
-            Column(title="Measured", unit="Gbit/s", form=".4f"),
-            Column(title="Measured", unit="Mpps", form=".4f"),
-        ),
-        rows=tuple(
-            (
-                point.flows,
-                int(point.frame_bytes),
-                point.throughput_pps * 8.0 * (point.frame_bytes + WIRE_OVERHEAD_BYTES) / 1e9,
-                point.throughput_pps / 1e6,
-            )
-            for point in result.calibrating
-        ),
     )
 
 
 def comparison_table(result: TablesResult) -> Table:
     """Return every measured point: what was measured, what each model says, how wrong it is."""
-    has_simulated, has_baseline, has_reported = (
-        any(math.isfinite(value) for value in values)
-        for values in (
-            [row.estimate.simulated_pps for row in result.comparisons],
-            [row.estimate.baseline_pps for row in result.comparisons],
-            [row.reported_pps for row in result.comparisons],
-        )
-    )
-    columns = [
-        _FLOWS,
-        _FRAME,
-        Column(title="Measured", unit="Gbit/s", form=".4f"),
-        Column(title="Predicted", unit="Gbit/s", form=".4f", group="routecast"),
-        Column(title="95 % interval", unit="Gbit/s", group="routecast"),
-        Column(title="Error", unit="%", form=signed_percent, group="routecast"),
-    ]
-    if has_simulated:
-        columns.append(Column(title="Simulated", unit="error, %", form=signed_percent, group="routecast", wide=True))
-    if has_baseline:
-        columns.append(Column(title="Eqs. 5–7", unit="error, %", form=signed_percent, group="others"))
-    if has_reported:
-        columns.append(
-            Column(
-                title=_titled(result.study.measurements.reported),
-                unit="error, %",
-                form=signed_percent,
-                group="others",
-            )
-        )
-    columns.append(Column(title="Limit", align="left"))
-    rows: list[tuple[Cell, ...]] = []
-    for row in result.comparisons:
-        e = row.estimate
-        cells: list[Cell] = [
-            e.flows,
-            e.frame_bytes,
-            _gbps(e, row.measured_pps),
-            _gbps(e, e.predicted_pps),
-            f"{_gbps(e, e.low_pps):.2f}–{_gbps(e, e.high_pps):.2f}",
-            row.error_ratio(e.predicted_pps),
-        ]
-        cells += [row.error_ratio(e.simulated_pps)] if has_simulated else []
-        cells += [row.error_ratio(e.baseline_pps)] if has_baseline else []
-        cells += [row.error_ratio(row.reported_pps)] if has_reported else []
-        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
-    return Table(
+
+    def error(title: str, rate: Callable[[Comparison], float], **more: Any) -> Column | bool:
+        """Return the column of a model's errors, of one that was asked."""
+        is_known = any(math.isfinite(rate(row)) for row in result.comparisons)
+        column = Column(title, "error, %", signed_percent, lambda row: row.error_ratio(rate(row)), **more)
+        return is_known and column
+
+    ours, others = "routecast", "others"
+    return Table.of(
+        result.comparisons,
+        replace(_FLOWS, getter="estimate.flows"),
+        replace(_FRAME, getter="estimate.frame_bytes"),
+        Column("Measured", "Gbit/s", ".4f", lambda row: _gbps(row.estimate, row.measured_pps)),
+        Column("Predicted", "Gbit/s", ".4f", lambda row: _gbps(row.estimate, row.estimate.predicted_pps), group=ours),
+        Column("95 % interval", "Gbit/s", getter=lambda row: _interval(row.estimate, _gbps), group=ours),
+        Column("Error", "%", signed_percent, "predicted_error_ratio", group=ours),
+        error("Simulated", lambda row: row.estimate.simulated_pps, group=ours, wide=True),
+        error("Eqs. 5–7", lambda row: row.estimate.baseline_pps, group=others),
+        error(_titled(result.study.measurements.reported), lambda row: row.reported_pps, group=others),
+        Column.text("Limit", lambda row: LIMITS.get(row.estimate.limit, row.estimate.limit)),
         name="comparison",
         title="Measured and predicted",
         caption="Shaded rows calibrate; the others were held out.",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        strong=frozenset(number for number, row in enumerate(result.comparisons) if row.calibrates),
+        strong=lambda row: row.calibrates,
     )
+
+
+def _mpps(_: Estimate, rate_pps: float) -> float:
+    return rate_pps / 1e6
+
+
+def _interval(one: Estimate, shown: Callable[[Estimate, float], float]) -> str:
+    return f"{shown(one, one.low_pps):.2f}–{shown(one, one.high_pps):.2f}"
 
 
 def _titled(name: str) -> str:
@@ -155,78 +122,59 @@ def error_table(result: TablesResult) -> Table:
         "reported": result.study.measurements.reported,
     }
     held, everywhere = result.errors(), result.errors_everywhere()
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            name,
-            held[key].mean_abs_error_ratio,
-            held[key].median_abs_error_ratio,
-            held[key].max_abs_error_ratio,
-            everywhere[key].mean_abs_error_ratio,
-            everywhere[key].max_abs_error_ratio,
-        )
-        for key, name in names.items()
-        if held[key].points
-    )
-    return Table(
+    return Table.of(
+        [(key, name) for (key, name) in names.items() if held[key].points],
+        Column.text("Model", lambda row: row[1]),
+        Column("Mean", "held out", percent, lambda row: held[row[0]].mean_abs_error_ratio),
+        Column("Median", "held out", percent, lambda row: held[row[0]].median_abs_error_ratio),
+        Column("Largest", "held out", percent, lambda row: held[row[0]].max_abs_error_ratio),
+        Column("Mean", "all", percent, lambda row: everywhere[row[0]].mean_abs_error_ratio),
+        Column("Largest", "all", percent, lambda row: everywhere[row[0]].max_abs_error_ratio),
         name="errors",
         title="Absolute errors",
-        caption=(
-            f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
-            f"all models calibrate from the same {len(result.calibrating)}."
-        ),
-        columns=(
-            Column(title="Model", align="left"),
-            Column(title="Mean", unit="held out", form=percent),
-            Column(title="Median", unit="held out", form=percent),
-            Column(title="Largest", unit="held out", form=percent),
-            Column(title="Mean", unit="all", form=percent),
-            Column(title="Largest", unit="all", form=percent),
-        ),
-        rows=rows,
+        caption=f"In percent. {len(result.held_out)} of {len(result.comparisons)} points were held out; "
+        f"all models calibrate from the same {len(result.calibrating)}.",
         strong=frozenset({0}),
     )
 
 
 def hypothesis_table(result: TablesResult) -> Table:
     """Return the laws of contention that the prediction averages over, and their weights."""
-    return Table(
+    return Table.of(
+        result.hypotheses,
+        Column.text("Law", "name"),
+        Column.text("k busy cores: c(k), or their joint speed g(k) = k/c(k)", "formula"),
+        Column("Weight", "%", lambda ratio: f"{100.0 * ratio:.0f}", "weight_ratio"),
         name="hypotheses",
         title="How cores slow each other down",
         caption="No few points can tell which law holds; each is weighed by how well it explains them.",
-        columns=(
-            Column(title="Law", align="left"),
-            Column(title="k busy cores: c(k), or their joint speed g(k) = k/c(k)", align="left"),
-            Column(title="Weight", unit="%", form=lambda ratio: f"{100.0 * ratio:.0f}"),
-        ),
-        rows=tuple((each.name, each.formula, each.weight_ratio) for each in result.hypotheses),
     )
 
 
 def parameter_table(result: TablesResult) -> Table:
-    """Return the calibrated parameters."""
-    return Table(
+    """Return the calibrated parameters; seconds as nanoseconds, for a frame takes hundreds of them."""
+
+    def scale(one: Parameter) -> float:
+        return 1e9 if one.unit in {"s", "s/B"} else 1.0
+
+    def interval(one: Parameter) -> str | None:
+        low, high = one.low * scale(one), one.high * scale(one)
+        return f"{low:.3g}–{high:.3g}" if math.isfinite(low) and math.isfinite(high) else None
+
+    def unit(one: Parameter) -> str:
+        return f"n{one.unit}" if scale(one) > 1.0 else "" if one.unit == "1" else one.unit
+
+    return Table.of(
+        result.parameters,
+        Column.text("Parameter", "name"),
+        Column("Value", "", ".4g", lambda one: one.value * scale(one)),
+        Column("95 % interval", getter=interval),
+        Column.text("Unit", unit),
+        Column.text("Meaning", "meaning"),
         name="parameters",
         title="Calibrated parameters",
         caption="With 95 % intervals where the points carry one.",
-        columns=(
-            Column(title="Parameter", align="left"),
-            Column(title="Value", form=".4g"),
-            Column(title="95 % interval"),
-            Column(title="Unit", align="left"),
-            Column(title="Meaning", align="left"),
-        ),
-        rows=tuple(_parameter_row(parameter) for parameter in result.parameters),
     )
-
-
-def _parameter_row(parameter: Parameter) -> tuple[Cell, ...]:
-    """Seconds are shown as nanoseconds: a frame takes hundreds of them."""
-    in_seconds = parameter.unit in {"s", "s/B"}
-    scale, unit = (1e9, f"n{parameter.unit}") if in_seconds else (1.0, parameter.unit)
-    low, high = parameter.low * scale, parameter.high * scale
-    known = math.isfinite(low) and math.isfinite(high)
-    interval = f"{low:.3g}–{high:.3g}" if known else None
-    return (parameter.name, parameter.value * scale, interval, "" if unit == "1" else unit, parameter.meaning)
 
 
 def forecast_table(result: TablesResult, scenario: str) -> Table:
@@ -235,37 +183,21 @@ def forecast_table(result: TablesResult, scenario: str) -> Table:
     The row that the page speaks of, :meth:`TablesResult.spoken_of`, is one of these.
     """
     points = [e for e in result.scenarios[scenario] if e.flows >= e.cores] or list(result.scenarios[scenario])
-    has_baseline = any(math.isfinite(e.baseline_pps) for e in points)
-    has_simulated = any(math.isfinite(e.simulated_pps) for e in points)
-    columns = [
-        _FLOWS,
-        _FRAME,
-        Column(title="Predicted", unit="Mpps", form=".2f"),
-        Column(title="95 % interval", unit="Mpps"),
-        Column(title="Predicted", unit="Gbit/s", form=".2f"),
-    ]
-    columns += [Column(title="Simulated", unit="Mpps", form=".2f")] if has_simulated else []
-    columns += [Column(title="Eqs. 5–7", unit="Mpps", form=".2f")] if has_baseline else []
-    columns += [Column(title="Limit", align="left")]
-    rows: list[tuple[Cell, ...]] = []
-    for e in points:
-        cells: list[Cell] = [
-            e.flows,
-            e.frame_bytes,
-            e.predicted_pps / 1e6,
-            f"{e.low_pps / 1e6:.2f}–{e.high_pps / 1e6:.2f}",
-            _gbps(e, e.predicted_pps),
-        ]
-        cells += [e.simulated_pps / 1e6] if has_simulated else []
-        cells += [e.baseline_pps / 1e6] if has_baseline else []
-        rows.append((*cells, LIMITS.get(e.limit, e.limit)))
-    title = next(s.title for s in result.study.scenario if s.name == scenario)
-    return Table(
+    return Table.of(
+        points,
+        replace(_FLOWS, getter="flows"),
+        replace(_FRAME, getter="frame_bytes"),
+        Column("Predicted", "Mpps", ".2f", lambda e: e.predicted_pps / 1e6),
+        Column("95 % interval", "Mpps", getter=lambda e: _interval(e, _mpps)),
+        Column("Predicted", "Gbit/s", ".2f", lambda e: _gbps(e, e.predicted_pps)),
+        any(math.isfinite(e.simulated_pps) for e in points)
+        and Column("Simulated", "Mpps", ".2f", lambda e: e.simulated_pps / 1e6),
+        any(math.isfinite(e.baseline_pps) for e in points)
+        and Column("Eqs. 5–7", "Mpps", ".2f", lambda e: e.baseline_pps / 1e6),
+        Column.text("Limit", lambda e: LIMITS.get(e.limit, e.limit)),
         name=scenario,
-        title=title,
+        title=next(s.title for s in result.study.scenario if s.name == scenario),
         caption="Flows crafted to fall on a core each, or random where there are more flows than cores.",
-        columns=tuple(columns),
-        rows=tuple(rows),
     )
 
 
@@ -678,25 +610,21 @@ def _range(point: Estimate) -> str:
 def _chapters_measured(result: TablesResult) -> Section:
     study = result.study
     prose = tuple(text for text in (study.router.description, study.load.description) if text)
-    return Section(
-        anchor="measured",
-        title="What was measured",
-        lead=(
-            f"The maximum throughput of one router at {len(result.comparisons)} combinations of flows and frame size; "
-            f"{_calibrating(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model."
-        ),
-        blocks=(
-            Drawing(
-                svg=router_picture(study.router),
-                caption=(
-                    "One direction is drawn. The hash gives all frames of a flow to one core, each core has a queue "
-                    "of its own, and what does not fit into a queue is lost."
-                ),
+    return Section.of(
+        "measured",
+        "What was measured",
+        f"The maximum throughput of one router at {len(result.comparisons)} combinations of flows and frame size; "
+        f"{_calibrating(result)} calibrate{'s' if len(result.calibrating) == 1 else ''} the model.",
+        Drawing(
+            svg=router_picture(study.router),
+            caption=(
+                "One direction is drawn. The hash gives all frames of a flow to one core, each core has a queue "
+                "of its own, and what does not fit into a queue is lost."
             ),
-            Prose(prose),
-            calibration_table(result),
-            *([Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes))] if result.notes else []),
         ),
+        Prose(prose),
+        calibration_table(result),
+        bool(result.notes) and Prose(tuple(f"{note[0].upper()}{note[1:]}." for note in result.notes)),
     )
 
 
@@ -707,29 +635,26 @@ def _predicted(result: TablesResult) -> Section:
     inside = sum(row.is_covered for row in result.held_out)
     tiles = [
         Tile(
-            value=format_percent(main.mean_abs_error_ratio),
-            meaning="mean absolute error, held-out points",
-            beside=f"median {format_percent(main.median_abs_error_ratio)}",
+            format_percent(main.mean_abs_error_ratio),
+            "mean absolute error, held-out points",
+            f"median {format_percent(main.median_abs_error_ratio)}",
         ),
         Tile(
-            value=format_percent(main.max_abs_error_ratio),
-            meaning="largest error, held-out points",
-            beside=f"{result.study.measurements.reported}: {format_percent(errors['reported'].max_abs_error_ratio)}"
+            format_percent(main.max_abs_error_ratio),
+            "largest error, held-out points",
+            f"{result.study.measurements.reported}: {format_percent(errors['reported'].max_abs_error_ratio)}"
             if errors["reported"].points
             else "",
         ),
-        Tile(
-            value=f"{inside} of {len(result.held_out)}",
-            meaning="held-out points inside their 95 % interval",
-        ),
+        Tile(f"{inside} of {len(result.held_out)}", "held-out points inside their 95 % interval"),
     ]
     if everywhere["reported"].points:
         tiles.insert(
             1,
             Tile(
-                value=format_percent(errors["reported"].mean_abs_error_ratio),
-                meaning=f"the same, {_unbroken(result.study.measurements.reported)}",
-                beside=f"over all points {format_percent(everywhere['reported'].mean_abs_error_ratio)}",
+                format_percent(errors["reported"].mean_abs_error_ratio),
+                f"the same, {_unbroken(result.study.measurements.reported)}",
+                f"over all points {format_percent(everywhere['reported'].mean_abs_error_ratio)}",
             ),
         )
     blocks: list[Block] = [Tiles(tuple(tiles))]
@@ -767,28 +692,25 @@ def _explained(result: TablesResult) -> Section:
         "share caches, memory and locks. A core forwards at most the inverse of that time. Whatever is smallest, the "
         "cores' work, a flow's share of its link or the link, limits the router."
     )
-    blocks: list[Block] = [Prose((prose,)), parameter_table(result)]
-    if len(result.hypotheses) > 1:
-        blocks.append(hypothesis_table(result))
-    return Section(
-        anchor="why",
-        title="Why: the law behind the prediction",
-        lead=f"Each frame keeps a core busy for `{result.law}`.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "why",
+        "Why: the law behind the prediction",
+        f"Each frame keeps a core busy for `{result.law}`.",
+        Prose((prose,)),
+        parameter_table(result),
+        len(result.hypotheses) > 1 and hypothesis_table(result),
     )
 
 
 def _scenario(result: TablesResult, name: str) -> Section:
     scenario = next(scenario for scenario in result.study.scenario if scenario.name == name)
-    return Section(
-        anchor=name,
-        title=f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
-        lead=_forecast_lead(result, name),
-        blocks=(
-            throughput_figure(result, name, unit="pps"),
-            throughput_figure(result, name, unit="l1_bps"),
-            forecast_table(result, name),
-        ),
+    return Section.of(
+        name,
+        f"Forecast: {scenario.title[:1].lower()}{scenario.title[1:]}",
+        _forecast_lead(result, name),
+        throughput_figure(result, name, unit="pps"),
+        throughput_figure(result, name, unit="l1_bps"),
+        forecast_table(result, name),
     )
 
 
@@ -818,9 +740,9 @@ def _forecast_lead(result: TablesResult, name: str) -> str:
 
 
 def _next(result: TablesResult) -> Section:
-    return Section(
-        anchor="next",
-        title="What to measure next",
-        lead="These measurements would narrow the intervals most, in this order.",
-        blocks=(Prose(tuple(f"{i}. {text}" for i, text in enumerate(result.next_points, start=1))),),
+    return Section.of(
+        "next",
+        "What to measure next",
+        "These measurements would narrow the intervals most, in this order.",
+        Prose(tuple(f"{i}. {text}" for i, text in enumerate(result.next_points, start=1))),
     )

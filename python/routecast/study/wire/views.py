@@ -7,7 +7,7 @@ import math
 from routecast.quantity import format_duration, format_pps
 from routecast.report.figures import Axis, Figure, Line, Points, palette
 from routecast.report.page import Page, Prose, Section, Tile, Tiles
-from routecast.report.tables import Cell, Column, Table, percent, signed_percent
+from routecast.report.tables import Cell, Column, Table, percent, scaled, signed_percent
 from routecast.study.result import TerminalSummary, format_percent
 from routecast.study.wire.run import LatencyCurve, LossCurve, Measured, Series, WireResult
 
@@ -31,12 +31,8 @@ MANY_PPS = 5e6
 _DIGITS = ".4g"
 
 
-def _kpps(rate_pps: float) -> float:
-    return rate_pps / 1e3
-
-
-def _us(time_s: float) -> float:
-    return 1e6 * time_s
+_kpps = scaled(1e-3, _DIGITS)
+_us = scaled(1e6, ".3g")
 
 
 def series_table(series: Series) -> Table:
@@ -44,143 +40,95 @@ def series_table(series: Series) -> Table:
     title, unit = FACTORS.get(series.series.factor, (series.series.factor, ""))
     fastest_pps = max(row.solved_pps for row in series.rows)
     scale, rate = (1e-6, "Mpps") if fastest_pps >= MANY_PPS else (1e-3, "kpps")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            row.value,
-            scale * row.measured_pps.median,
-            row.measured_pps.spread_ratio,
-            scale * row.solved_pps,
-            scale * row.simulated_pps,
-            f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
-            "calibrates" if row.calibrates else signed_percent(row.error_ratio),
-        )
-        for row in series.rows
-    ]
-    return Table(
+    return Table.of(
+        series.rows,
+        Column(title, unit, "g", "value"),
+        Column("Measured", rate, _DIGITS, lambda row: scale * row.measured_pps.median),
+        Column("Spread", "%", percent, "measured_pps.spread_ratio"),
+        Column("Predicted", rate, _DIGITS, lambda row: scale * row.solved_pps, group="routecast"),
+        Column("Simulated", rate, _DIGITS, lambda row: scale * row.simulated_pps, group="routecast", wide=True),
+        Column(
+            "95 % interval",
+            rate,
+            getter=lambda row: f"{scale * row.low_pps:.4g}–{scale * row.high_pps:.4g}",
+            group="routecast",
+        ),
+        Column(
+            "Error",
+            "%",
+            getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio),
+            group="routecast",
+        ),
         name=f"throughput-{series.series.name}",
         title=series.series.title,
         caption="Forwarding rate in overload; the spread is the standard deviation of the repeated measurements.",
-        columns=(
-            Column(title=title, unit=unit, form="g"),
-            Column(title="Measured", unit=rate, form=_DIGITS),
-            Column(title="Spread", unit="%", form=percent),
-            Column(title="Predicted", unit=rate, form=_DIGITS, group="routecast"),
-            Column(title="Simulated", unit=rate, form=_DIGITS, group="routecast", wide=True),
-            Column(title="95 % interval", unit=rate, group="routecast"),
-            Column(title="Error", unit="%", group="routecast"),
-        ),
-        rows=tuple(rows),
-        strong=frozenset(number for number, row in enumerate(series.rows) if row.calibrates),
+        strong=lambda row: row.calibrates,
     )
 
 
 def loss_table(curve: LossCurve) -> Table:
     """Return loss against offered load."""
-    return Table(
+    return Table.of(
+        curve.rows,
+        Column("Offered", "of capacity", ".2f", "offered_ratio"),
+        Column("Offered", "kpps", _kpps, "offered_pps"),
+        Column("Measured", "% loss", percent, "measured.median"),
+        Column("Solved", "% loss", percent, "solved", group="routecast"),
+        Column("Simulated", "% loss", percent, "simulated", group="routecast"),
+        Column("Error", "points", signed_percent, "error", group="routecast"),
         name=f"loss-{curve.series.name}-{curve.value:g}",
         title=f"Loss: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
         caption="None of these trials calibrates.",
-        columns=(
-            Column(title="Offered", unit="of capacity", form=".2f"),
-            Column(title="Offered", unit="kpps", form=_DIGITS),
-            Column(title="Measured", unit="% loss", form=percent),
-            Column(title="Solved", unit="% loss", form=percent, group="routecast"),
-            Column(title="Simulated", unit="% loss", form=percent, group="routecast"),
-            Column(title="Error", unit="points", form=signed_percent, group="routecast"),
-        ),
-        rows=tuple(
-            (
-                row.offered_ratio,
-                _kpps(row.offered_pps),
-                row.measured.median,
-                row.solved,
-                row.simulated,
-                row.error,
-            )
-            for row in curve.rows
-        ),
     )
 
 
 def latency_table(curve: LatencyCurve) -> Table:
     """Return latency against load."""
-    return Table(
+    return Table.of(
+        curve.rows,
+        Column("Load", "of capacity", ".2f", "load_ratio"),
+        Column("p50 measured", "us", _us, "p50_s.median"),
+        Column("p50 simulated", "us", _us, "simulated_p50_s"),
+        Column("Error", "%", getter=lambda row: "calibrates" if row.calibrates else signed_percent(row.error_ratio)),
+        Column("p99 measured", "us", _us, "p99_s.median"),
+        Column("p99 simulated", "us", _us, "simulated_p99_s"),
         name=f"latency-{curve.series.name}-{curve.value:g}",
         title=f"Latency: {curve.series.device}, {curve.series.factor} = {curve.value:g}",
         caption="Medians of the repeated trials, and what the simulator predicts.",
-        columns=(
-            Column(title="Load", unit="of capacity", form=".2f"),
-            Column(title="p50 measured", unit="us", form=".3g"),
-            Column(title="p50 simulated", unit="us", form=".3g"),
-            Column(title="Error", unit="%"),
-            Column(title="p99 measured", unit="us", form=".3g"),
-            Column(title="p99 simulated", unit="us", form=".3g"),
-        ),
-        rows=tuple(
-            (
-                row.load_ratio,
-                _us(row.p50_s.median),
-                _us(row.simulated_p50_s),
-                "calibrates" if row.calibrates else signed_percent(row.error_ratio),
-                _us(row.p99_s.median),
-                _us(row.simulated_p99_s),
-            )
-            for row in curve.rows
-        ),
-        strong=frozenset(number for number, row in enumerate(curve.rows) if row.calibrates),
+        strong=lambda row: row.calibrates,
     )
 
 
 def error_table(result: WireResult) -> Table:
     """Return the errors at the held-out points beside the repeatability of the measurement."""
-    rows: list[tuple[Cell, ...]] = []
-    if not math.isnan(result.throughput_error_ratio):
-        rows.append(
-            (
-                "Forwarding rate, median error",
-                f"{100 * result.throughput_error_ratio:.2f} %",
-                f"repeats scatter by {100 * result.repeatability_ratio:.2f} %",
-                len(result.held_out),
-            )
-        )
-    if not math.isnan(result.loss_error):
-        rows.append(
-            (
-                "Loss, mean error",
-                f"{100 * result.loss_error:.2f} points",
-                "",
-                sum(len(curve.rows) for curve in result.loss),
-            )
-        )
-    if not math.isnan(result.latency_error_ratio):
-        rows.append(
-            (
-                "Median latency, median error",
-                f"{100 * result.latency_error_ratio:.1f} %",
-                f"p99 off by a factor of {result.p99_factor:.2f}",
-                len(result.held_out_latency),
-            )
-        )
-    return Table(
+    latency_points, loss_points = len(result.held_out_latency), sum(len(curve.rows) for curve in result.loss)
+    scatter = f"repeats scatter by {100 * result.repeatability_ratio:.2f} %"
+    factor = f"p99 off by a factor of {result.p99_factor:.2f}"
+    rows = (
+        ("Forwarding rate, median error", result.throughput_error_ratio, ".2f", "%", scatter, len(result.held_out)),
+        ("Loss, mean error", result.loss_error, ".2f", "points", "", loss_points),
+        ("Median latency, median error", result.latency_error_ratio, ".1f", "%", factor, latency_points),
+    )
+    return Table.of(
+        [row for row in rows if not math.isnan(row[1])],
+        Column.text("What", lambda row: row[0]),
+        Column("Error", getter=lambda row: f"{100 * row[1]:{row[2]}} {row[3]}"),
+        Column.text("Beside", lambda row: row[4]),
+        Column("Points", "", "d", lambda row: row[5]),
         name="errors",
         title="Errors at the held-out points",
         caption="What the calibration has not seen.",
-        columns=(
-            Column(title="What", align="left"),
-            Column(title="Error"),
-            Column(title="Beside", align="left"),
-            Column(title="Points", form="d"),
-        ),
-        rows=tuple(rows),
     )
 
 
 def terminal_summary(result: WireResult) -> TerminalSummary:
     """Return what a terminal shows of a study on the wire."""
-    tables = [series_table(each) for each in result.series]
-    tables += [loss_table(curve) for curve in result.loss]
-    tables += [latency_table(curve) for curve in result.latency]
-    return TerminalSummary(tables=(*tables, error_table(result)))
+    return TerminalSummary.of(
+        *map(series_table, result.series),
+        *map(loss_table, result.loss),
+        *map(latency_table, result.latency),
+        error_table(result),
+    )
 
 
 # The figures of a wire study.
@@ -305,17 +253,7 @@ def page(result: WireResult) -> Page:
     )
     return result.page(
         answer,
-        tuple(
-            section
-            for section in (
-                _overview(result),
-                _rates(result),
-                _loss(result),
-                _latency(result),
-                _facts(result),
-            )
-            if section.blocks
-        ),
+        (_overview(result), _rates(result), _loss(result), _latency(result), _facts(result)),
         (
             "Trials",
             f"{made.trials}, {result.invalid_trials} invalid, {made.resumed_trials} kept from an interrupted run",
@@ -329,30 +267,28 @@ def page(result: WireResult) -> Page:
 def _overview(result: WireResult) -> Section:
     tiles = [
         Tile(
-            value=format_percent(result.throughput_error_ratio),
-            meaning="median error of held-out forwarding rates",
-            beside=f"repeats scatter by {format_percent(result.repeatability_ratio)}",
+            format_percent(result.throughput_error_ratio),
+            "median error of held-out forwarding rates",
+            f"repeats scatter by {format_percent(result.repeatability_ratio)}",
         ),
-        Tile(
-            value=format_percent(result.coverage_ratio, 0),
-            meaning="of the held-out rates inside their 95 % interval",
-        ),
+        Tile(format_percent(result.coverage_ratio, 0), "of the held-out rates inside their 95 % interval"),
     ]
     if result.loss:
-        tiles.append(Tile(value=f"{100 * result.loss_error:.2f} points", meaning="mean error of the loss"))
+        tiles.append(Tile(f"{100 * result.loss_error:.2f} points", "mean error of the loss"))
     if result.latency:
         tiles.append(
             Tile(
-                value=format_percent(result.latency_error_ratio, 0),
-                meaning="median error of held-out median latencies",
-                beside=f"p99 within a factor of {result.p99_factor:.1f}",
+                format_percent(result.latency_error_ratio, 0),
+                "median error of held-out median latencies",
+                f"p99 within a factor of {result.p99_factor:.1f}",
             )
         )
-    return Section(
-        anchor="answer",
-        title="How well a few points predict the rest",
-        lead="Every point was predicted before it was compared; the ones that calibrate are left out of the errors.",
-        blocks=(Tiles(tuple(tiles)), error_table(result)),
+    return Section.of(
+        "answer",
+        "How well a few points predict the rest",
+        "Every point was predicted before it was compared; the ones that calibrate are left out of the errors.",
+        Tiles(tuple(tiles)),
+        error_table(result),
     )
 
 
@@ -368,21 +304,21 @@ def _rates(result: WireResult) -> Section:
         for each in result.series
     )
     blocks = [block for each in result.series for block in (throughput_figure(each), series_table(each))]
-    return Section(
-        anchor="rates",
-        title="Forwarding rate in overload",
-        lead="A core forwards the inverse of the time that a frame takes it; that time grows linearly with known work.",
-        blocks=(Prose(laws), *blocks),
+    return Section.of(
+        "rates",
+        "Forwarding rate in overload",
+        "A core forwards the inverse of the time that a frame takes it; that time grows linearly with known work.",
+        Prose(laws),
+        *blocks,
     )
 
 
 def _loss(result: WireResult) -> Section:
-    blocks = [block for curve in result.loss for block in (loss_figure(curve), loss_table(curve))]
-    return Section(
-        anchor="loss",
-        title="Loss against offered load",
-        lead="Below its capacity a router loses what stalls overflow; above it, 1 − C/λ.",
-        blocks=tuple(blocks),
+    return Section.of(
+        "loss",
+        "Loss against offered load",
+        "Below its capacity a router loses what stalls overflow; above it, 1 − C/λ.",
+        *[block for curve in result.loss for block in (loss_figure(curve), loss_table(curve))],
     )
 
 
@@ -420,9 +356,9 @@ def _facts(result: WireResult) -> Section:
         title="Devices under test and tester",
         caption="As they were when they were measured.",
         columns=(
-            Column(title="Device", align="left"),
-            Column(title="What", align="left"),
-            Column(title="Value", align="left"),
+            Column.text("Device"),
+            Column.text("What"),
+            Column.text("Value"),
         ),
         rows=tuple(rows),
     )
