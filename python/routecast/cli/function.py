@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ import typer
 
 from routecast.cli.console import data, print_json, progress_bar, remark
 from routecast.errors import ModelProblem, Problem, QuantityProblem, TransientProblem
+from routecast.quantity.schema import field, value
 
 if TYPE_CHECKING:
     from routecast.calibrate.refine import Refined
@@ -33,43 +34,23 @@ _ANY_RATE_PPS = 1e6
 """A saturated run has no rate; an offered load must have one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Asked:
-    """What the command line asks to be run.
-
-    Parameters
-    ----------
-    function : NetworkFunction
-    hardware : Hardware
-        What the estimate is for.
-    directions : tuple of str
-        Names of its directions, each run by itself.
-    frames : tuple of FrameMix
-        Each run by itself.
-    popularity : Popularity
-    tables : mapping of str to int
-        Entries by table; the others keep the function's own.
-    cores : int
-    duration_s : float
-        Of each run.
-    rate_pps : float or None
-        Offered rate; None: as fast as it goes.
-    seed : int
-    refine : Path or None
-        The hardware's file, to be corrected by what is measured; None: left alone.
-    """
+    """What the command line asks to be run."""
 
     function: NetworkFunction
-    hardware: Hardware
-    directions: tuple[str, ...]
-    frames: tuple[FrameMix, ...]
+    hardware: Hardware = field("What the estimate is for")
+    directions: tuple[str, ...] = field("Names of its directions, each run by itself")
+    frames: tuple[FrameMix, ...] = field("Each run by itself")
     popularity: Popularity
-    tables: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, int] = field("Entries by table; the others keep the function's own", default_factory=dict)
     cores: int = 1
-    duration_s: float = 1.0
-    rate_pps: float | None = None
+    duration_s: float = field("Of each run", default=1.0)
+    rate_pps: float | None = field("Offered rate; None: as fast as it goes", default=None)
     seed: int = 1
-    refine: Path | None = None
+    refine: Path | None = field(
+        "The hardware's file, to be corrected by what is measured; None: left alone", default=None
+    )
 
 
 def evaluator_of(asked: Asked, direction: str, progress: Callable[[float], object] | None = None) -> InMemory:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from routecast.evaluate.trial import TrialPower
+from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel
 
 __all__ = ["UnitStates", "energy_of", "power_notes", "power_of"]
@@ -21,27 +21,15 @@ _ROUNDING = 1e-12
 _FROM_MODEL = "power states of the model's pools"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class UnitStates:
-    """How many units of a pool are in which state, on average; the rest of its units is idle.
-
-    Parameters
-    ----------
-    pool : ResourcePool
-    active_units : float
-        At work, or spinning in a poll that finds nothing.
-    asleep_units : tuple of float
-        By sleep state of the pool; empty where it has none.
-    waking_units : float
-    wakes_per_s : tuple of float
-        Wake-ups per second from each sleep state.
-    """
+    """How many units of a pool are in which state, on average; the rest of its units is idle."""
 
     pool: ResourcePool
-    active_units: float
-    asleep_units: tuple[float, ...] = ()
+    active_units: float = field("At work, or spinning in a poll that finds nothing")
+    asleep_units: tuple[float, ...] = field("By sleep state of the pool; empty where it has none", default=())
     waking_units: float = 0.0
-    wakes_per_s: tuple[float, ...] = ()
+    wakes_per_s: tuple[float, ...] = field("Wake-ups per second from each sleep state", default=())
 
     @property
     def idle_units(self) -> float:

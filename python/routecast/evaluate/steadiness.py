@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from routecast.errors import RoutecastError
 from routecast.evaluate.trial import Trial
 from routecast.quantity import format_duration, format_ratio
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "STEP_LEVEL",
@@ -56,44 +57,25 @@ _FEWEST_BESIDE = 3
 """Batches on either side of a step: fewer say nothing about a level."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class BatchMeans:
-    """What the means of equal batches say of a series.
-
-    Parameters
-    ----------
-    mean : float
-    half_width : float
-        Of the 95 % interval of the mean.
-    rise : float
-        How much the fitted straight line rises over the length of the series; negative where it falls.
-    p : float
-        How likely a series without any drift shows at least this rise, up or down.
-    """
+    """What the means of equal batches say of a series."""
 
     mean: float
-    half_width: float
-    rise: float
-    p: float
+    half_width: float = field("Of the 95 % interval of the mean")
+    # negative where it falls.
+    rise: float = field("How much the fitted straight line rises over the length of the series")
+    p: float = field("How likely a series without any drift shows at least this rise, up or down")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Step:
-    """The place where a series goes from one level to another, if it has two.
+    """The place where a series goes from one level to another, if it has two."""
 
-    Parameters
-    ----------
-    at : int
-        First value of the second level.
-    rise : float
-        From the mean before it to the mean from there on.
-    p : float
-        How likely a series of one level shows at least this difference there; it is the least of all places.
-    """
-
-    at: int
-    rise: float
-    p: float
+    at: int = field("First value of the second level")
+    rise: float = field("From the mean before it to the mean from there on")
+    # it is the least of all places.
+    p: float = field("How likely a series of one level shows at least this difference there")
 
 
 def batch_means(series: Sequence[float], batches: int = BATCHES) -> BatchMeans:
@@ -268,58 +250,31 @@ STOPPED_FRAMES = 10
 """if so many frames were lost in it: a burst that overflows a queue at the very end is no stop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Steadiness:
-    """The verdict on a rate over time. Mean and interval are in the unit of the rates.
-
-    Parameters
-    ----------
-    is_steady : bool
-    reason : str
-        Why it is called not steady; empty where it is steady.
-    duration_s : float
-        Length of the whole trial.
-    from_s : float
-        When the transient ends; NaN where it does not.
-    mean, low, high : float
-        Mean after the transient with its 95 % interval. Where the rate is not steady: mean of the last half or of
-        what the cut left, with an interval of NaN.
-    drift_ratio : float
-        How much the rate rises over the part after the transient, by the regression line, as a share of its mean.
-    drift_p : float
-        How likely a rate without drift shows as much.
-    """
+    """The verdict on a rate over time. Mean and interval are in the unit of the rates."""
 
     is_steady: bool
-    reason: str = ""
-    duration_s: float
-    from_s: float = float("nan")
-    mean: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
+    reason: str = field("Why it is called not steady; empty where it is steady", default="")
+    duration_s: float = field("Length of the whole trial")
+    from_s: float = field("When the transient ends; NaN where it does not", default=float("nan"))
+    # Where the rate is not steady: mean of the last half or of what the cut left, with an interval of NaN.
+    mean: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
+    low: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
+    high: float = field("Mean after the transient with its 95 % interval", default=float("nan"))
+    # How much the rate rises over the part after the transient, by the regression line, as a share of its mean.
     drift_ratio: float = float("nan")
-    drift_p: float = float("nan")
+    drift_p: float = field("How likely a rate without drift shows as much", default=float("nan"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reading:
-    """What somebody reads off who looks at one instant.
-
-    Parameters
-    ----------
-    at_s : float
-    so_far : float
-        Mean rate from the start until then: what a simulator's own statistics show.
-    now : float
-        Rate of the part of the trial that holds the instant.
-    counted : float
-        What was counted until then (frames, where the rates are frames per second).
-    """
+    """What somebody reads off who looks at one instant."""
 
     at_s: float
-    so_far: float
-    now: float
-    counted: float
+    so_far: float = field("Mean rate from the start until then: what a simulator's own statistics show")
+    now: float = field("Rate of the part of the trial that holds the instant")
+    counted: float = field("What was counted until then (frames, where the rates are frames per second)")
 
 
 def steadiness(rates: Sequence[float], part_s: float, *, fewest: float = FEWEST_FRAMES) -> Steadiness:

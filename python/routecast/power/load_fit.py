@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -21,6 +21,7 @@ from routecast.power.load_samples import LoadSample
 from routecast.power.model import OperatingPoint, PowerModel
 from routecast.power.piecewise import Interpolation, PiecewisePower
 from routecast.quantity.quantile import quantile
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "STANDARD_POINTS",
@@ -202,30 +203,16 @@ class Prediction:
         return abs(self.power_w - self.sample.power_w) / max(self.sample.power_w, 1e-9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LoadFit:
-    """A model, its parameters, and how it does on samples that it was not fitted to.
-
-    Parameters
-    ----------
-    model : PowerModel
-    parameters : mapping of str to Parameter
-    fitted : tuple of LoadSample
-        What the model rests on.
-    predictions : tuple of Prediction
-        Samples that were left out.
-    left_out : str
-        How they were chosen, in words.
-    notes : tuple of str
-        What was seen in the samples.
-    """
+    """A model, its parameters, and how it does on samples that it was not fitted to."""
 
     model: PowerModel
     parameters: Mapping[str, Parameter]
-    fitted: tuple[LoadSample, ...]
-    predictions: tuple[Prediction, ...] = ()
-    left_out: str = ""
-    notes: tuple[str, ...] = field(default=())
+    fitted: tuple[LoadSample, ...] = field("What the model rests on")
+    predictions: tuple[Prediction, ...] = field("Samples that were left out", default=())
+    left_out: str = field("How they were chosen, in words", default="")
+    notes: tuple[str, ...] = field("What was seen in the samples", default=())
 
 
 Fitter = Callable[[Sequence[LoadSample]], tuple[PowerModel, Mapping[str, Parameter]]]

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from routecast.errors import ModelProblem, Problem
+from routecast.quantity.schema import field, value
 
 __all__ = [
     "ACCESS_LOADS",
@@ -51,23 +52,13 @@ class MetricDefinition:
     source: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class LoadPoint:
-    """Throughput and power at one load.
+    """Throughput and power at one load."""
 
-    Parameters
-    ----------
-    weight_ratio : float
-        B_i: the part of its life that the device spends at this load.
-    l2_bps : float
-        T_i: what it forwards.
-    power_w : float
-        P_i.
-    """
-
-    weight_ratio: float
-    l2_bps: float
-    power_w: float
+    weight_ratio: float = field("B_i: the part of its life that the device spends at this load")
+    l2_bps: float = field("T_i: what it forwards")
+    power_w: float = field("P_i")
 
 
 METRICS: Final = MappingProxyType(

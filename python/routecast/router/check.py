@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Self, get_args
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration, format_frequency, format_power
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.check_numbers import (
     FREQUENCIES_HZ,
     LINK_RATES_BPS,
@@ -400,21 +400,14 @@ INDIRECTION_ENTRIES: Final = 128
 _CHECK_ROUTE_KINDS: Final = get_args(RouteKind)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Targets:
-    """What the routes of a model may lead to, by name and in order: made once, looked up for every route.
-
-    Parameters
-    ----------
-    tasks, ports, both : mapping of str to None
-    port_count : int
-        Ports, those of one name too.
-    """
+    """What the routes of a model may lead to, by name and in order: made once, looked up for every route."""
 
     tasks: Mapping[str, None]
     ports: Mapping[str, None]
     both: Mapping[str, None]
-    port_count: int
+    port_count: int = field("Ports, those of one name too")
 
     @classmethod
     def of(cls, model: RouterModel) -> Self:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity import format_duration
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.check import Targets, check_route, check_ways, copied
 from routecast.router.graph import find_cycle
 from routecast.router.model import Route, RouterModel, TaskUnit
@@ -20,42 +21,25 @@ from routecast.router.model import Route, RouterModel, TaskUnit
 __all__ = ["Event", "Outage", "Reroute", "check_events"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Outage:
     """A task unit is down: it loses what it holds, waiting or in service, and what comes until it is up again.
 
     Frames lost so are dropped frames of the task unit (S12). A task unit that is down asks for no resources.
-
-    Parameters
-    ----------
-    task : str
-    from_s : float
-        Seconds since the start of the trial.
-    until_s : float
-        Up again from then on; infinite: not within this trial.
     """
 
     task: str
-    from_s: float
-    until_s: float = math.inf
+    from_s: float = field("Seconds since the start of the trial")
+    until_s: float = field("Up again from then on; infinite: not within this trial", default=math.inf)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Reroute:
-    """From an instant on, frames that a task unit has served go elsewhere.
-
-    Parameters
-    ----------
-    task : str
-    at_s : float
-        Seconds since the start of the trial.
-    route : Route
-        To task units and ports of the model; no cycle may arise.
-    """
+    """From an instant on, frames that a task unit has served go elsewhere."""
 
     task: str
-    at_s: float
-    route: Route
+    at_s: float = field("Seconds since the start of the trial")
+    route: Route = field("To task units and ports of the model; no cycle may arise")
 
 
 Event = Outage | Reroute

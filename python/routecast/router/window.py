@@ -11,9 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Window", "windows_among", "windows_of"]
@@ -21,32 +21,20 @@ __all__ = ["Window", "windows_among", "windows_of"]
 _Way: TypeAlias = "tuple[str, _Way | None]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Window:
-    """Units of a pool that each frame carries from one task unit to another.
-
-    Parameters
-    ----------
-    pool : str
-    units : int
-        Units that one frame carries.
-    enter : str
-        The task unit that asks for them.
-    until : str
-        The task unit that gives them back.
-    inside : tuple of str
-        Task units after ``enter``, up to and with ``until``, in the order in which they are found.
-    leak : tuple of str
-        One way from ``enter`` on which ``until`` is missed, empty if there is none. It ends at a port, or at the task
-        unit that lets frames leave the router.
-    """
+    """Units of a pool that each frame carries from one task unit to another."""
 
     pool: str
-    units: int
-    enter: str
-    until: str
+    units: int = field("Units that one frame carries")
+    enter: str = field("The task unit that asks for them")
+    until: str = field("The task unit that gives them back")
+    # Task units after ``enter``, up to and with ``until``, in the order in which they are found.
     inside: tuple[str, ...]
-    leak: tuple[str, ...] = ()
+    # It ends at a port, or at the task unit that lets frames leave the router.
+    leak: tuple[str, ...] = field(
+        "One way from ``enter`` on which ``until`` is missed, empty if there is none", default=()
+    )
 
 
 def windows_of(model: RouterModel) -> tuple[Window, ...]:

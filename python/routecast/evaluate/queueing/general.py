@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from routecast.evaluate.queueing.markov import Queue, log_factorials, require_range
+from routecast.quantity.schema import field, value
 from routecast.router.model import Interruptions, RandomTime
 
 if TYPE_CHECKING:
@@ -29,18 +30,14 @@ __all__ = ["DD1", "MD1", "MG1", "MG1K", "DD1Interrupted", "MixedTime", "ServiceM
 _POINTS = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MixedTime:
-    """With each part's chance its constant time and, where ``wakes`` says so, the random one besides.
+    """With each part's chance its constant time and, where ``wakes`` says so, the random one besides."""
 
-    Parameters
-    ----------
-    parts : tuple of (float, float, bool)
-        Chance, constant time in seconds, whether the random time comes on top; the chances add up to 1.
-    random : RandomTime
-    """
-
-    parts: tuple[tuple[float, float, bool], ...]
+    # the chances add up to 1.
+    parts: tuple[tuple[float, float, bool], ...] = field(
+        "Chance, constant time in seconds, whether the random time comes on top"
+    )
     random: RandomTime
 
     @property
@@ -87,7 +84,7 @@ def _points(time: MixedTime) -> tuple[list[float], list[float]]:
 _INTERRUPTED_POINTS = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DD1Interrupted(Queue):
     """D/D/1 whose server is interrupted while it works: equal gaps g, constant service S < g. Approximation.
 
@@ -96,19 +93,13 @@ class DD1Interrupted(Queue):
     each backlog has drained before the next interruption. A share ``u = rE[D]/((1 + rE[D])(1 - rho))`` has not: waits
     are stretched by ``1/(1 - u)``, and the chance to wait follows from the busy periods of M/G/1; exact in the limit of
     short gaps for exponential D.
-
-    Parameters
-    ----------
-    service_s : float
-        Without interruptions.
-    room_frames : float
-        Frames that can wait. Of what a long interruption brings, the rest is lost; valid while such losses are rare.
     """
 
     arrival_pps: float
-    service_s: float
+    service_s: float = field("Without interruptions")
     interruptions: Interruptions
-    room_frames: float = math.inf
+    # Of what a long interruption brings, the rest is lost; valid while such losses are rare.
+    room_frames: float = field("Frames that can wait", default=math.inf)
 
     def __post_init__(self) -> None:
         load = self.arrival_pps * self.service_s * self.interruptions.stretch
@@ -190,24 +181,17 @@ def sorted_points(time: RandomTime | MixedTime) -> tuple[NDArray[np.float64], ND
 _AS_INDEPENDENT = "with sizes as if in random order (approximation)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class ServiceMix:
-    """Service time of a mix of frames: for each kind its share, its time, and how the time varies.
+    """Service time of a mix of frames: for each kind its share, its time, and how the time varies."""
 
-    Parameters
-    ----------
-    shares, times_s : tuple of float
-        Share and mean service time of each kind of frame (of each frame size).
-    scv : float
-        Squared coefficient of variation of the service time of one kind.
-    law : {"deterministic", "exponential", "gamma", "other"}
-        Distribution within a kind; ``gamma`` covers the exponential. With ``other`` only two moments are known.
-    """
-
-    shares: tuple[float, ...]
-    times_s: tuple[float, ...]
-    scv: float = 0.0
-    law: Literal["deterministic", "exponential", "gamma", "other"] = "deterministic"
+    shares: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
+    times_s: tuple[float, ...] = field("Share and mean service time of each kind of frame (of each frame size)")
+    scv: float = field("Squared coefficient of variation of the service time of one kind", default=0.0)
+    # ``gamma`` covers the exponential. With ``other`` only two moments are known.
+    law: Literal["deterministic", "exponential", "gamma", "other"] = field(
+        "Distribution within a kind", default="deterministic"
+    )
 
     @property
     def mean_s(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from routecast.evaluate.queueing.general import MixedTime, sorted_points
 from routecast.evaluate.queueing.markov import Queue, quantile_s, require_range
+from routecast.quantity.schema import field, value
 from routecast.router.model import RandomTime
 
 if TYPE_CHECKING:
@@ -26,27 +27,19 @@ __all__ = ["DD1SetUp", "MG1SetUp", "SetUpAdded"]
 _GRID = 400
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class MG1SetUp(Queue):
     """M/G/1 with set-up times: ``W = W_0 + (2E[D] + λE[D²])/(2(1 + λE[D]))``, ``W_0`` the wait in M/G/1.
 
     Exact for rho < 1. The wait is the sum of two independent times: that in M/G/1, and X, which is D (probability
     ``1/(1 + λE[D])``, for the frame that wakes the server) or what is left of D at a random instant. Percentiles are
     given where those of M/G/1 are. Source: Welch, Operations Research 12(5), 1964; Takagi 1991, sec. 2.2.
-
-    Parameters
-    ----------
-    queue : Queue
-        The same queue without set-up times.
-    set_up : RandomTime or MixedTime
-    work_s : float
-        Constant time that every set-up takes besides.
     """
 
     arrival_pps: float
-    queue: Queue
+    queue: Queue = field("The same queue without set-up times")
     set_up: RandomTime | MixedTime
-    work_s: float = 0.0
+    work_s: float = field("Constant time that every set-up takes besides", default=0.0)
 
     @property
     def method(self) -> str:

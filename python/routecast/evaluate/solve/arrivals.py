@@ -18,6 +18,7 @@ from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.load.flows import FlowSet, rss_index
 from routecast.load.offered import line_rate_pps
+from routecast.quantity.schema import field, value
 from routecast.router.model import Route
 
 __all__ = ["Arriving", "NobodyMeets", "depart", "enter", "merge", "split"]
@@ -35,23 +36,14 @@ __all__ = ["Arriving", "NobodyMeets", "depart", "enter", "merge", "split"]
 _ROUNDING = 1.0 + 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Spacing:
-    """Frames of one link or server, delayed by a constant time since then.
+    """Frames of one link or server, delayed by a constant time since then."""
 
-    Parameters
-    ----------
-    origin : int
-        Number of the port that they came in by; ``-1 - index`` for the task unit that served them last, one by one.
-    least_s : float
-        No two frames come closer to each other.
-    delay_s : float
-        Since the origin, the same for all frames.
-    """
-
-    origin: int
-    least_s: float
-    delay_s: float = 0.0
+    # ``-1 - index`` for the task unit that served them last, one by one.
+    origin: int = field("Number of the port that they came in by")
+    least_s: float = field("No two frames come closer to each other")
+    delay_s: float = field("Since the origin, the same for all frames", default=0.0)
 
     def fits(self, longest_s: float) -> bool:
         """Whether a service or transmission of at most ``longest_s`` is over before the next frame comes."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Cost", "Cycle", "Rested", "costs_of", "rest_at_random"]
@@ -28,29 +29,15 @@ _WARM_UP = 16
 _AVERAGED = 48
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Rested:
-    """What a server does between the end of its work and the next one, on average over idle times.
+    """What a server does between the end of its work and the next one, on average over idle times."""
 
-    Parameters
-    ----------
-    released : float
-        Chance that it gives its unit back: the idle time outlasts the lingering.
-    spin_s : float
-        Lingering, polling without frames.
-    asleep_s : tuple of float
-        By sleep state.
-    chances : tuple of float
-        Chance to be woken from each sleep state.
-    exit_s : float
-        Mean time to get out of sleep.
-    """
-
-    released: float = 1.0
-    spin_s: float = 0.0
-    asleep_s: tuple[float, ...] = ()
-    chances: tuple[float, ...] = ()
-    exit_s: float = 0.0
+    released: float = field("Chance that it gives its unit back: the idle time outlasts the lingering", default=1.0)
+    spin_s: float = field("Lingering, polling without frames", default=0.0)
+    asleep_s: tuple[float, ...] = field("By sleep state", default=())
+    chances: tuple[float, ...] = field("Chance to be woken from each sleep state", default=())
+    exit_s: float = field("Mean time to get out of sleep", default=0.0)
 
     def or_else(self, other: Rested, *, chance: float) -> Rested:
         """Return the mean of this and, with a chance, the other."""
@@ -67,7 +54,7 @@ class Rested:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Cycle:
     """Means of a cycle: its length, work (interrupts included), interrupts, polls, and idle times as ``rested``.
 
@@ -79,7 +66,7 @@ class Cycle:
     interrupts: float = 0.0
     polls: float = math.nan
     idles: float = 0.0
-    rested: Rested = Rested()
+    rested: Rested = field("What it does between the end of its work and the next one", default=Rested())
 
     @property
     def used(self) -> float:

@@ -9,10 +9,11 @@ in to first bit out (S9): stations on the way and the wait for the outgoing link
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from routecast.evaluate.solve.stations import (
 from routecast.evaluate.solve.window_limits import queue_in_window, window_notes
 from routecast.evaluate.trial import Delay
 from routecast.load.offered import line_rate_pps
+from routecast.quantity.schema import field, value
 from routecast.router.model import RandomTime, TaskUnit
 
 __all__ = ["DelayAnswer", "delays"]
@@ -86,20 +88,12 @@ def interrupted(fluid: Fluid, index: int, station: Station, arriving: Arriving) 
     return queue if queue.loss_ratio <= _RARE_LOSS else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class SetUp:
-    """What passes between the frame that wakes a task unit and the work on it.
+    """What passes between the frame that wakes a task unit and the work on it."""
 
-    Parameters
-    ----------
-    sleep : RandomTime or MixedTime
-        The wake-up, and the way out of a sleep state.
-    work_s : float
-        Work of the interrupt.
-    """
-
-    sleep: RandomTime | MixedTime
-    work_s: float
+    sleep: RandomTime | MixedTime = field("The wake-up, and the way out of a sleep state")
+    work_s: float = field("Work of the interrupt")
 
     @property
     def longest_s(self) -> float:
@@ -334,27 +328,19 @@ _JUST_FULL = 1e-3
 _KNOWN = 1e-5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class DelayAnswer:
-    """Loss by place, served work, latency and waiting where known, queue lengths, and notes.
-
-    Parameters
-    ----------
-    work_pps : mapping
-        By task unit, what is served, in frames of the load's mean size.
-    forwarded_bytes : float
-        Mean size of the frames that leave by a port.
-    arriving : mapping
-        By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …
-    """
+    """Loss by place, served work, latency and waiting where known, queue lengths, and notes."""
 
     drops_pps: Mapping[str, float]
-    work_pps: Mapping[str, float]
-    forwarded_bytes: float
+    work_pps: Mapping[str, float] = field("By task unit, what is served, in frames of the load's mean size")
+    forwarded_bytes: float = field("Mean size of the frames that leave by a port")
     latency: Delay | None = None
     waiting: Delay | None = None
-    queue_frames: Mapping[str, float] = field(default_factory=dict)
-    arriving: Mapping[str, str] = field(default_factory=dict)
+    queue_frames: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    arriving: Mapping[str, str] = field(
+        'By task unit, how frames come to it: ``"poisson"``, ``"regular"``, …', default_factory=dict
+    )
     notes: tuple[str, ...] = ()
 
 

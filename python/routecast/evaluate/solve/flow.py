@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from routecast.load.flows import FlowSet, rss_index
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity.schema import field, value
 from routecast.router.graph import topological_order
 from routecast.router.model import Route, RouterModel, TaskUnit
 
@@ -29,41 +30,21 @@ _MOST_FLOWS_KEPT = 4096
 """What more flows make is not kept for the next run: a million would take too much room."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class FlowGraph:
-    """A load's streams on a router's task graph.
+    """A load's streams on a router's task graph."""
 
-    Parameters
-    ----------
-    tasks : tuple of TaskUnit
-        In topological order.
-    ingress, egress : tuple of int
-        Port number of each stream.
-    share : array
-        Share of the intended load of each stream.
-    ingress_cap : array
-        Frames per second that each port can take in at line rate.
-    entry : tuple of int
-        Node that each port's frames enter.
-    edges : tuple
-        For each task unit, ``(node, fraction of each stream)``.
-    exit : int
-        Node of frames that leave the router by no port.
-    ingress_index, entered : array of int
-        Port number of each stream, and the node that it enters.
-    """
-
-    tasks: tuple[TaskUnit, ...]
+    tasks: tuple[TaskUnit, ...] = field("In topological order")
     ports: int
-    ingress: tuple[int, ...]
-    egress: tuple[int, ...]
-    share: Vector
-    ingress_cap: Vector
-    entry: tuple[int, ...]
-    edges: tuple[tuple[tuple[int, Vector], ...], ...]
-    exit: int
-    ingress_index: Index
-    entered: Index
+    ingress: tuple[int, ...] = field("Port number of each stream")
+    egress: tuple[int, ...] = field("Port number of each stream")
+    share: Vector = field("Share of the intended load of each stream")
+    ingress_cap: Vector = field("Frames per second that each port can take in at line rate")
+    entry: tuple[int, ...] = field("Node that each port's frames enter")
+    edges: tuple[tuple[tuple[int, Vector], ...], ...] = field("For each task unit, ``(node, fraction of each stream)``")
+    exit: int = field("Node of frames that leave the router by no port")
+    ingress_index: Index = field("Port number of each stream, and the node that it enters")
+    entered: Index = field("Port number of each stream, and the node that it enters")
 
     def by_port(self, rates: Vector) -> Vector:
         """Sum what the streams that enter by each port have."""

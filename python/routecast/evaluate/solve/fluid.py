@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from routecast.evaluate.solve.throughput import Steady
 from routecast.evaluate.solve.windows import Inside, Windows, scv_of, windows_in
 from routecast.load.offered import OfferedLoad
 from routecast.quantity import format_ratio
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 
 __all__ = ["Fluid", "intended_of", "solve_fluid", "switching_s"]
@@ -32,46 +32,31 @@ _UNDAMPED_ROUNDS = 12
 _TOLERANCE = 1e-10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Fluid:
-    """The steady state of a router under a load, fluctuation apart.
-
-    Parameters
-    ----------
-    uses : tuple
-        By task unit: the components that it uses, each with the units that a frame takes.
-    offered : array
-        Offered rate by stream.
-    rates : array
-        Arriving rate by node and stream.
-    admitted_ratio : array
-        By node (task units, ports, exit): share of the arriving frames that is served.
-    service_s : array
-        Seconds per frame by task unit, with contention, at this load.
-    factor : array
-        Contention factor by task unit.
-    slowed : tuple of Slowed
-        Pools whose units slow each other.
-    busy_units, active_units : dict
-        By pool, mean units that each task unit keeps busy; with those held by polling.
-    """
+    """The steady state of a router under a load, fluctuation apart."""
 
     model: RouterModel
     load: OfferedLoad
     graph: FlowGraph
     costs: tuple[Cost, ...]
     components: tuple[Component, ...]
-    uses: tuple[tuple[tuple[Component, int], ...], ...]
+    # the components that it uses, each with the units that a frame takes.
+    uses: tuple[tuple[tuple[Component, int], ...], ...] = field("By task unit")
     intended_pps: float
-    offered: Vector
-    rates: Vector
-    admitted_ratio: Vector
-    service_s: Vector
-    factor: Vector
-    busy_units: dict[str, Vector]
-    active_units: dict[str, Vector]
+    offered: Vector = field("Offered rate by stream")
+    rates: Vector = field("Arriving rate by node and stream")
+    admitted_ratio: Vector = field("By node (task units, ports, exit): share of the arriving frames that is served")
+    service_s: Vector = field("Seconds per frame by task unit, with contention, at this load")
+    factor: Vector = field("Contention factor by task unit")
+    busy_units: dict[str, Vector] = field(
+        "By pool, mean units that each task unit keeps busy; with those held by polling"
+    )
+    active_units: dict[str, Vector] = field(
+        "By pool, mean units that each task unit keeps busy; with those held by polling"
+    )
     notes: tuple[str, ...]
-    slowed: tuple[Slowed, ...] = ()
+    slowed: tuple[Slowed, ...] = field("Pools whose units slow each other", default=())
     windows: Windows | None = None
     inside: Inside | None = None
     """What windows let through, where the router has some."""

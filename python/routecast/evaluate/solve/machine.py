@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from routecast.evaluate.solve.grants import Row, Rows, pin_sets, rows_of, served
 from routecast.evaluate.solve.passage import Passage, passage_of
 from routecast.evaluate.solve.spinning import Feeding, feeding_of
 from routecast.load.offered import OfferedLoad, line_rate_pps
+from routecast.quantity.schema import field, value
 from routecast.router.model import ResourcePool, RouterModel, TaskUnit
 
 __all__ = ["Machine", "has_threads", "machine_of"]
@@ -25,32 +25,19 @@ __all__ = ["Machine", "has_threads", "machine_of"]
 Index = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Contended:
-    """Who slows whom: one entry for each thread and each of its pools whose units slow each other.
-
-    Parameters
-    ----------
-    thread, pool : array of int
-    together : array
-        Units that the thread can occupy.
-    least : array
-        Units of a grant.
-    sigma, kappa : array
-        Of the pool, by entry.
-    table : array
-        Factors for 1, 2, … busy units by entry, the last step continued; shape (entries, most units + 2).
-    has_table : array of bool
-    """
+    """Who slows whom: one entry for each thread and each of its pools whose units slow each other."""
 
     thread: Index
     pool: Index
     units: Vector
-    together: Vector
-    least: Vector
-    sigma: Vector
-    kappa: Vector
-    table: Vector
+    together: Vector = field("Units that the thread can occupy")
+    least: Vector = field("Units of a grant")
+    sigma: Vector = field("Of the pool, by entry")
+    kappa: Vector = field("Of the pool, by entry")
+    # shape (entries, most units + 2).
+    table: Vector = field("Factors for 1, 2, … busy units by entry, the last step continued")
     has_table: NDArray[np.bool_]
     threads: int
 
@@ -115,26 +102,14 @@ def contended(model: RouterModel, firsts: list[TaskUnit], most: Vector) -> Conte
 # Who shares units with whom, who comes first, and who feeds whom, among the threads of a router.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Thread:
-    """Task units that are one for the resource managers, and what they may use.
+    """Task units that are one for the resource managers, and what they may use."""
 
-    Parameters
-    ----------
-    name : str
-        Of the thread, or of its only task unit.
-    tasks : tuple of int
-        Places in the passage.
-    pool : int
-        Number of its first pool; -1 for a processor of its own.
-    units : frozenset of int
-        Units of that pool that it may use.
-    """
-
-    name: str
-    tasks: tuple[int, ...]
-    pool: int
-    units: frozenset[int]
+    name: str = field("Of the thread, or of its only task unit")
+    tasks: tuple[int, ...] = field("Places in the passage")
+    pool: int = field("Number of its first pool; -1 for a processor of its own")
+    units: frozenset[int] = field("Units of that pool that it may use")
 
 
 def sets_of_units(
@@ -253,38 +228,9 @@ def sharing(threads: list[Thread]) -> NDArray[np.bool_]:
     return np.array([any(users[thread.pool, unit] > 1 for unit in thread.units) for thread in threads])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Machine:
-    """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own.
-
-    Parameters
-    ----------
-    busy_s : array
-        Seconds of a unit per frame by node, in full batches, without contention.
-    limit_pps : array
-        By node: what the link carries; infinite for task units.
-    queue_frames, turn_frames : array
-        By node: room of the queue; frames before the thread turns to its next task unit.
-    thread : array of int
-        By node; the number of threads where there is none.
-    most : array
-        Grants that a thread may have at once.
-    start_s : array
-        Work at the beginning of a busy time by thread: interrupt or notification, and the part of a batch's cost that
-        full batches spare.
-    moderation_s : array
-        Least time between two interrupts.
-    weight : array
-        By thread, of its share; NaN where turns decide, which depend on the work (see :func:`weights`).
-    quantum_s : array
-        Longest grant by thread, infinite where none is cut off.
-    real_time : array of bool
-        By thread: served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
-    fed_within : array of bool
-        By node: what comes comes only while its thread's only unit works for another of its level.
-    levels : tuple of array
-        Threads by urgency, over all pools, the most urgent first.
-    """
+    """Arrays by node are in the order of the passage (tasks, then ports and exit), those by thread in their own."""
 
     model: RouterModel
     load: OfferedLoad
@@ -293,23 +239,28 @@ class Machine:
     costs: tuple[Cost, ...]
     tasks: tuple[TaskUnit | None, ...]
     threads: tuple[Thread, ...]
-    busy_s: Vector
-    limit_pps: Vector
+    busy_s: Vector = field("Seconds of a unit per frame by node, in full batches, without contention")
+    limit_pps: Vector = field("By node: what the link carries; infinite for task units")
     costly: NDArray[np.bool_]
     """By node: whether frames take its thread time."""
-    queue_frames: Vector
-    turn_frames: Vector
-    thread: Index
+    # room of the queue; frames before the thread turns to its next task unit.
+    queue_frames: Vector = field("By node")
+    turn_frames: Vector = field("By node")
+    thread: Index = field("By node; the number of threads where there is none")
     by_thread: Index
-    most: Vector
-    start_s: Vector
-    moderation_s: Vector
-    weight: Vector
-    quantum_s: Vector
-    real_time: NDArray[np.bool_]
+    most: Vector = field("Grants that a thread may have at once")
+    # interrupt or notification, and the part of a batch's cost that full batches spare.
+    start_s: Vector = field("Work at the beginning of a busy time by thread")
+    moderation_s: Vector = field("Least time between two interrupts")
+    # NaN where turns decide, which depend on the work (see :func:`weights`).
+    weight: Vector = field("By thread, of its share")
+    quantum_s: Vector = field("Longest grant by thread, infinite where none is cut off")
+    # served in order of request until it blocks. NAPI is not: it releases its unit after each budget.
+    real_time: NDArray[np.bool_] = field("By thread")
     polling: NDArray[np.bool_]
-    fed_within: NDArray[np.bool_]
-    levels: tuple[Index, ...]
+    # what comes comes only while its thread's only unit works for another of its level.
+    fed_within: NDArray[np.bool_] = field("By node")
+    levels: tuple[Index, ...] = field("Threads by urgency, over all pools, the most urgent first")
     last_level: NDArray[np.bool_]
     """By thread: whether nobody is less urgent."""
     rows: Rows

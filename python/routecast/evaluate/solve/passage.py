@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.solve.flow import FlowGraph, Vector
+from routecast.quantity.schema import field, value
 
 __all__ = ["Flowing", "Passage", "passage_of"]
 
@@ -48,35 +49,18 @@ class _Level:
     """Where each holding node begins in the two above."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Flowing:
-    """Rates by node, in frames per second.
+    """Rates by node, in frames per second."""
 
-    Parameters
-    ----------
-    arriving : array
-        With copies.
-    served : array
-        Of what arrives.
-    allowed : array
-        What each node may serve at most: its own limit, and what it finds room for ahead.
-    room_ahead : array
-        What it finds room for ahead; infinite where it does not hold back.
-    could_arrive : array
-        What would arrive if nobody held back.
-    copies : array
-        Copies among what arrives, by node, as the frames served now make them.
-    forwarded : array
-        Served by node, without copies.
-    """
-
-    arriving: Vector
-    served: Vector
-    allowed: Vector
-    room_ahead: Vector
-    could_arrive: Vector
-    copies: Vector
-    forwarded: Vector
+    arriving: Vector = field("With copies")
+    served: Vector = field("Of what arrives")
+    # its own limit, and what it finds room for ahead.
+    allowed: Vector = field("What each node may serve at most")
+    room_ahead: Vector = field("What it finds room for ahead; infinite where it does not hold back")
+    could_arrive: Vector = field("What would arrive if nobody held back")
+    copies: Vector = field("Copies among what arrives, by node, as the frames served now make them")
+    forwarded: Vector = field("Served by node, without copies")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from routecast.evaluate.solve.cost import Cost
 from routecast.evaluate.solve.grants import Component, divide, served_at_once
+from routecast.quantity.schema import field, value
 from routecast.router.model import TaskUnit
 
 __all__ = ["Sharing", "sharing_of"]
@@ -20,32 +20,20 @@ _MOST_TURNS = 20
 _SAME = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Sharing:
-    """Task units, and the units that frames reach.
-
-    Parameters
-    ----------
-    full_s : tuple of float
-        By task unit: seconds per frame under overload, without contention.
-    even : sequence of bool
-        By task unit: whether frames come at equal gaps.
-    starts_cost : tuple of bool
-        By task unit: whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
-    own_lanes : tuple of float
-        By task unit: frames that it may serve at once on what it shares with nobody; infinite where it shares all.
-    shared : tuple of Component
-        Where what one task unit gets is up to others, or to its other needs.
-    """
+    """Task units, and the units that frames reach."""
 
     tasks: tuple[TaskUnit, ...]
     costs: tuple[Cost, ...]
     parts: tuple[Component, ...]
-    full_s: tuple[float, ...]
-    even: Sequence[bool]
-    starts_cost: tuple[bool, ...]
-    own_lanes: tuple[float, ...]
-    shared: tuple[Component, ...]
+    full_s: tuple[float, ...] = field("By task unit: seconds per frame under overload, without contention")
+    even: Sequence[bool] = field("By task unit: whether frames come at equal gaps")
+    # whether a batch or an interrupt costs something, so that the work for a frame depends on the rate.
+    starts_cost: tuple[bool, ...] = field("By task unit")
+    # frames that it may serve at once on what it shares with nobody; infinite where it shares all.
+    own_lanes: tuple[float, ...] = field("By task unit")
+    shared: tuple[Component, ...] = field("Where what one task unit gets is up to others, or to its other needs")
 
     def served(self, wanted_pps: Sequence[float], each_s: Sequence[float]) -> list[float]:
         """Return the rate that each task unit gets of what it wants, of all the pools that it needs."""

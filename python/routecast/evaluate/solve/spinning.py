@@ -19,12 +19,12 @@ a frame.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routecast.evaluate.solve.flow import FlowGraph, Vector
+from routecast.quantity.schema import field, value
 
 __all__ = ["Feeding", "away_s", "feeding_of", "kept_pps"]
 
@@ -33,19 +33,12 @@ _LEAST = 1e-300
 _EVEN = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Feeding:
-    """Through which threads frames went before they come to a node.
+    """Through which threads frames went before they come to a node."""
 
-    Parameters
-    ----------
-    own_only : array of bool
-        By node: all that comes comes straight from its own thread.
-    before : array of bool
-        Whether some frames went through another thread at any time before, shape (nodes, threads).
-    """
-
-    own_only: NDArray[np.bool_]
+    own_only: NDArray[np.bool_] = field("By node: all that comes comes straight from its own thread")
+    # Whether some frames went through another thread at any time before, shape (nodes, threads).
     before: NDArray[np.bool_]
 
 

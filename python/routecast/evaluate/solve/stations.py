@@ -14,6 +14,7 @@ from routecast.evaluate.solve.arrivals import Arriving, NobodyMeets
 from routecast.evaluate.solve.flow import Vector
 from routecast.evaluate.solve.fluid import Fluid
 from routecast.evaluate.solve.grants import Component
+from routecast.quantity.schema import field, value
 
 __all__ = ["OVERLOADED", "FullQueue", "SharedQueue", "SharedUnits", "Station", "behind_link", "law_of"]
 
@@ -207,28 +208,17 @@ _MOST_ARRIVAL_SCV = 2.0
 _FULL_FRAMES = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Station:
-    """A queue with servers of its own.
-
-    Parameters
-    ----------
-    rate_pps : float
-    mix : ServiceMix
-    servers, room : int
-        Frames in service at once; frames in all.
-    independent : bool
-        Whether one frame's service time says nothing about the next one's: one size, or sizes drawn at random.
-    exact : bool
-        Whether the service time is known and not a mean over contention.
-    """
+    """A queue with servers of its own."""
 
     rate_pps: float
     mix: ServiceMix
-    servers: int
-    room: int
-    independent: bool
-    exact: bool
+    servers: int = field("Frames in service at once; frames in all")
+    room: int = field("Frames in service at once; frames in all")
+    # one size, or sizes drawn at random.
+    independent: bool = field("Whether one frame's service time says nothing about the next one's")
+    exact: bool = field("Whether the service time is known and not a mean over contention")
 
     @property
     def load(self) -> float:

@@ -19,6 +19,7 @@ from routecast.evaluate.solve.machine import Machine, machine_of
 from routecast.evaluate.solve.passage import Flowing
 from routecast.evaluate.solve.spinning import away_s, kept_pps
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 
 __all__ = ["Lossless", "Steady", "lossless_of", "steady_state", "throughput"]
@@ -252,62 +253,37 @@ _LOST = 1e-6
 _FROZEN = 22
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Throughput:
-    """What a router forwards at a load.
+    """What a router forwards at a load."""
 
-    Parameters
-    ----------
-    intended_pps, offered_pps, forwarded_pps : float
-        Intended by the tester, put on the links, sent out by a port or given up where a route says so.
-    lossless_pps : float
-        The greatest intended rate of this load that overloads nothing, fluctuation apart; NaN if it was not asked for.
-    drops_pps : mapping
-        Loss by place: task units by name, ports as ``"port 1 out"``.
-    busy_ratio : mapping
-        By thread: units of time at work per second, 1 for a thread that never rests.
-    wakes_per_s : mapping
-        By thread.
-    settled : bool
-        Whether the fixed point was found.
-    """
-
+    # Intended by the tester, put on the links, sent out by a port or given up where a route says so.
     intended_pps: float
     offered_pps: float
     forwarded_pps: float
+    # The greatest intended rate of this load that overloads nothing, fluctuation apart; NaN if it was not asked for.
     lossless_pps: float
-    drops_pps: Mapping[str, float]
-    busy_ratio: Mapping[str, float]
-    wakes_per_s: Mapping[str, float]
-    settled: bool
+    drops_pps: Mapping[str, float] = field('Loss by place: task units by name, ports as ``"port 1 out"``')
+    busy_ratio: Mapping[str, float] = field(
+        "By thread: units of time at work per second, 1 for a thread that never rests"
+    )
+    wakes_per_s: Mapping[str, float] = field("By thread")
+    settled: bool = field("Whether the fixed point was found")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Steady:
-    """The fixed point, as arrays in the machine's order.
-
-    Parameters
-    ----------
-    flowing : Flowing
-    work_s : array
-        Seconds per frame by node, with contention.
-    factor : array
-        Contention by thread.
-    demand, granted : array
-        Units that each thread wants for what comes, and gets.
-    busy : array
-        Units at work by thread, what wakes and switches cost included.
-    """
+    """The fixed point, as arrays in the machine's order."""
 
     machine: Machine
     intended_pps: float
     offered: Vector
     flowing: Flowing
-    work_s: Vector
-    factor: Vector
-    demand: Vector
-    granted: Vector
-    busy: Vector
+    work_s: Vector = field("Seconds per frame by node, with contention")
+    factor: Vector = field("Contention by thread")
+    demand: Vector = field("Units that each thread wants for what comes, and gets")
+    granted: Vector = field("Units that each thread wants for what comes, and gets")
+    busy: Vector = field("Units at work by thread, what wakes and switches cost included")
     wakes: Wakes
     away_s: Vector
     """By thread: how long one that polls is away from its unit at a time, while others have their turns."""
@@ -514,24 +490,14 @@ def _limits(machine: Machine, wanted: Vector, work_s: Vector, entitled: Vector) 
     return limits
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Lossless:
-    """The greatest intended rate of a load that overloads nothing, and what it asks for.
-
-    Parameters
-    ----------
-    rate_pps : float
-    visits : array
-        Frames that each node serves for each frame intended, copies included.
-    demand : array
-        Units that each thread works at that rate.
-    first_lost : int
-        The node that loses frames first, where no work is too much but turns of threads that poll are too long; or -1.
-    """
+    """The greatest intended rate of a load that overloads nothing, and what it asks for."""
 
     rate_pps: float
-    visits: Vector
-    demand: Vector
+    visits: Vector = field("Frames that each node serves for each frame intended, copies included")
+    demand: Vector = field("Units that each thread works at that rate")
+    # The node that loses frames first, where no work is too much but turns of threads that poll are too long; or -1.
     first_lost: int = -1
 
 

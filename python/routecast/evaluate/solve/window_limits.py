@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from routecast.evaluate.queueing.markov import Queue
@@ -15,6 +13,7 @@ from routecast.evaluate.solve.limits import Found
 from routecast.evaluate.solve.windows import Inside, Windows
 from routecast.evaluate.trial import Resource
 from routecast.quantity import format_duration, format_ratio
+from routecast.quantity.schema import field, value
 
 __all__ = ["InWindow", "limits_of_windows", "queue_in_window", "window_notes"]
 
@@ -24,20 +23,13 @@ _TOLERANCE = 1e-7
 _NOTABLE = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class InWindow(Queue):
-    """A task unit inside a window, or the wait for one: means alone.
-
-    Parameters
-    ----------
-    service_s, waiting_s : float
-    lost_ratio : float
-        Of the frames that come.
-    """
+    """A task unit inside a window, or the wait for one: means alone."""
 
     service_s: float
     waiting_s: float
-    lost_ratio: float = 0.0
+    lost_ratio: float = field("Of the frames that come", default=0.0)
 
     @property
     def method(self) -> str:

@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from routecast.evaluate.queueing.general import ServiceMix
 from routecast.evaluate.solve.flow import FlowGraph, Vector
 from routecast.evaluate.solve.grants import Component, served_at_once
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel, TaskUnit
 from routecast.router.window import Window, windows_among
 
@@ -50,75 +50,38 @@ _DISTURBED = 0.2
 routers on network processors whose threads and engines limit alike, of whose rates it is within 5 %."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Inside:
-    """What windows let through, in the order of :attr:`Windows.enter`.
+    """What windows let through, in the order of :attr:`Windows.enter`."""
 
-    Parameters
-    ----------
-    pps : array
-        Rate of frames.
-    residence_s : array
-        From the grant of the units to their return, waits inside included.
-    most_pps : array
-        What each would let through if enough came, the others being as they are.
-    alone_pps : array
-        What its units would let through if no station were full: the capacity of the units themselves.
-    wait_s : array
-        Wait for each visit of a station that is shared or full; shape (stations,). What threads of one engine wait for
-        each other is in ``residence_s``.
-    """
-
-    pps: Vector
-    residence_s: Vector
-    most_pps: Vector
-    alone_pps: Vector
-    wait_s: Vector
+    pps: Vector = field("Rate of frames")
+    residence_s: Vector = field("From the grant of the units to their return, waits inside included")
+    most_pps: Vector = field("What each would let through if enough came, the others being as they are")
+    # the capacity of the units themselves.
+    alone_pps: Vector = field("What its units would let through if no station were full")
+    # shape (stations,). What threads of one engine wait for each other is in ``residence_s``.
+    wait_s: Vector = field("Wait for each visit of a station that is shared or full")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Windows:
-    """The windows of a router under a load, ready to be computed again and again.
+    """The windows of a router under a load, ready to be computed again and again."""
 
-    Parameters
-    ----------
-    enter : tuple of int
-        Task unit where each begins.
-    units : array
-        Frames that each has room for.
-    visits, demand_s : array
-        Of each station by a frame of each window: how often, and for how long; shape (windows, stations).
-    servers : array
-        Of each station; those of a window inside another one are its units.
-    delay_s : array
-        Time of each window's frames at no station.
-    inner : tuple of int
-        Window that each station stands for, -1 for one of units.
-    ways : tuple
-        By window, the visits in their order, where all frames take the same; empty where ways part.
-    scv : array
-        By station: squared coefficient of variation of its service times.
-    station : Mapping of int to int
-        By task unit: the station that it is served at.
-    names : tuple of str
-        Of the stations: pools, or task units that work without one.
-    tasks : tuple of frozenset of int
-        By window, what is inside.
-    """
-
-    enter: tuple[int, ...]
+    enter: tuple[int, ...] = field("Task unit where each begins")
     pools: tuple[str, ...]
-    units: Vector
-    visits: Vector
-    demand_s: Vector
-    servers: Vector
-    delay_s: Vector
-    inner: tuple[int, ...]
-    ways: tuple[tuple[Visit, ...], ...]
-    scv: Vector
-    station: Mapping[int, int]
-    names: tuple[str, ...]
-    tasks: tuple[frozenset[int], ...]
+    units: Vector = field("Frames that each has room for")
+    # how often, and for how long; shape (windows, stations).
+    visits: Vector = field("Of each station by a frame of each window")
+    demand_s: Vector = field("Of each station by a frame of each window")
+    servers: Vector = field("Of each station; those of a window inside another one are its units")
+    delay_s: Vector = field("Time of each window's frames at no station")
+    inner: tuple[int, ...] = field("Window that each station stands for, -1 for one of units")
+    # empty where ways part.
+    ways: tuple[tuple[Visit, ...], ...] = field("By window, the visits in their order, where all frames take the same")
+    scv: Vector = field("By station: squared coefficient of variation of its service times")
+    station: Mapping[int, int] = field("By task unit: the station that it is served at")
+    names: tuple[str, ...] = field("Of the stations: pools, or task units that work without one")
+    tasks: tuple[frozenset[int], ...] = field("By window, what is inside")
 
     @property
     def inside(self) -> frozenset[int]:

@@ -11,6 +11,7 @@ from routecast.experiment.analysis.outcome import Analysis, Residuals, Screening
 from routecast.experiment.answer.one_run import Course
 from routecast.experiment.model import Experiment, Factor, Results
 from routecast.experiment.runs import wire_order
+from routecast.quantity.schema import field, value
 from routecast.report.drawing import draw, heading_rows
 from routecast.report.experiment.levels import axis_of, run_said, shortened
 from routecast.report.experiment.means import interaction_panels, main_effect_panels
@@ -408,9 +409,9 @@ def _means_along(coded: Sequence[float], values: Sequence[float]) -> list[tuple[
     """Return the mean position and the mean value of runs in equal parts of the range of a factor."""
     low, high = min(coded), max(coded)
     parts: list[list[tuple[float, float]]] = [[] for _ in range(_PARTS)]
-    for at, value in zip(coded, values, strict=True):
+    for at, seen in zip(coded, values, strict=True):
         share = (at - low) / (high - low) if high > low else 0.0
-        parts[min(int(_PARTS * share), _PARTS - 1)].append((at, value))
+        parts[min(int(_PARTS * share), _PARTS - 1)].append((at, seen))
     return [
         (sum(at for at, _ in part) / len(part), sum(value for _, value in part) / len(part))
         for part in parts
@@ -418,27 +419,15 @@ def _means_along(coded: Sequence[float], values: Sequence[float]) -> list[tuple[
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Picture:
-    """One picture of a report.
+    """One picture of a report."""
 
-    Parameters
-    ----------
-    name : str
-        Stem of its file.
-    title, caption : str
-        The caption says how to read it.
-    is_finding : bool
-        Whether it shows what was found, or whether to trust it.
-    drawn : callable
-        Returns the SVG; ``has_heading`` writes title and caption into it.
-    """
-
-    name: str
-    title: str
-    caption: str
-    is_finding: bool
-    drawn: Callable[..., str]
+    name: str = field("Stem of its file")
+    title: str = field("The caption says how to read it")
+    caption: str = field("The caption says how to read it")
+    is_finding: bool = field("Whether it shows what was found, or whether to trust it")
+    drawn: Callable[..., str] = field("Returns the SVG; ``has_heading`` writes title and caption into it")
 
     def svg(self, *, has_heading: bool = False) -> str:
         """Return the picture as SVG text."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
 from routecast.experiment.model import Results
 from routecast.quantity.format import prefixed
+from routecast.quantity.schema import field, value
 
 __all__ = ["Scale", "scale_of", "unit_of"]
 
@@ -37,29 +37,15 @@ def unit_of(path: str) -> str:
     return "%" if end == "ratio" else _UNITS.get(end, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Scale:
-    """Turns analysed numbers into what a reader sees.
+    """Turns analysed numbers into what a reader sees."""
 
-    Parameters
-    ----------
-    name : str
-        Of the response.
-    unit : str
-        With its prefix; may be empty.
-    step : float
-        Base units in one of it.
-    base_unit : str
-        Without its prefix; empty where it takes none.
-    transform : {"none", "log", "reciprocal"}
-        What the analysis has done to the values.
-    """
-
-    name: str
-    unit: str
-    step: float
-    base_unit: str = ""
-    transform: Literal["none", "log", "reciprocal"] = "none"
+    name: str = field("Of the response")
+    unit: str = field("With its prefix; may be empty")
+    step: float = field("Base units in one of it")
+    base_unit: str = field("Without its prefix; empty where it takes none", default="")
+    transform: Literal["none", "log", "reciprocal"] = field("What the analysis has done to the values", default="none")
 
     @property
     def axis(self) -> str:

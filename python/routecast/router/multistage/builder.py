@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from routecast.quantity.schema import field, value
 from routecast.router.model import Route, RouteKind, RouterModel, ServiceCost
 from routecast.router.multistage.check import (
     Balancing,
@@ -30,22 +32,14 @@ FILTER = "filter"
 _SWITCH = "switch"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Element:
-    """A machine of the multistage router, as the others see it.
+    """A machine of the multistage router, as the others see it."""
 
-    Parameters
-    ----------
-    machine : Machine
-    interface : int
-        Its interface on the interconnect.
-    takes : str
-        Its task unit that takes the frames that come by that interface; no two elements have the same.
-    """
-
-    machine: Machine = field(compare=False)
-    interface: int
-    takes: str
+    machine: Machine = dataclasses.field(compare=False)
+    interface: int = field("Its interface on the interconnect")
+    # no two elements have the same.
+    takes: str = field("Its task unit that takes the frames that come by that interface")
 
 
 class Ways:

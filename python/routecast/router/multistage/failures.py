@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from routecast.errors import ModelProblem, Problem
 from routecast.quantity.did_you_mean import did_you_mean
+from routecast.quantity.schema import field, value
 from routecast.router.events import Event, Outage, Reroute
 from routecast.router.model import Route, RouterModel, TaskUnit
 
@@ -40,25 +41,17 @@ _THREAD = re.compile(r"(.+) (?:vcpu \d+|backend(?: \d+)?)")
 _TASK = re.compile(r"(.+?) (?:(?:balance|return|forward|filter)(?: on vcpu \d+)?|(?:receive|send) \d+(?: to .+)?)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Absence:
-    """An element that is away for a while: what happens to it, and what the others know of it.
-
-    Parameters
-    ----------
-    element : str
-    down_s, up_s : float
-        It takes no frames from, to; seconds since the start of the trial. ``up_s`` infinite: it does not come back.
-    avoided_s, used_s : float
-        The others send it nothing from, to. Later than ``down_s`` for a failure that they must detect, earlier for an
-        element that is switched off by plan.
-    """
+    """An element that is away for a while: what happens to it, and what the others know of it."""
 
     element: str
-    down_s: float
-    up_s: float
-    avoided_s: float
-    used_s: float
+    # seconds since the start of the trial. ``up_s`` infinite: it does not come back.
+    down_s: float = field("It takes no frames from, to")
+    up_s: float = field("It takes no frames from, to")
+    # Later than ``down_s`` for a failure that they must detect, earlier for an element that is switched off by plan.
+    avoided_s: float = field("The others send it nothing from, to")
+    used_s: float = field("The others send it nothing from, to")
 
 
 def failover(

@@ -6,12 +6,13 @@ What the text leaves open is said where it is decided. Costs are none of this: t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal
 
 from routecast.load.flows import FlowSet
 from routecast.load.frames import FrameMix
 from routecast.load.offered import OfferedLoad
+from routecast.quantity.schema import field, value
 from routecast.router.model import RouterModel
 from routecast.router.multistage.builder import multistage_router
 from routecast.router.multistage.check import Balancing, Interconnect
@@ -36,24 +37,11 @@ _CORES = 2
 _BOTH: Cores = (0, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Scenario:
-    """A multistage router that was measured, as arguments of :func:`multistage_router`, and how it was loaded.
+    """A multistage router that was measured, as arguments of :func:`multistage_router`, and how it was loaded."""
 
-    Parameters
-    ----------
-    name : str
-        As the thesis calls it.
-    note : str
-    servers, balancers, routers : tuples
-    interconnect : Interconnect
-    balancing : {"round_robin", "flow_hash", "local"}
-    ports_per_balancer : int
-    flows : int
-        Flow ``i`` comes in by port ``i`` and leaves by the next one. The text does not state the traffic matrix.
-    """
-
-    name: str
+    name: str = field("As the thesis calls it")
     note: str
     servers: tuple[Server, ...]
     balancers: tuple[Machine, ...]
@@ -61,7 +49,8 @@ class Scenario:
     interconnect: Interconnect
     balancing: Balancing = "round_robin"
     ports_per_balancer: int = 1
-    flows: int = 0
+    # The text does not state the traffic matrix.
+    flows: int = field("Flow ``i`` comes in by port ``i`` and leaves by the next one", default=0)
 
     @property
     def ports(self) -> int:
@@ -86,20 +75,15 @@ class Scenario:
         return OfferedLoad(rate_pps=rate_pps, frames=FrameMix.fixed(frame_bytes), flows=flows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Affinity:
-    """Which cores the virtual cores of one, two or four machines may use (fig. 3.12).
+    """Which cores the virtual cores of one, two or four machines may use (fig. 3.12)."""
 
-    Parameters
-    ----------
-    name : str
-        ``4VM-1v2p``: four machines of one virtual core each, which may use two physical cores.
-    cores : tuple of tuple of Cores
-        For each machine, for each of its virtual cores. Balancers come first.
-    """
-
-    name: str
-    cores: tuple[tuple[Cores, ...], ...] = field(default=())
+    # four machines of one virtual core each, which may use two physical cores.
+    name: str = field("``4VM-1v2p``")
+    cores: tuple[tuple[Cores, ...], ...] = field(
+        "For each machine, for each of its virtual cores. Balancers come first.", default=()
+    )
 
     def of(self, number: int, name: str, server: str) -> Machine:
         """Return machine ``number``, pinned; its backend may use the cores of all of its virtual cores.

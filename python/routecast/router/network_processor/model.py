@@ -238,26 +238,15 @@ class Run:
     cycles_per_byte: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value
 class Wait:
-    """Accesses to a memory: a channel is busy with them, and then the thread waits for the rest of the latency.
-
-    Parameters
-    ----------
-    block, memory : str
-    busy_s : float
-        That a channel is busy for a frame, whatever its size.
-    busy_s_per_byte : float
-        Besides, for each byte of the frame.
-    rest_s : float
-        What the thread waits beyond that, where nobody else uses the memory.
-    """
+    """Accesses to a memory: a channel is busy with them, and then the thread waits for the rest of the latency."""
 
     block: str
     memory: str
-    busy_s: float
-    busy_s_per_byte: float = 0.0
-    rest_s: float = 0.0
+    busy_s: float = field("That a channel is busy for a frame, whatever its size")
+    busy_s_per_byte: float = field("Besides, for each byte of the frame", default=0.0)
+    rest_s: float = field("What the thread waits beyond that, where nobody else uses the memory", default=0.0)
 
 
 Step = Run | Wait
